@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * event - plain value types that cross modules. No behaviour but tables of names.
+ */
+#ifndef PA_EVENT_H
+#define PA_EVENT_H
+
+#include "base/base.h"
+
+#define EV_COMM_LEN	    16 /* TASK_COMM_LEN of the kernel, with its NUL */
+#define EV_BUILD_ID_MAX 20
+
+/* ---- frames --------------------------------------------------------------------------------- */
+
+/* Where the address of a frame lies. */
+enum ev_space {
+	EV_SPACE_RAW = 0,    /* user address in its process; the kernel side knew no mapping */
+	EV_SPACE_ANON = 1,   /* user address in an anonymous executable mapping: JIT code */
+	EV_SPACE_IMAGE = 2,  /* file offset in an image */
+	EV_SPACE_KERNEL = 3, /* kernel address */
+};
+
+/* One frame. Leaf first in every array of frames. */
+struct ev_frame {
+	uint64_t addr;	/* file offset (IMAGE) or address (others) */
+	uint32_t image; /* image id (IMAGE), else 0 */
+	uint8_t space;	/* enum ev_space */
+	uint8_t exact;	/* 1: addr is the instruction itself (leaf, above a signal frame);
+			 * 0: a return address, to be looked up at addr - 1 */
+	uint16_t pad;	/* 0: frames are hashed as bytes */
+};
+_Static_assert(sizeof(struct ev_frame) == 16, "frames are hashed as bytes");
+
+/* Why a walk ended. Values are those of ABI_WALK_* (bpf/abi); append only. */
+#define EV_WALKS(X)                                                                                \
+	X(NONE, 0, "no walk", "no user stack was asked for or there is none (kernel thread)")      \
+	X(ROOT, 1, "root reached", "the frame pointer chain ended with a zero")                     \
+	X(DEPTH, 2, "depth limit", "more frames than the limit: the stack is cut at its root side") \
+	X(FAULT, 3, "read fault", "the next frame could not be read from the stack")                \
+	X(IMPLAUSIBLE, 4, "implausible frame",                                                      \
+	  "the frame pointer did not point up the stack, as in code built without frame pointers")  \
+	X(NO_REGS, 5, "no registers", "the task's user registers could not be read")                \
+	X(COMPAT, 6, "32-bit task", "32-bit code is not walked")                                    \
+	X(BAD_PC, 7, "bad return address", "the return address is not a user address")
+enum ev_walk {
+#define X(id, val, name, help) EV_WALK_##id = (val),
+	EV_WALKS(X)
+#undef X
+	EV_WALK_CNT
+};
+const char *ev_walk_name(enum ev_walk w); /* "depth limit" */
+
+/* Why a frame has no name. EV_NAMED first; append only (stands in profiles as text). */
+#define EV_REASONS(X)                                                                              \
+	X(NAMED, "named")                                                                          \
+	X(NO_MAPPING, "no mapping")                                                                \
+	X(NO_FILE, "file not readable")                                                            \
+	X(FILE_REPLACED, "file replaced on disk")                                                  \
+	X(NOT_ELF, "not an ELF file")                                                              \
+	X(BAD_ELF, "damaged ELF file")                                                             \
+	X(NO_SYMTAB, "no symbol table")                                                            \
+	X(NO_SYMBOL, "no symbol covers the address")                                               \
+	X(JIT, "JIT code without names")                                                           \
+	X(KALLSYMS_HIDDEN, "kernel addresses hidden")                                              \
+	X(NO_KALLSYMS, "no kernel symbols")                                                        \
+	X(NO_MEMORY, "out of memory or over a limit")                                              \
+	X(NOT_PERMITTED, "process not readable")
+enum ev_reason {
+#define X(id, name) EV_REASON_##id,
+	EV_REASONS(X)
+#undef X
+	EV_REASON_CNT
+};
+const char *ev_reason_name(enum ev_reason r);
+
+/* ---- images and mappings -------------------------------------------------------------------- */
+
+/* Which file: device and inode as /proc/PID/maps and MMAP2 give them. */
+struct ev_file_id {
+	uint32_t dev_major, dev_minor;
+	uint64_t ino;
+};
+
+enum ev_map_kind {
+	EV_MAP_FILE = 1,
+	EV_MAP_ANON = 2, /* anonymous or memfd-less executable memory: JIT; also //anon, [heap], [stack] */
+	EV_MAP_VDSO = 3,
+	EV_MAP_OTHER = 4, /* [vsyscall], [uprobes] and other special names */
+};
+
+/* One executable mapping of one process. */
+struct ev_mapping {
+	uint64_t start, end; /* addresses, end exclusive */
+	uint64_t pgoff;	     /* file offset of start, bytes */
+	struct ev_file_id file;
+	uint8_t kind;	 /* enum ev_map_kind */
+	uint8_t exec;	 /* 1: PROT_EXEC */
+	uint8_t deleted; /* 1: " (deleted)" stood behind the path (stripped from it) */
+	const char *path; /* borrowed: valid during the call-back; may contain blanks; "" if none */
+};
+
+/* ---- process events (side-band) ------------------------------------------------------------- */
+
+enum ev_proc_type {
+	EV_PROC_MMAP = 1,
+	EV_PROC_COMM,
+	EV_PROC_FORK,
+	EV_PROC_EXIT,
+	EV_PROC_LOST, /* records were lost: what is known of processes may be stale */
+};
+
+/* Numbers are those of our pid namespace; 0 or -1 (as u32) for tasks outside it. */
+struct ev_proc {
+	enum ev_proc_type type;
+	uint32_t pid, tid;   /* process (thread group), thread */
+	uint32_t ppid, ptid; /* FORK: the parent's */
+	uint64_t time_ns;    /* CLOCK_MONOTONIC */
+	bool exec;	     /* COMM: the name change of an exec */
+	uint64_t lost;	     /* LOST: number of records */
+	struct ev_mapping map; /* MMAP */
+	char comm[EV_COMM_LEN]; /* COMM */
+};
+
+/* ---- samples -------------------------------------------------------------------------------- */
+
+/* Identity of a process: a pid and which program it ran at the time. */
+struct ev_proc_id {
+	uint32_t pid;	   /* in our pid namespace, or the kernel's number when .foreign_ns */
+	uint32_t exec_id;  /* how often it has executed a program, kernel's own count (low 32 bits) */
+	uint64_t start_ns; /* CLOCK_BOOTTIME start of the thread group leader */
+};
+
+/* How often one thread was seen with one pair of stacks. */
+struct ev_count {
+	struct ev_proc_id proc;
+	uint32_t tid;
+	uint8_t foreign_ns; /* 1: the task has no number in our pid namespace */
+	uint8_t kthread;    /* 1: kernel thread */
+	uint16_t pad;
+	uint64_t ustack, kstack; /* stack hashes, 0 = none */
+	uint64_t cgroup_id;	 /* cgroup v2 id, 0 unknown */
+	uint64_t samples;	 /* count */
+	uint64_t weight;	 /* ns (cpu-clock) or events (hardware) */
+};
+
+/* A stack, delivered at least once before or after its first count. */
+struct ev_stack {
+	uint64_t hash; /* != 0 */
+	bool kernel;
+	uint8_t walk;	/* enum ev_walk */
+	uint32_t n;
+	const struct ev_frame *frames; /* frames[n], leaf first; borrowed during the call */
+};
+
+/* The name of a thread that was sampled. */
+struct ev_thread {
+	struct ev_proc_id proc;
+	uint32_t tid;
+	uint8_t foreign_ns, kthread;
+	char comm[EV_COMM_LEN];
+};
+
+#endif

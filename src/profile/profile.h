@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * profile - aggregation and the profile model. No system calls, no symbols of its own.
+ * Thread: objects belong to one thread at a time.
+ *
+ * prof_agg adds up what samplers deliver: stacks by hash, counts by (process, thread, stacks, cgroup),
+ * thread names. prof_model is the finished profile that encoders turn into bytes: strings,
+ * mappings, functions, locations and samples, each with a dense id.
+ */
+#ifndef PA_PROFILE_H
+#define PA_PROFILE_H
+
+#include "event/event.h"
+
+/* ---- aggregation ---------------------------------------------------------------------------- */
+
+struct prof_agg;
+
+struct prof_agg_limits {
+	uint32_t max_stacks;  /* distinct stacks; 0: 1 M */
+	uint32_t max_counts;  /* distinct (thread, stacks) pairs; 0: 4 M */
+	size_t max_bytes;     /* of frames; 0: 256 MiB */
+};
+
+struct prof_agg_stats {
+	uint64_t stacks, counts, threads; /* distinct */
+	uint64_t samples, weight;	  /* added up */
+	uint64_t stacks_dropped;	  /* over a limit: their counts become [stack lost] */
+	uint64_t counts_dropped_samples, counts_dropped_weight; /* over max_counts */
+};
+
+int prof_agg_new(const struct prof_agg_limits *lim, struct prof_agg **ret);
+struct prof_agg *prof_agg_free(struct prof_agg *a);
+void prof_agg_freep(struct prof_agg **a);
+/* A stack; known hashes are ignored. *ret_new (may be NULL): 1 if it was new. 0, -E2BIG (counted), -ENOMEM (counted). */
+int prof_agg_add_stack(struct prof_agg *a, const struct ev_stack *s, bool *ret_new);
+/* Adds samples and weight to the entry of this key. 0, -E2BIG/-ENOMEM (counted in the stats). */
+int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c);
+/* Remembers the newest name of a thread. */
+int prof_agg_add_thread(struct prof_agg *a, const struct ev_thread *t);
+
+/* Stack by hash, NULL if it never arrived. Borrowed until the next add_stack or free. */
+const struct ev_stack *prof_agg_stack(const struct prof_agg *a, uint64_t hash);
+/* Name of a thread, NULL if unknown. Borrowed until the next add_thread or free. */
+const char *prof_agg_comm(const struct prof_agg *a, const struct ev_proc_id *proc, uint32_t tid);
+size_t prof_agg_count_cnt(const struct prof_agg *a);
+const struct ev_count *prof_agg_count_at(const struct prof_agg *a, size_t i); /* i < count_cnt */
+size_t prof_agg_stack_cnt(const struct prof_agg *a);
+const struct ev_stack *prof_agg_stack_at(const struct prof_agg *a, size_t i); /* borrowed: until the next call */
+const struct prof_agg_stats *prof_agg_stats(const struct prof_agg *a);
+
+/* ---- model ---------------------------------------------------------------------------------- */
+
+/* Ids: strings from 0 ("" is 0); mappings, functions, locations from 1, 0 = none. */
+
+struct prof_mapping {
+	uint64_t start, limit, offset; /* addresses, limit exclusive; file offset of start, bytes */
+	uint32_t path, build_id;       /* strings; build-id in hex */
+	bool has_functions, has_filenames, has_lines, has_inlines; /* kept true by prof_model_location */
+};
+
+struct prof_function {
+	uint32_t name, system_name, file; /* strings: demangled, as in the symbol table, source file */
+	int64_t start_line;		  /* 0 unknown */
+};
+
+struct prof_line {
+	uint32_t function; /* id */
+	int64_t line;	   /* 0 unknown */
+};
+
+struct prof_location {
+	uint32_t mapping;  /* id or 0 */
+	uint64_t address;  /* absolute, inside its mapping */
+	uint32_t line_first, line_cnt; /* lines[]: innermost inlined function first */
+	uint8_t reason;	   /* enum ev_reason */
+};
+
+struct prof_label {
+	uint32_t key;	/* string */
+	uint32_t str;	/* string value, when != 0 */
+	int64_t num;	/* else a number */
+};
+
+struct prof_sample {
+	uint32_t loc_first, loc_cnt;	 /* loc_ids[]: leaf first */
+	uint32_t label_first, label_cnt; /* labels[] */
+	int64_t value[2];		 /* by sample_type */
+};
+
+#define PROF_TYPE_MAX 2
+struct prof_type {
+	uint32_t type, unit; /* strings */
+};
+
+struct prof_model {
+	struct intern *strings;
+	VEC(struct prof_mapping) mappings;
+	VEC(struct prof_function) functions;
+	VEC(struct prof_location) locations;
+	VEC(struct prof_line) lines;
+	VEC(struct prof_sample) samples;
+	VEC(uint32_t) loc_ids;
+	VEC(struct prof_label) labels;
+	VEC(uint32_t) comments; /* strings */
+	struct prof_type sample_type[PROF_TYPE_MAX];
+	uint32_t n_types;
+	uint32_t default_type; /* string: a sample_type's name */
+	struct prof_type period_type;
+	int64_t period;
+	int64_t time_realtime_ns, duration_ns;
+	/* private: de-duplication */
+	struct intern *function_keys, *location_keys, *sample_keys, *mapping_keys;
+};
+
+int prof_model_new(struct prof_model **ret);
+struct prof_model *prof_model_free(struct prof_model *m);
+void prof_model_freep(struct prof_model **m);
+int prof_model_string(struct prof_model *m, const char *s, uint32_t *ret_id);
+const char *prof_model_str(const struct prof_model *m, uint32_t id);
+/* A comment of one line; newlines and control bytes become blanks. */
+int prof_model_comment(struct prof_model *m, const char *fmt, ...) PRINTF_FMT(2, 3);
+/* Equal ones (path, build-id, offset, start, limit) share an id. */
+int prof_model_mapping(struct prof_model *m, const struct prof_mapping *map, uint32_t *ret_id);
+int prof_model_function(struct prof_model *m, const struct prof_function *fn, uint32_t *ret_id);
+/* Location by (mapping, address - start + offset, first function): equal ones share an id. Lines are copied. */
+int prof_model_location(struct prof_model *m, uint32_t mapping, uint64_t address, uint8_t reason,
+			const struct prof_line *lines, uint32_t n_lines, uint32_t *ret_id);
+/* Samples with equal locations and labels are added up. */
+int prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_locs,
+		      const struct prof_label *labels, uint32_t n_labels, const int64_t *values);
+/* Moves mapping @id to the front (ids of all locations follow): pprof takes the first for the main binary. */
+void prof_model_main_mapping(struct prof_model *m, uint32_t id);
+
+/* ---- report --------------------------------------------------------------------------------- */
+
+struct prof_top {
+	uint32_t name;	   /* string */
+	uint32_t mapping;  /* id of the mapping of its first location, 0 none */
+	int64_t self, cum; /* of value[type_idx]; a recursive function counts once a sample in cum */
+};
+/* The @max hottest functions by self value, ties by cum then name; malloc'ed array in @ret, its length in *ret_n. */
+int prof_model_top(const struct prof_model *m, uint32_t type_idx, size_t max, struct prof_top **ret, size_t *ret_n);
+
+#endif
