@@ -47,7 +47,7 @@
 		_take;                                                                             \
 	})
 
-void freep(void *p);   /* cleanup attribute for any malloc'ed pointer variable */
+void freep(void *p);   /* cleanup attribute: @p points to a variable of any pointer type; leaves NULL */
 void closep(int *fd);  /* closes *fd if >= 0, keeps errno, leaves -EBADF */
 
 /* ---- errors --------------------------------------------------------------------------------- */
@@ -114,7 +114,8 @@ int sbuf_add(struct sbuf *b, const void *data, size_t len);
 int sbuf_str(struct sbuf *b, const char *s);
 int sbuf_char(struct sbuf *b, char c);
 int sbuf_addf(struct sbuf *b, const char *fmt, ...) PRINTF_FMT(2, 3);
-/* Makes room for @len bytes and returns where to write them (len is not advanced), NULL on .err. */
+/* Makes room for @len bytes and a NUL, returns where to write them (len is not advanced: who adds
+ * to it also sets p[len] = 0), NULL on .err. */
 void *sbuf_reserve(struct sbuf *b, size_t len);
 char *sbuf_take(struct sbuf *b); /* moves the malloc'ed string out ("" if empty); NULL if .err */
 
@@ -124,7 +125,8 @@ char *sbuf_take(struct sbuf *b); /* moves the malloc'ed string out ("" if empty)
  * file_read_all - the whole of a (small or /proc) file
  * @dirfd: AT_FDCWD or a directory
  * @b:     appended to; its cap bounds the read: -E2BIG with .err set past it
- * Returns: 0, negative errno. Reads in chunks until end of file, so sizes of 0 in /proc do not matter.
+ * Returns: 0, negative errno; what was read before a failure stays in @b. Reads in chunks until end
+ * of file, so sizes of 0 in /proc do not matter. Does not wait for the writer of a FIFO.
  */
 int file_read_all(int dirfd, const char *path, struct sbuf *b, struct err *err);
 /* The same from a descriptor at its current position. */
@@ -165,7 +167,8 @@ int vec_grow_(void *pp, size_t *cap, size_t n, size_t more, size_t max, size_t i
 
 /* ---- arena ---------------------------------------------------------------------------------- */
 
-/* Bump allocator, freed whole. Memory is zeroed and 8-byte aligned. */
+/* Bump allocator, freed whole. Memory is zeroed and 8-byte aligned. The cap is on used_bytes, all
+ * memory held: chunks with their headers and unused ends, not only what was handed out. */
 struct arena_chunk;
 struct arena {
 	struct arena_chunk *head;
@@ -182,7 +185,8 @@ char *arena_strndup(struct arena *a, const char *s, size_t len);
  * into the interner's own storage and stay where they are until intern_done. */
 struct intern;
 #define INTERN_NONE UINT32_MAX
-/* @max_items, @max_bytes: caps. */
+/* @max_items, @max_bytes: caps; the bytes are all that intern_bytes counts but the handle. Keys are
+ * 8-byte aligned. */
 int intern_new(uint32_t max_items, size_t max_bytes, struct intern **ret);
 struct intern *intern_free(struct intern *in); /* NULL ok; returns NULL */
 /* Id of the key, added if new (@ret_new may be NULL): 0, -E2BIG at a cap, -ENOMEM. */
@@ -203,7 +207,8 @@ struct cursor {
 };
 static inline struct cursor cursor_of(const void *p, size_t len)
 {
-	return (struct cursor){ .p = p, .end = (const uint8_t *)p + len };
+	/* NULL with 0 bytes is an empty cursor; NULL + 0 would be undefined. */
+	return (struct cursor){ .p = p, .end = len ? (const uint8_t *)p + len : p };
 }
 static inline size_t cursor_left(const struct cursor *c)
 {
