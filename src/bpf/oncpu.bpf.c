@@ -499,7 +499,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 			CNT_ADD(c, RANGE_STALE, 1);
 
 		if (in_user) {
-			bad = bpf_probe_read_kernel(regs, sizeof(*regs), &ctx->regs);
+			REGS_COPY(regs, &ctx->regs);
 		} else if (HAS_HELPER(task_pt_regs)) {
 			bad = bpf_probe_read_kernel(regs, sizeof(*regs),
 						    (void *)bpf_task_pt_regs(task));
