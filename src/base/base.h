@@ -18,18 +18,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ARRAY_SIZE(a)	  (sizeof(a) / sizeof((a)[0]))
+#define ARRAY_SIZE(a)    (sizeof(a) / sizeof((a)[0]))
 #define PRINTF_FMT(f, a) __attribute__((format(printf, f, a)))
-#define MIN_OF(a, b)	  ((a) < (b) ? (a) : (b))
-#define MAX_OF(a, b)	  ((a) > (b) ? (a) : (b))
+#define MIN_OF(a, b)     ((a) < (b) ? (a) : (b))
+#define MAX_OF(a, b)     ((a) > (b) ? (a) : (b))
 
-#define NSEC_PER_SEC 1000000000ULL
+#define NSEC_PER_SEC  1000000000ULL
 #define NSEC_PER_MSEC 1000000ULL
 
 /* ---- cleanup and ownership ------------------------------------------------------------------ */
 
-#define _cleanup_(fn) __attribute__((cleanup(fn)))
-#define _cleanup_free_ _cleanup_(freep)
+#define _cleanup_(fn)   __attribute__((cleanup(fn)))
+#define _cleanup_free_  _cleanup_(freep)
 #define _cleanup_close_ _cleanup_(closep)
 
 /* Moves the pointer out of @p, leaving NULL, so that the cleanup attribute frees nothing. */
@@ -47,8 +47,8 @@
 		_take;                                                                             \
 	})
 
-void freep(void *p);   /* cleanup attribute: @p points to a variable of any pointer type; leaves NULL */
-void closep(int *fd);  /* closes *fd if >= 0, keeps errno, leaves -EBADF */
+void freep(void *p);  /* cleanup attribute: @p points to a pointer variable; leaves NULL */
+void closep(int *fd); /* closes *fd if >= 0, keeps errno, leaves -EBADF */
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
@@ -68,7 +68,7 @@ struct err {
 int err_set(struct err *e, int code, const char *fmt, ...) PRINTF_FMT(3, 4);
 /* Puts "<prefix>: " before the message that is there. Returns e's code (or 0). */
 int err_prefix(struct err *e, const char *fmt, ...) PRINTF_FMT(2, 3);
-/* Symbol of an errno, positive or negative: "EPERM"; "E#999" for unknown ones (static per thread). */
+/* Symbol of an errno, positive or negative: "EPERM"; "E#999" if unknown (static per thread). */
 const char *err_name(int code);
 
 /* ---- sizes ---------------------------------------------------------------------------------- */
@@ -144,7 +144,10 @@ int file_write_full(int fd, const void *buf, size_t len);
 		type *p;                                                                           \
 		size_t n, cap, max;                                                                \
 	}
-#define VEC_INIT(max_items) { .p = NULL, .n = 0, .cap = 0, .max = (max_items) }
+#define VEC_INIT(max_items)                                                                        \
+	{                                                                                          \
+		.p = NULL, .n = 0, .cap = 0, .max = (max_items)                                    \
+	}
 /* Appends; 0, -E2BIG at the cap, -ENOMEM. */
 #define vec_push(v, ...)                                                                           \
 	({                                                                                         \
@@ -154,8 +157,7 @@ int file_write_full(int fd, const void *buf, size_t len);
 		_r;                                                                                \
 	})
 /* Makes room for @k more elements without adding them; 0, -E2BIG, -ENOMEM. */
-#define vec_reserve(v, k)                                                                          \
-	vec_grow_(&(v)->p, &(v)->cap, (v)->n, (k), (v)->max, sizeof(*(v)->p))
+#define vec_reserve(v, k) vec_grow_(&(v)->p, &(v)->cap, (v)->n, (k), (v)->max, sizeof(*(v)->p))
 #define vec_done(v)                                                                                \
 	do {                                                                                       \
 		free((v)->p);                                                                      \
@@ -208,7 +210,7 @@ struct cursor {
 static inline struct cursor cursor_of(const void *p, size_t len)
 {
 	/* NULL with 0 bytes is an empty cursor; NULL + 0 would be undefined. */
-	return (struct cursor){ .p = p, .end = len ? (const uint8_t *)p + len : p };
+	return (struct cursor){.p = p, .end = len ? (const uint8_t *)p + len : p};
 }
 static inline size_t cursor_left(const struct cursor *c)
 {
@@ -231,7 +233,7 @@ int cursor_line(struct cursor *c, const char **ret, size_t *ret_len);
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
-uint64_t now_ns(void);		/* CLOCK_MONOTONIC */
+uint64_t now_ns(void);          /* CLOCK_MONOTONIC */
 uint64_t now_realtime_ns(void); /* CLOCK_REALTIME */
 uint64_t now_boottime_ns(void); /* CLOCK_BOOTTIME */
 
