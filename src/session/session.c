@@ -158,7 +158,7 @@ static void release(struct ses *s)
 			free(item.proc.long_path);
 	s->q_w = queue_free(s->q_w);
 	while (s->q_jobs && queue_pop(s->q_jobs, &job, 0) == 0)
-		free(job.addrs);
+		ses_job_done(&job, true);
 	s->q_jobs = queue_free(s->q_jobs);
 	while (s->q_results && queue_pop(s->q_results, &res, 0) == 0) {
 		free(res.addrs);
@@ -347,7 +347,6 @@ static int start(struct ses *s, struct err *err)
 		return ses_explain(s, r, err);
 	to.loader = smp_loader(s->smp);
 	to.target_pid = s->o.target == SES_TARGET_ALL ? 0 : s->target_pid;
-	to.follow_children = s->o.target == SES_TARGET_COMMAND;
 	r = trk_new(&to, &s->trk, err);
 	if (r < 0)
 		return r;
