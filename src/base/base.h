@@ -18,18 +18,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ARRAY_SIZE(a)	  (sizeof(a) / sizeof((a)[0]))
+#define ARRAY_SIZE(a)    (sizeof(a) / sizeof((a)[0]))
 #define PRINTF_FMT(f, a) __attribute__((format(printf, f, a)))
-#define MIN_OF(a, b)	  ((a) < (b) ? (a) : (b))
-#define MAX_OF(a, b)	  ((a) > (b) ? (a) : (b))
+#define MIN_OF(a, b)     ((a) < (b) ? (a) : (b))
+#define MAX_OF(a, b)     ((a) > (b) ? (a) : (b))
 
-#define NSEC_PER_SEC 1000000000ULL
+#define NSEC_PER_SEC  1000000000ULL
 #define NSEC_PER_MSEC 1000000ULL
 
 /* ---- cleanup and ownership ------------------------------------------------------------------ */
 
-#define _cleanup_(fn) __attribute__((cleanup(fn)))
-#define _cleanup_free_ _cleanup_(freep)
+#define _cleanup_(fn)   __attribute__((cleanup(fn)))
+#define _cleanup_free_  _cleanup_(freep)
 #define _cleanup_close_ _cleanup_(closep)
 
 /* Moves the pointer out of @p, leaving NULL, so that the cleanup attribute frees nothing. */
@@ -47,8 +47,8 @@
 		_take;                                                                             \
 	})
 
-void freep(void *p);   /* cleanup attribute for any malloc'ed pointer variable */
-void closep(int *fd);  /* closes *fd if >= 0, keeps errno, leaves -EBADF */
+void freep(void *p);  /* cleanup attribute: @p points to a pointer variable; leaves NULL */
+void closep(int *fd); /* closes *fd if >= 0, keeps errno, leaves -EBADF */
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
@@ -68,7 +68,7 @@ struct err {
 int err_set(struct err *e, int code, const char *fmt, ...) PRINTF_FMT(3, 4);
 /* Puts "<prefix>: " before the message that is there. Returns e's code (or 0). */
 int err_prefix(struct err *e, const char *fmt, ...) PRINTF_FMT(2, 3);
-/* Symbol of an errno, positive or negative: "EPERM"; "E#999" for unknown ones (static per thread). */
+/* Symbol of an errno, positive or negative: "EPERM"; "E#999" if unknown (static per thread). */
 const char *err_name(int code);
 
 /* ---- sizes ---------------------------------------------------------------------------------- */
@@ -114,7 +114,8 @@ int sbuf_add(struct sbuf *b, const void *data, size_t len);
 int sbuf_str(struct sbuf *b, const char *s);
 int sbuf_char(struct sbuf *b, char c);
 int sbuf_addf(struct sbuf *b, const char *fmt, ...) PRINTF_FMT(2, 3);
-/* Makes room for @len bytes and returns where to write them (len is not advanced), NULL on .err. */
+/* Makes room for @len bytes and a NUL, returns where to write them (len is not advanced: who adds
+ * to it also sets p[len] = 0), NULL on .err. */
 void *sbuf_reserve(struct sbuf *b, size_t len);
 char *sbuf_take(struct sbuf *b); /* moves the malloc'ed string out ("" if empty); NULL if .err */
 
@@ -124,7 +125,8 @@ char *sbuf_take(struct sbuf *b); /* moves the malloc'ed string out ("" if empty)
  * file_read_all - the whole of a (small or /proc) file
  * @dirfd: AT_FDCWD or a directory
  * @b:     appended to; its cap bounds the read: -E2BIG with .err set past it
- * Returns: 0, negative errno. Reads in chunks until end of file, so sizes of 0 in /proc do not matter.
+ * Returns: 0, negative errno; what was read before a failure stays in @b. Reads in chunks until end
+ * of file, so sizes of 0 in /proc do not matter. Does not wait for the writer of a FIFO.
  */
 int file_read_all(int dirfd, const char *path, struct sbuf *b, struct err *err);
 /* The same from a descriptor at its current position. */
@@ -142,7 +144,10 @@ int file_write_full(int fd, const void *buf, size_t len);
 		type *p;                                                                           \
 		size_t n, cap, max;                                                                \
 	}
-#define VEC_INIT(max_items) { .p = NULL, .n = 0, .cap = 0, .max = (max_items) }
+#define VEC_INIT(max_items)                                                                        \
+	{                                                                                          \
+		.p = NULL, .n = 0, .cap = 0, .max = (max_items)                                    \
+	}
 /* Appends; 0, -E2BIG at the cap, -ENOMEM. */
 #define vec_push(v, ...)                                                                           \
 	({                                                                                         \
@@ -152,20 +157,21 @@ int file_write_full(int fd, const void *buf, size_t len);
 		_r;                                                                                \
 	})
 /* Makes room for @k more elements without adding them; 0, -E2BIG, -ENOMEM. */
-#define vec_reserve(v, k)                                                                          \
-	vec_grow_(&(v)->p, &(v)->cap, (v)->n, (k), (v)->max, sizeof(*(v)->p))
+#define vec_reserve(v, k) vec_grow_(&(v)->p, &(v)->cap, (v)->n, (k), (v)->max, sizeof(*(v)->p))
 #define vec_done(v)                                                                                \
 	do {                                                                                       \
 		free((v)->p);                                                                      \
 		(v)->p = NULL;                                                                     \
 		(v)->n = (v)->cap = 0;                                                             \
 	} while (0)
-#define vec_each(it, v) for (__typeof__((v)->p) it = (v)->p; it != (v)->p + (v)->n; it++)
+/* NULL + 0 is undefined: an empty vector is asked for its length first. */
+#define vec_each(it, v) for (__typeof__((v)->p) it = (v)->p; (v)->n && it != (v)->p + (v)->n; it++)
 int vec_grow_(void *pp, size_t *cap, size_t n, size_t more, size_t max, size_t item_size);
 
 /* ---- arena ---------------------------------------------------------------------------------- */
 
-/* Bump allocator, freed whole. Memory is zeroed and 8-byte aligned. */
+/* Bump allocator, freed whole. Memory is zeroed and 8-byte aligned. The cap is on used_bytes, all
+ * memory held: chunks with their headers and unused ends, not only what was handed out. */
 struct arena_chunk;
 struct arena {
 	struct arena_chunk *head;
@@ -182,7 +188,8 @@ char *arena_strndup(struct arena *a, const char *s, size_t len);
  * into the interner's own storage and stay where they are until intern_done. */
 struct intern;
 #define INTERN_NONE UINT32_MAX
-/* @max_items, @max_bytes: caps. */
+/* @max_items, @max_bytes: caps; the bytes are all that intern_bytes counts but the handle. Keys are
+ * 8-byte aligned. */
 int intern_new(uint32_t max_items, size_t max_bytes, struct intern **ret);
 struct intern *intern_free(struct intern *in); /* NULL ok; returns NULL */
 /* Id of the key, added if new (@ret_new may be NULL): 0, -E2BIG at a cap, -ENOMEM. */
@@ -203,7 +210,8 @@ struct cursor {
 };
 static inline struct cursor cursor_of(const void *p, size_t len)
 {
-	return (struct cursor){ .p = p, .end = (const uint8_t *)p + len };
+	/* NULL with 0 bytes is an empty cursor; NULL + 0 would be undefined. */
+	return (struct cursor){.p = p, .end = len ? (const uint8_t *)p + len : p};
 }
 static inline size_t cursor_left(const struct cursor *c)
 {
@@ -226,7 +234,7 @@ int cursor_line(struct cursor *c, const char **ret, size_t *ret_len);
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
-uint64_t now_ns(void);		/* CLOCK_MONOTONIC */
+uint64_t now_ns(void);          /* CLOCK_MONOTONIC */
 uint64_t now_realtime_ns(void); /* CLOCK_REALTIME */
 uint64_t now_boottime_ns(void); /* CLOCK_BOOTTIME */
 

@@ -1,1 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
 #include "base/base.h"
+
+void freep(void *p)
+{
+	void *mem;
+
+	/* The variable may have any pointer type: copied as bytes, so that no alias rule breaks. */
+	memcpy(&mem, p, sizeof(mem));
+	free(mem);
+	mem = NULL;
+	memcpy(p, &mem, sizeof(mem));
+}
+
+void closep(int *fd)
+{
+	int saved = errno;
+
+	if (*fd >= 0)
+		(void)close(*fd); /* who must know whether data arrived closes by hand */
+	*fd = -EBADF;
+	errno = saved;
+}
+
+int err_set(struct err *e, int code, const char *fmt, ...)
+{
+	int saved = errno;
+	char msg[sizeof(e->msg)]; /* an argument may be e->msg itself */
+	va_list ap;
+
+	if (!e)
+		return code;
+	va_start(ap, fmt);
+	if (vsnprintf(msg, sizeof(msg), fmt, ap) < 0)
+		msg[0] = '\0';
+	va_end(ap);
+	e->code = code;
+	memcpy(e->msg, msg, sizeof(msg));
+	errno = saved;
+	return code;
+}
+
+int err_prefix(struct err *e, const char *fmt, ...)
+{
+	int saved = errno;
+	char msg[sizeof(e->msg)];
+	size_t len;
+	va_list ap;
+
+	if (!e)
+		return 0;
+	va_start(ap, fmt);
+	if (vsnprintf(msg, sizeof(msg), fmt, ap) < 0)
+		msg[0] = '\0';
+	va_end(ap);
+	len = strlen(msg);
+	/* Both may return -E2BIG: a message that is too long loses its end. */
+	(void)str_copy(msg + len, sizeof(msg) - len, ": ");
+	len = strlen(msg);
+	(void)str_copy(msg + len, sizeof(msg) - len, e->msg);
+	(void)str_copy(e->msg, sizeof(e->msg), msg);
+	errno = saved;
+	return e->code;
+}
+
+const char *err_name(int code)
+{
+	static _Thread_local char unknown[16];
+	unsigned int num = code < 0 ? 0U - (unsigned int)code : (unsigned int)code;
+	const char *name = num <= INT32_MAX ? strerrorname_np((int)num) : NULL;
+
+	if (name)
+		return name;
+	(void)snprintf(unknown, sizeof(unknown), "E#%u", num);
+	return unknown;
+}
