@@ -4,7 +4,6 @@
 BUILD    ?= build
 PREFIX   ?=
 DESTDIR  ?=
-export FUZZ_SECONDS
 
 .DEFAULT_GOAL := all
 
@@ -43,16 +42,13 @@ demo: bootstrap-build
 # The tests first build what they need themselves.
 .PHONY: check asan tsan fuzz lint
 check: bootstrap-test
-	@tools/check; status=$$?; tools/give-back; exit $$status
+	@tools/check
 
-asan tsan: bootstrap-test
-	@tools/check $@; status=$$?; tools/give-back; exit $$status
+asan tsan lint: bootstrap-test
+	@tools/check $@
 
 fuzz: bootstrap-test
-	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} tools/check fuzz; status=$$?; tools/give-back; exit $$status
-
-lint:
-	@tools/check lint
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} tools/check fuzz
 
 .PHONY: format
 format:
