@@ -3,7 +3,6 @@
 #include "cli_priv.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
@@ -12,15 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
 	PROGRESS_MS = 500,
 	PROGRESS_MAX = 160,
-	/* Of one minute and one process name: more runs than one can start in it. */
-	NAMES_MAX = 10000,
 };
 
 static const uint64_t DEFAULT_DURATION_NS = 10ull * 1000 * 1000 * 1000;
@@ -34,21 +30,10 @@ enum end {
 	END_TARGET,
 };
 
-/* Where the profile goes. */
-struct output {
-	int fd;                  /* duplicate of standard output, or -EBADF */
-	bool made;               /* the name is ours, see publish() */
-	unsigned int number;     /* of the made name */
-	struct tm when;          /* of the made name */
-	const char *comm;        /* of the made name; NULL: none */
-	char name[NAME_MAX + 1]; /* the made name */
-	char hidden[64];         /* what the library writes for a made name */
-};
-
 struct run {
 	const struct cli_options *o;
 	struct pfa_session *session;
-	struct output out;
+	struct cli_output out;
 	char comm[CLI_NAME_MAX];  /* of the target as it is; "" = unknown or whole machine */
 	char clean[CLI_NAME_MAX]; /* the same for file names */
 	uint64_t duration_ns;     /* 0: no end by time */
@@ -172,116 +157,6 @@ static void name_target(struct run *r)
 		(void)snprintf(r->clean, sizeof(r->clean), "pid%d", o->pid);
 	else if (!r->clean[0])
 		(void)snprintf(r->clean, sizeof(r->clean), "command");
-}
-
-static bool name_is_free(const char *name)
-{
-	struct stat st;
-
-	return lstat(name, &st) < 0 && errno == ENOENT;
-}
-
-/* Moves on to the next name that is free, beginning with number @from. */
-static int next_name(struct output *out, unsigned int from)
-{
-	for (unsigned int i = from; i < NAMES_MAX; i++) {
-		int rc = cli_profile_name(out->comm, &out->when, i, out->name, sizeof(out->name));
-
-		if (rc < 0)
-			return rc;
-		if (name_is_free(out->name)) {
-			out->number = i;
-			return 0;
-		}
-	}
-	return -EEXIST;
-}
-
-/*
- * A made name must not replace a file, not even one of another perf-agent that began in the same
- * minute and saw the name free as we did. The library replaces what has the name that it is given:
- * it gets a hidden name of this run's own, and the file is moved to the free name when it is whole.
- */
-static int make_name(struct run *r)
-{
-	struct output *out = &r->out;
-	struct timespec t;
-	int rc;
-
-	if (faccessat(AT_FDCWD, ".", W_OK | X_OK, AT_EACCESS) < 0) {
-		cli_say("cannot create a file in the current directory: %s; name one with "
-		        "--profile-output",
-		        strerrorname_np(errno));
-		return CLI_FAILED;
-	}
-	if (clock_gettime(CLOCK_REALTIME, &t) < 0 || !localtime_r(&t.tv_sec, &out->when)) {
-		cli_say("reading the clock: %s", strerrorname_np(errno));
-		return CLI_FAILED;
-	}
-	out->made = true;
-	out->comm = r->o->all ? NULL : r->clean;
-	rc = next_name(out, 1);
-	if (rc < 0) {
-		cli_say("no free name for the profile: %s; name one with --profile-output",
-		        strerrorname_np(-rc));
-		return CLI_FAILED;
-	}
-	(void)snprintf(
-	        out->hidden, sizeof(out->hidden), ".perf-agent-%d-%" PRIx64 ".pb.gz", (int)getpid(),
-	        (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec); /* 64 bytes are enough */
-	return CLI_DONE;
-}
-
-static int publish(struct output *out)
-{
-	int rc;
-
-	for (;;) {
-		if (renameat2(AT_FDCWD, out->hidden, AT_FDCWD, out->name, RENAME_NOREPLACE) == 0)
-			return 0;
-		rc = -errno;
-		/* File systems that cannot do that (NFS): what is left is to look, and to rename.
-		 */
-		if (rc == -EINVAL && name_is_free(out->name))
-			return rename(out->hidden, out->name) < 0 ? -errno : 0;
-		if (rc != -EEXIST && rc != -EINVAL)
-			return rc;
-		rc = next_name(out, out->number + 1);
-		if (rc < 0)
-			return rc;
-	}
-}
-
-/* Keeps standard output for the profile alone: what else would go there, a command's words too,
- * goes to stderr. */
-static int take_stdout(struct output *out)
-{
-	int flags;
-
-	if (isatty(STDOUT_FILENO)) {
-		cli_say("--profile-output: standard output is a terminal; redirect it");
-		return CLI_USAGE;
-	}
-	flags = fcntl(STDOUT_FILENO, F_GETFL);
-	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
-		cli_say("--profile-output: standard output is not open for writing");
-		return CLI_FAILED;
-	}
-	out->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	if (out->fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
-		cli_say("duplicate standard output: %s", strerrorname_np(errno));
-		return CLI_FAILED;
-	}
-	return CLI_DONE;
-}
-
-static int open_output(struct run *r)
-{
-	if (!r->o->profile_output)
-		return make_name(r);
-	if (!strcmp(r->o->profile_output, "-"))
-		return take_stdout(&r->out);
-	return CLI_DONE;
 }
 
 /* An error of the library's; it names the call and the object. */
@@ -488,36 +363,29 @@ static void say_command(const struct run *r)
 static int finish(struct run *r)
 {
 	struct pfa_error err = {0};
-	const char *path;
-	int rc, status = CLI_DONE;
+	int stopped, moved = 0;
 
-	rc = pfa_stop(r->session, &err);
-	if (rc == 0 && r->out.made)
-		rc = publish(&r->out);
-	else if (rc < 0)
-		status = CLI_FAILED;
+	stopped = pfa_stop(r->session, &err);
+	if (!stopped)
+		moved = cli_output_publish(&r->out);
 	release_signals();
 	say_notes(r);
 	if (r->o->command)
 		say_command(r);
 	cli_report_functions(r->session);
-
-	if (status == CLI_FAILED) {
+	if (!stopped && !moved) {
+		cli_say("profile written: %s", cli_output_path(&r->out));
 		cli_report_quality(r->session);
-		say_error("writing the profile", rc, &err);
-		return status;
+		return CLI_DONE;
 	}
-	if (rc < 0) {
-		cli_say("rename %s to %s: %s; the profile stays where it is", r->out.hidden,
-		        r->out.name, strerrorname_np(-rc));
-		return CLI_FAILED;
-	}
-	path = r->out.fd >= 0 ? "standard output"
-	       : r->out.made  ? r->out.name
-	                      : r->o->profile_output;
-	cli_say("profile written: %s", path);
+	/* What was sampled is not lost altogether, but the failure is the last that is read. */
 	cli_report_quality(r->session);
-	return CLI_DONE;
+	if (stopped)
+		say_error("writing the profile", stopped, &err);
+	else
+		cli_say("rename %s to %s: %s; the profile stays where it is", r->out.hidden,
+		        r->out.name, strerrorname_np(-moved));
+	return CLI_FAILED;
 }
 
 static int capture(struct run *r)
@@ -544,20 +412,19 @@ static int capture(struct run *r)
 
 int cli_run(const struct cli_options *o)
 {
-	struct run r = {.o = o, .out.fd = -EBADF, .duration_ns = o->duration_ns};
+	struct run r = {.o = o, .duration_ns = o->duration_ns};
 	int status;
 
 	if (!r.duration_ns && !o->command && !isatty(STDERR_FILENO))
 		r.duration_ns = DEFAULT_DURATION_NS;
 	name_target(&r);
-	status = open_output(&r);
+	status = cli_output_open(&r.out, o->profile_output, o->all ? NULL : r.clean);
 	if (status == CLI_DONE)
 		status = new_session(&r);
 	if (status == CLI_DONE)
 		status = capture(&r);
 	pfa_free(r.session);
-	if (r.out.fd >= 0)
-		close(r.out.fd);
+	cli_output_done(&r.out);
 	if (caught.wake_fd >= 0)
 		close(caught.wake_fd);
 	return status;

@@ -5,6 +5,7 @@
  *   cli-options.c   words of the command line -> struct cli_options; --help
  *   cli-duration.c  numbers as people write and read them
  *   cli-name.c      names of output files
+ *   cli-output.c    where the profile goes
  *   cli-say.c       lines on standard error
  *   cli-run.c       one capture, from options to exit status
  *   cli-report.c    what stands on standard error at its end
@@ -14,6 +15,7 @@
 
 #include <perfagent/perfagent.h>
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -115,6 +117,34 @@ void cli_clean_name(const char *name, char *ret, size_t size);
  */
 int cli_profile_name(const char *comm, const struct tm *when, unsigned int number, char *ret,
                      size_t size);
+
+/* Where the profile goes; filled by cli_output_open(). */
+struct cli_output {
+	int fd;           /* duplicate of standard output, or -EBADF */
+	const char *path; /* as given, borrowed; NULL: a name is made */
+	bool made;        /* the library writes @hidden, cli_output_publish() moves it to @name */
+	const char *comm; /* of the made name, borrowed; NULL: none */
+	struct tm when;   /* of the made name */
+	unsigned int number; /* of the made name */
+	char name[NAME_MAX + 1];
+	char hidden[64];
+};
+
+/**
+ * cli_output_open - decide where the profile goes, before anything is sampled
+ * @path: as given: a path, "-" (standard output is taken for the profile alone, everything else
+ * that goes there, a command's output too, goes to standard error), or NULL: a name is made
+ * @comm: for the made name, must outlive @out; NULL: none
+ * Returns: enum cli_exit; has said why when it is not CLI_DONE. Creates nothing. cli_output_done()
+ * in any case.
+ */
+int cli_output_open(struct cli_output *out, const char *path, const char *comm);
+/* Moves a profile with a made name to it, or to the next that is free: 0, negative errno. Else
+ * nothing: 0. */
+int cli_output_publish(struct cli_output *out);
+/* For people. */
+const char *cli_output_path(const struct cli_output *out);
+void cli_output_done(struct cli_output *out);
 
 /* One line on standard error: "perf-agent: ", the text with control characters as '?', a newline.
  */

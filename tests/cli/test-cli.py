@@ -5,85 +5,27 @@
     test-cli.py PERF-AGENT-FAKE EMBED-FAKE OPTIONS.DEF GEN-CLI-DOCS.PY MAN-PAGE COMPLETION
 """
 import errno
-import fcntl
 import importlib.util
 import os
-import pty
 import re
-import select
 import signal
-import struct
 import subprocess
 import sys
-import tempfile
-import termios
 import time
-import traceback
+
+sys.dont_write_bytecode = True
+from cli_harness import WAIT_S, Terminal, check, environment, equal, files, finish, main, start, test, wait_for
 
 FAKE, EMBED, OPTIONS_DEF, DOCS, MAN, COMPLETION = map(os.path.abspath, sys.argv[1:7])
 FULL_NAME = r'\d{12}(-\d+)?-on-cpu\.pb\.gz'
-WAIT_S = 30  # longest that anything here may take on a loaded machine
-
-TESTS = []
 
 
-def test(function):
-    TESTS.append(function)
-    return function
-
-
-class Result:
-    def __init__(self, rc, out, err):
-        self.rc, self.out, self.err = rc, out, err
-        self.lines = err.splitlines()
-
-    def __repr__(self):
-        return f'rc {self.rc}\nstdout {self.out!r}\nstderr:\n{self.err}'
-
-
-def environment(env):
-    clean = {k: v for k, v in os.environ.items() if not k.startswith('FAKE_')}
-    return {**clean, 'TERM': 'xterm', **(env or {})}
-
-
-def start(args, env=None, program=FAKE, **more):
-    more = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'stdin': subprocess.DEVNULL, **more}
-    return subprocess.Popen([program, *args], env=environment(env), **more)
-
-
-def finish(p):
-    out, err = p.communicate(timeout=WAIT_S)
-    return Result(p.returncode, (out or b'').decode('utf-8', 'replace'), (err or b'').decode('utf-8', 'replace'))
+def start_fake(args, env=None, **more):
+    return start(FAKE, args, env, **more)
 
 
 def run(*args, env=None, **more):
-    return finish(start(args, env, **more))
-
-
-def check(condition, *what):
-    if not condition:
-        raise AssertionError('\n'.join(map(str, what)))
-
-
-def equal(got, want, *what):
-    check(got == want, f'got  {got!r}', f'want {want!r}', *what)
-
-
-def files():
-    return sorted(os.listdir('.'))
-
-
-def wait_for(p, text):
-    """Reads standard error up to a line with text in it; returns what was read."""
-    seen = b''
-    end = time.monotonic() + WAIT_S
-    os.set_blocking(p.stderr.fileno(), False)
-    while text.encode() not in seen:
-        check(time.monotonic() < end and p.poll() is None, f'{text!r} does not come', seen)
-        if select.select([p.stderr], [], [], 0.1)[0]:
-            seen += p.stderr.read() or b''
-    os.set_blocking(p.stderr.fileno(), True)
-    return seen.decode('utf-8', 'replace')
+    return finish(start_fake(args, env, **more))
 
 
 def max_rate():
@@ -241,14 +183,14 @@ def made_names():
 
 @test
 def made_names_never_replace_a_file():
-    runs = [start(['--profile', '-a', '--duration', '400ms']) for _ in range(4)]
+    runs = [start_fake(['--profile', '-a', '--duration', '400ms']) for _ in range(4)]
     results = [finish(p) for p in runs]
     for r in results:
         equal(r.rc, 0, r)
     equal(len(files()), 4, files())
     equal(len({l for r in results for l in r.lines if 'profile written' in l}), 4, results)
     # A name that is taken while we sample, by a link that leads nowhere: lstat, not stat.
-    p = start(['--profile', '--', 'sleep', '0.5'])
+    p = start_fake(['--profile', '--', 'sleep', '0.5'])
     wait_for(p, 'profiling command')
     for stamp in {time.strftime('%Y%m%d%H%M', time.localtime(time.time() - s)) for s in (0, 60)}:
         os.symlink('nowhere', f'sleep-{stamp}-on-cpu.pb.gz')
@@ -366,7 +308,7 @@ def command_outlives_the_duration():
 @test
 def first_signal_ends_and_writes():
     for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
-        p = start([*ME, '--duration=1h', '--profile-output=p'])
+        p = start_fake([*ME, '--duration=1h', '--profile-output=p'])
         wait_for(p, 'profiling')
         p.send_signal(number)
         r = finish(p)
@@ -378,7 +320,7 @@ def first_signal_ends_and_writes():
 
 @test
 def second_signal_aborts():
-    p = start([*ME, '--duration=1h', '--profile-output=p'], env={'FAKE_STOP_MS': str(WAIT_S * 1000)})
+    p = start_fake([*ME, '--duration=1h', '--profile-output=p'], env={'FAKE_STOP_MS': str(WAIT_S * 1000)})
     wait_for(p, 'profiling')
     p.send_signal(signal.SIGINT)
     wait_for(p, 'a second signal aborts')
@@ -391,7 +333,7 @@ def second_signal_aborts():
 
 @test
 def two_signals_at_once_are_one():
-    p = start([*ME, '--duration=1h', '--profile-output=p'], env={'FAKE_STOP_MS': '300'})
+    p = start_fake([*ME, '--duration=1h', '--profile-output=p'], env={'FAKE_STOP_MS': '300'})
     wait_for(p, 'profiling')
     p.send_signal(signal.SIGINT)
     p.send_signal(signal.SIGTERM)
@@ -401,7 +343,7 @@ def two_signals_at_once_are_one():
 
 @test
 def sighup_stays_ignored():
-    p = start([*ME, '--duration=1h', '--profile-output=p'],
+    p = start_fake([*ME, '--duration=1h', '--profile-output=p'],
               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     wait_for(p, 'profiling')
     p.send_signal(signal.SIGHUP)
@@ -435,7 +377,7 @@ def profile_on_standard_output():
 
 @test
 def standard_output_that_takes_nothing():
-    p = start([*ME, '--duration=200ms', '--profile-output=-'])
+    p = start_fake([*ME, '--duration=200ms', '--profile-output=-'])
     p.stdout.close()
     p.stdout = None
     r = finish(p)
@@ -528,45 +470,9 @@ def quality_line_is_last():
     equal(r.lines[-1], 'quality: unknown: EINVAL', r)
 
 
-class Terminal:
-    """Runs a command line with standard error (and more, if wanted) on a terminal of the given width."""
-
-    def __init__(self, args, env=None, width=80, stdout=subprocess.DEVNULL):
-        self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 24, width, 0, 0))
-        self.p = subprocess.Popen([FAKE, *args], env=environment(env), stdin=slave, stderr=slave,
-                                  stdout=slave if stdout is None else stdout, start_new_session=True,
-                                  preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-        os.close(slave)
-        self.text = ''
-
-    def read_until(self, text=None):
-        end = time.monotonic() + WAIT_S
-        while text is None or text not in self.text:
-            check(time.monotonic() < end, f'{text!r} does not come', repr(self.text))
-            if not select.select([self.master], [], [], 0.1)[0]:
-                continue
-            try:
-                data = os.read(self.master, 4096)
-            except OSError:  # EIO: the other side is closed
-                data = b''
-            if not data:
-                check(text is None, f'{text!r} does not come', repr(self.text))
-                return
-            self.text += data.decode('utf-8', 'replace')
-
-    def type(self, keys):
-        os.write(self.master, keys)
-
-    def finish(self):
-        self.read_until()
-        os.close(self.master)
-        return self.p.wait(WAIT_S)
-
-
 @test
 def terminal_without_duration_runs_until_ctrl_c():
-    t = Terminal([*ME, '--profile-output=p'], env={'FAKE_SEEN': '12', 'FAKE_DROPPED': '2'})
+    t = Terminal(FAKE, [*ME, '--profile-output=p'], env={'FAKE_SEEN': '12', 'FAKE_DROPPED': '2'})
     t.read_until('\rperf-agent: 0.0 s, 12 samples, 2 lost')
     t.read_until('\rperf-agent: 0.5 s')
     check('until Ctrl-C' in t.text, t.text)
@@ -577,16 +483,16 @@ def terminal_without_duration_runs_until_ctrl_c():
 
 @test
 def progress_is_removed_and_fits():
-    t = Terminal([*ME, '--duration=700ms', '--profile-output=p'], env={'FAKE_SEEN': '7' * 18}, width=45)
+    t = Terminal(FAKE, [*ME, '--duration=700ms', '--profile-output=p'], env={'FAKE_SEEN': '7' * 18}, width=45)
     equal(t.finish(), 0, t.text)
     check('\rperf-agent: 0.7 s left, 777' in t.text, t.text)
     lines = re.findall(r'\r(perf-agent: [^\r\n]*)', t.text)
     equal([len(l) for l in lines if 's left' in l], [44, 44], t.text)
     check(re.search(r'\r {44}\r', t.text), repr(t.text))
-    t = Terminal([*ME, '--duration=100ms', '--profile-output=p'], env={'TERM': 'dumb'})
+    t = Terminal(FAKE, [*ME, '--duration=100ms', '--profile-output=p'], env={'TERM': 'dumb'})
     equal(t.finish(), 0, t.text)
     check('s left' not in t.text, t.text)
-    t = Terminal([*ME, '--duration=100ms', '--profile-output=p'], width=60,
+    t = Terminal(FAKE, [*ME, '--duration=100ms', '--profile-output=p'], width=60,
                  env={'FAKE_TOP': '1 1 /x/module ' + 'n' * 90, 'FAKE_SEEN': '1'})
     equal(t.finish(), 0, t.text)
     rows = [l for l in re.split(r'[\r\n]+', t.text) if 'nnn' in l or 'function' in l]
@@ -595,7 +501,7 @@ def progress_is_removed_and_fits():
 
 @test
 def profile_is_not_written_to_a_terminal():
-    t = Terminal([*ME, *SHORT, '--profile-output=-'], stdout=None)
+    t = Terminal(FAKE, [*ME, *SHORT, '--profile-output=-'], stdout=None)
     equal(t.finish(), 2, t.text)
     equal(t.text, 'perf-agent: --profile-output: standard output is a terminal; redirect it\r\n')
 
@@ -603,7 +509,6 @@ def profile_is_not_written_to_a_terminal():
 def read_table():
     spec = importlib.util.spec_from_file_location('docs', DOCS)
     docs = importlib.util.module_from_spec(spec)
-    sys.dont_write_bytecode = True
     spec.loader.exec_module(docs)
     return docs.read_options(OPTIONS_DEF)
 
@@ -650,7 +555,7 @@ try perf-agent --profile -- /bin/ech
 try perf-agent --profile -- cat exa
 '''
     open('example-file', 'wb').close()
-    r = finish(start(['-c', script], program='/bin/bash'))
+    r = finish(start('/bin/bash', ['-c', script]))
     equal((r.rc, r.err), (0, ''), r)
     lines = r.out.split('\n')
     equal(lines[:5], ['--sample-rate', 'cpu-clock cycles', 'cycles', 'cpu-clock cycles auto', ''], r)
@@ -661,34 +566,13 @@ try perf-agent --profile -- cat exa
 @test
 def example_checks_what_it_gets():
     env = {'FAKE_TOP': TOP, 'FAKE_SEEN': '990', 'FAKE_NOTES': 'something'}
-    r = finish(start([], env, program=EMBED))
+    r = finish(start(EMBED, [], env))
     equal((r.rc, r.err), (0, ''), r)
     check('60.00 %  spin_a  /usr/bin/spin' in r.out and '13 bytes in memory' in r.out and 'note: something' in r.out, r)
     for more in [{'FAKE_NEW': '22 no'}, {'FAKE_START': '1 no'}, {'FAKE_STOP': '5 no'}, {'FAKE_TOP': ''},
                  {'FAKE_STATS_FAIL': '1'}]:
-        r = finish(start([], {**env, **more}, program=EMBED))
+        r = finish(start(EMBED, [], {**env, **more}))
         equal((r.rc, len(r.lines)), (1, 1), more, r)
-
-
-def main():
-    print(f'1..{len(TESTS)}')
-    failed = 0
-    home = os.getcwd()
-    for i, t in enumerate(TESTS, 1):
-        name = t.__name__.replace('_', ' ')
-        with tempfile.TemporaryDirectory(prefix='perf-agent-cli-') as folder:
-            os.chmod(folder, 0o755)
-            os.chdir(folder)
-            try:
-                skip = t()
-                print(f'ok {i} - {name}' + (f' # SKIP {skip}' if skip else ''), flush=True)
-            except Exception:
-                failed += 1
-                print(f'not ok {i} - {name}')
-                print('# ' + traceback.format_exc().replace('\n', '\n# '), flush=True)
-            finally:
-                os.chdir(home)
-    return 1 if failed else 0
 
 
 if __name__ == '__main__':
