@@ -347,6 +347,7 @@ static int start(struct ses *s, struct err *err)
 		return ses_explain(s, r, err);
 	to.loader = smp_loader(s->smp);
 	to.target_pid = s->o.target == SES_TARGET_ALL ? 0 : s->target_pid;
+	to.follow_children = s->o.target == SES_TARGET_COMMAND;
 	r = trk_new(&to, &s->trk, err);
 	if (r < 0)
 		return r;
