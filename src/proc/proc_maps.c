@@ -158,28 +158,15 @@ static int pass_file(struct maps_pass *p, int fd, const char *path, struct err *
 	}
 }
 
-int proc_maps_read(uint32_t pid, proc_map_fn fn, void *arg, uint64_t *ret_bad, struct err *err)
+int proc_maps_read_fd(int fd, uint32_t pid, proc_map_fn fn, void *arg, uint64_t *ret_bad,
+		      struct err *err)
 {
 	_cleanup_free_ struct maps_pass *p = NULL;
-	_cleanup_close_ int fd = -EBADF;
 	char path[PROC_PATH_SIZE];
 	int r;
 
-	proc_path(path, pid, "maps");
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		r = proc_task_errno(errno);
-		if (r == -ESRCH)
-			return err_set(err, r, "open %s: ESRCH: there is no such process", path);
-		if (r == -EACCES || r == -EPERM)
-			return err_set(err, r, "open %s: %s: needs CAP_SYS_PTRACE%s", path, err_name(r),
-				       proc_has_cap(CAP_SYS_PTRACE) ?
-					       ", which is held: a security module or a user "
-					       "namespace refused" :
-					       "; run as root or as the user of the process");
-		return err_set(err, r, "open %s: %s", path, err_name(r));
-	}
 	p = malloc(sizeof(*p));
+	proc_path(path, pid, "maps");
 	if (!p)
 		return err_set(err, -ENOMEM, "read %s: ENOMEM", path);
 	p->pid = pid;
@@ -194,4 +181,25 @@ int proc_maps_read(uint32_t pid, proc_map_fn fn, void *arg, uint64_t *ret_bad, s
 	if (ret_bad)
 		*ret_bad = p->bad;
 	return r;
+}
+
+int proc_maps_read(uint32_t pid, proc_map_fn fn, void *arg, uint64_t *ret_bad, struct err *err)
+{
+	_cleanup_close_ int fd = -EBADF;
+	char path[PROC_PATH_SIZE];
+	int r;
+
+	proc_path(path, pid, "maps");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		return proc_maps_read_fd(fd, pid, fn, arg, ret_bad, err);
+	r = proc_task_errno(errno);
+	if (r == -ESRCH)
+		return err_set(err, r, "open %s: ESRCH: there is no such process", path);
+	if (r == -EACCES || r == -EPERM)
+		return err_set(err, r, "open %s: %s: needs CAP_SYS_PTRACE%s", path, err_name(r),
+			       proc_has_cap(CAP_SYS_PTRACE) ?
+				       ", which is held: a security module or a user namespace refused" :
+				       "; run as root or as the user of the process");
+	return err_set(err, r, "open %s: %s", path, err_name(r));
 }

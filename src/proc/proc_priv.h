@@ -25,6 +25,10 @@ int proc_read_task_file(const char *path, struct sbuf *b, struct err *err);
 /* What an open of a file below /proc/PID that failed with @e (positive) means: -ESRCH for ENOENT. */
 int proc_task_errno(int e);
 
+/* proc_maps_read from a descriptor of /proc/@pid/maps, or of a file that looks like one. */
+int proc_maps_read_fd(int fd, uint32_t pid, proc_map_fn fn, void *arg, uint64_t *ret_bad,
+		      struct err *err);
+
 struct stat;
 /**
  * proc_same_file - does stat's answer mean the file of a mapping?

@@ -180,6 +180,14 @@ static int cmp_u64(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+void ses_job_done(struct ses_job *job, bool addrs)
+{
+	if (job->close_fd)
+		closep(&job->fd);
+	if (addrs)
+		free(job->addrs);
+}
+
 void ses_send_groups(struct ses *s, uint64_t now, bool all)
 {
 	for (uint32_t i = 0; i < s->n_groups; i++) {
@@ -192,17 +200,22 @@ void ses_send_groups(struct ses *s, uint64_t now, bool all)
 			const struct trk_image *img = i <= trk_image_cnt(s->trk) ? trk_image(s->trk, i) : NULL;
 
 			job.reason = img ? img->reason : EV_REASON_NO_FILE;
-			if (img) {
-				job.fd = img->fd;
+			if (img && img->mem) {
 				job.mem = img->mem;
 				job.mem_len = img->mem_len;
+			} else if (img && img->reason == EV_REASON_NAMED) {
+				job.fd = trk_image_fd(s->trk, i, &job.close_fd);
+				if (job.fd < 0)
+					job.reason = job.fd == -ESTALE ? EV_REASON_FILE_REPLACED : EV_REASON_NO_FILE;
 			}
 		}
 		job.addrs = g->addrs.p;
 		job.n = g->addrs.n;
 		qsort(job.addrs, job.n, sizeof(*job.addrs), cmp_u64);
-		if (queue_push(s->q_jobs, &job) < 0)
-			continue; /* full: tried again */
+		if (queue_push(s->q_jobs, &job) < 0) {
+			ses_job_done(&job, false); /* full: tried again */
+			continue;
+		}
 		memset(&g->addrs, 0, sizeof(g->addrs));
 		g->due_ns = 0;
 		ses_count(s, SES_CNT_SYMBOL_JOBS, 1);
@@ -312,6 +325,7 @@ static void *name_main(void *arg)
 		int r = job.image == SES_KERNEL_IMAGE ? name_kernel(s, &job, &res.batch) :
 							name_image(s, &job, &res.batch);
 
+		ses_job_done(&job, false);
 		if (r < 0 || queue_push(s->q_results, &res) < 0) {
 			/* Their frames have no name: NO_MEMORY. */
 			sym_batch_done(&res.batch);

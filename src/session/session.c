@@ -158,7 +158,7 @@ static void release(struct ses *s)
 			free(item.proc.long_path);
 	s->q_w = queue_free(s->q_w);
 	while (s->q_jobs && queue_pop(s->q_jobs, &job, 0) == 0)
-		free(job.addrs);
+		ses_job_done(&job, true);
 	s->q_jobs = queue_free(s->q_jobs);
 	while (s->q_results && queue_pop(s->q_results, &res, 0) == 0) {
 		free(res.addrs);

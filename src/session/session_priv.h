@@ -52,7 +52,8 @@ struct ses_job {
 	uint32_t image;
 	uint64_t *addrs; /* addrs[n] ascending, unique; malloc'ed */
 	size_t n;
-	int fd;		 /* kept open by track */
+	int fd;		 /* kept open by track, or the job's own */
+	bool close_fd;
 	const void *mem; /* or bytes */
 	size_t mem_len;
 	enum ev_reason reason; /* != NAMED: the image cannot be read */
@@ -174,6 +175,7 @@ void ses_naming_stop(struct ses *s);	/* closes the queue of jobs, waits for B */
 uint64_t ses_thread_cpu_ns(void);	/* of the calling thread */
 /* Adds an address to its group unless it was asked for before. W, then C. */
 void ses_request(struct ses *s, uint32_t image, uint64_t addr);
+void ses_job_done(struct ses_job *job, bool addrs); /* closes its descriptor; @addrs: frees them too */
 /* Sends groups that are due (@all: everything) to B. W, then C. */
 void ses_send_groups(struct ses *s, uint64_t now, bool all);
 
