@@ -18,6 +18,7 @@ struct load_sizes {
 	uint32_t range_entries;
 	uint32_t proc_entries;
 	uint32_t shipped_entries; /* power of two */
+	uint32_t followed_entries;
 };
 
 /* Opens, sizes and loads the object. @cfg's fields about sizes are filled in from @sizes.
@@ -31,6 +32,8 @@ void load_oncpu_freep(struct load_oncpu **l);
  * Through a link (5.15), else by PERF_EVENT_IOC_SET_BPF, which lasts until the event is closed. */
 int load_oncpu_attach(struct load_oncpu *l, int perf_fd, struct err *err);
 void load_oncpu_detach(struct load_oncpu *l); /* closes all links */
+/* TREE: follows process @tgid (our number) and what it forks from now on. -ESRCH if there is none. */
+int load_follow(struct load_oncpu *l, uint32_t tgid, struct err *err);
 
 /* Process map. Thread: one (W). */
 uint32_t load_range_cnt(const struct load_oncpu *l);

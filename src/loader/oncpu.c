@@ -24,6 +24,7 @@ static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, bool pr
 		{ skel->maps.counts_b, z->count_entries, true },
 		{ skel->maps.threads, z->thread_entries, true },
 		{ skel->maps.procs, z->proc_entries, true },
+		{ skel->maps.followed, z->followed_entries, true },
 		{ skel->maps.ranges, z->range_entries, false },
 		{ skel->maps.shipped, z->shipped_entries, false },
 	};
@@ -56,6 +57,10 @@ static int open_and_load(const struct abi_config *cfg, const struct load_sizes *
 	skel->rodata->cfg.shipped_mask = z->shipped_entries - 1;
 	skel->rodata->cfg.range_cnt = z->range_entries;
 	skel->rodata->cfg.ring_wake_bytes = z->ring_bytes / 2;
+	if (cfg->target != ABI_TARGET_TREE) {
+		bpf_program__set_autoload(skel->progs.follow_fork, false);
+		bpf_program__set_autoload(skel->progs.follow_free, false);
+	}
 	r = size_maps(skel, z, preallocate);
 	if (r == 0)
 		r = oncpu_bpf__load(skel);
@@ -173,6 +178,45 @@ int load_oncpu_attach(struct load_oncpu *l, int perf_fd, struct err *err)
 	if (link == -EINVAL && ioctl(perf_fd, PERF_EVENT_IOC_SET_BPF, prog) == 0)
 		return 0;
 	return err_set(err, link, "bpf(BPF_LINK_CREATE) to a perf event: %s", err_name(link));
+}
+
+struct follow {
+	struct load_oncpu *l;
+	uint32_t tgid;
+	int result;
+};
+
+static void follow_task(void *arg, const struct abi_task *t)
+{
+	struct follow *f = arg;
+
+	if (t->tgid == f->tgid)
+		f->result = bpf_map_update_elem(bpf_map__fd(f->l->skel->maps.followed), &t->kernel_tgid,
+						&t->start_ns, BPF_ANY);
+}
+
+int load_follow(struct load_oncpu *l, uint32_t tgid, struct err *err)
+{
+	struct bpf_program *progs[] = { l->skel->progs.follow_fork, l->skel->progs.follow_free };
+	struct follow f = { .l = l, .tgid = tgid, .result = -ESRCH };
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
+		int link = bpf_raw_tracepoint_open(NULL, bpf_program__fd(progs[i]));
+
+		if (link < 0)
+			return err_set(err, link, "bpf(BPF_RAW_TRACEPOINT_OPEN) of %s: %s", bpf_program__name(progs[i]),
+				       err_name(link));
+		r = vec_push(&l->links, link);
+		if (r < 0) {
+			(void)close(link);
+			return err_set(err, r, "attach: %s", err_name(r));
+		}
+	}
+	r = load_tasks(l, follow_task, &f);
+	if (r == 0)
+		r = f.result;
+	return r < 0 ? err_set(err, r, "process %u: %s", tgid, err_name(r)) : 0;
 }
 
 void load_oncpu_detach(struct load_oncpu *l)

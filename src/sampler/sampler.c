@@ -50,19 +50,17 @@ void smp_freep(struct smp **s)
 	*s = smp_free(*s);
 }
 
-int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t inherit_pid, struct err *err)
+int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t follow_pid, struct err *err)
 {
-	int r;
+	int r = pev_open_cpus(&s->spec, cpus, n_cpus, &s->events, err);
 
-	if (inherit_pid)
-		r = pev_open_inherited(&s->spec, inherit_pid, &s->events, err);
-	else
-		r = pev_open_cpus(&s->spec, cpus, n_cpus, &s->events, err);
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < s->events.n && r == 0; i++)
 		r = load_oncpu_attach(s->loader, s->events.e[i].fd, err);
-	if (r == 0 && !inherit_pid) /* the exec of the command enables its event */
+	if (r == 0 && follow_pid)
+		r = load_follow(s->loader, follow_pid, err);
+	if (r == 0)
 		r = pev_set_enable(&s->events, err);
 	if (r < 0) {
 		load_oncpu_detach(s->loader);
@@ -207,7 +205,7 @@ int smp_finish(struct smp *s, const struct smp_sink *sink)
 	if (pev_set_read(&s->events, &count, &s->stats.enabled_ns) == 0 && !s->spec.freq && s->spec.period)
 		s->stats.expected_ticks = count / s->spec.period;
 	load_oncpu_detach(s->loader);
-	(void)pev_set_close(&s->events); /* inherited events end with it; a failed close loses nothing */
+	(void)pev_set_close(&s->events); /* a failed close loses nothing */
 	r = keep_first(s, r, load_counts_take_final(s->loader, on_count, s));
 	r = keep_first(s, r, load_ring_drain(s->loader, on_record, s));
 	r = keep_first(s, r, load_threads_take(s->loader, true, on_thread, s));

@@ -38,8 +38,8 @@ struct smp_stats {
 
 /* Loads the program. */
 int smp_open(const struct smp_options *o, struct smp **ret, struct err *err);
-/* Opens the events (per CPU, or on task @inherit_pid when != 0: enabled by its exec), attaches and enables. */
-int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t inherit_pid, struct err *err);
+/* Opens an event on each CPU, attaches and enables. @follow_pid != 0: samples this process and what it forks (TREE). */
+int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t follow_pid, struct err *err);
 /* Stacks and names that arrived; counts too once their table is half full. 0 or errno (counted, sampling goes on). */
 int smp_drain(struct smp *s, const struct smp_sink *sink);
 /* Ends sampling, then hands on everything that is left. */

@@ -158,7 +158,7 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 		key_of(ev_reason_name((enum ev_reason)i), key, sizeof(key));
 		r = add(s, "unnamed_frames_%s: %llu", key, (unsigned long long)q->reason_frames[i]);
 	}
-	if (r == 0 && s->o.target != SES_TARGET_COMMAND)
+	if (r == 0)
 		r = add(s, "idle_pct: %.2f", pct(c->v[ABI_CNT_TICK_IDLE], ticks));
 	if (r == 0)
 		r = add(s, "missed_ticks: %llu", (unsigned long long)missed);

@@ -284,14 +284,22 @@ static struct sym_kernel *kernel_symbols(struct ses *s)
 	return k;
 }
 
+static int name_none(const struct ses_job *job, enum ev_reason reason, struct sym_batch *ret)
+{
+	int r = sym_none_resolve(reason, job->n, ret);
+
+	for (size_t i = 0; r == 0 && i < ret->n; i++)
+		ret->names[i].start = job->addrs[i];
+	return r;
+}
+
 static int name_kernel(struct ses *s, const struct ses_job *job, struct sym_batch *ret)
 {
 	struct sym_kernel *k = kernel_symbols(s);
 
 	if (k)
 		return sym_kernel_resolve(k, job->addrs, job->n, ret);
-	return sym_none_resolve(s->kernel_error == -EPERM ? EV_REASON_KALLSYMS_HIDDEN : EV_REASON_NO_KALLSYMS,
-				job->n, ret);
+	return name_none(job, s->kernel_error == -EPERM ? EV_REASON_KALLSYMS_HIDDEN : EV_REASON_NO_KALLSYMS, ret);
 }
 
 static int name_image(struct ses *s, const struct ses_job *job, struct sym_batch *ret)
@@ -300,16 +308,22 @@ static int name_image(struct ses *s, const struct ses_job *job, struct sym_batch
 	int r;
 
 	if (job->reason != EV_REASON_NAMED)
-		return sym_none_resolve(job->reason, job->n, ret);
+		return name_none(job, job->reason, ret);
 	r = job->mem ? img_file_open_mem(job->mem, job->mem_len, &f, NULL) : img_file_open(job->fd, &f, NULL);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
-		return sym_none_resolve(r == -ENOEXEC ? EV_REASON_NOT_ELF :
-					r == -EINVAL  ? EV_REASON_BAD_ELF :
-							EV_REASON_NO_FILE,
-					job->n, ret);
+		return name_none(job,
+				 r == -ENOEXEC ? EV_REASON_NOT_ELF :
+				 r == -EINVAL  ? EV_REASON_BAD_ELF :
+						 EV_REASON_NO_FILE,
+				 ret);
 	r = sym_elf_resolve(f, job->addrs, job->n, ret);
+	/* What has no name is shown by the address that nm and objdump print. */
+	for (size_t i = 0; r == 0 && i < ret->n; i++)
+		if (ret->names[i].reason != EV_REASON_NAMED &&
+		    img_off_to_vaddr(f, job->addrs[i], &ret->names[i].start) < 0)
+			ret->names[i].start = job->addrs[i];
 	ses_count(s, SES_CNT_ELF_BAD, img_bad_items(f));
 	return r;
 }

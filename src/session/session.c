@@ -257,6 +257,7 @@ static void choose_sizes(const struct ses *s, struct load_sizes *z)
 	z->range_entries = s->o.range_entries ? s->o.range_entries : (one ? 16384 : 65536);
 	z->proc_entries = one ? 64 : 32768;
 	z->shipped_entries = one ? 16384 : 65536;
+	z->followed_entries = s->o.target == SES_TARGET_COMMAND ? 65536 : 1;
 }
 
 static int open_sampler(struct ses *s, struct err *err)
@@ -270,7 +271,7 @@ static int open_sampler(struct ses *s, struct err *err)
 		return err_set(err, r, "/proc/self/ns/pid: %s", err_name(r));
 	o.cfg.target = s->o.target == SES_TARGET_PID ? ABI_TARGET_PID :
 		       s->o.target == SES_TARGET_ALL ? ABI_TARGET_ALL :
-						       ABI_TARGET_INHERIT;
+						       ABI_TARGET_TREE;
 	o.cfg.target_tgid = s->target_pid;
 	/* A command's samples are never ours, and who profiles its own process asks for it. */
 	o.cfg.agent_tgid = s->o.target == SES_TARGET_COMMAND ? 0 : (uint32_t)getpid();

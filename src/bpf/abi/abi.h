@@ -50,7 +50,7 @@ enum abi_walk {
 /* ---- configuration, read-only for the programs, written before load -------------------------- */
 #define ABI_TARGET_PID	   1 /* per-CPU events, one process */
 #define ABI_TARGET_ALL	   2 /* per-CPU events, everything but idle */
-#define ABI_TARGET_INHERIT 3 /* events follow the target: every tick hits it */
+#define ABI_TARGET_TREE	   3 /* per-CPU events, processes in the followed map: a command and what it forks */
 
 struct abi_config {
 	__u32 target;	     /* ABI_TARGET_* */
