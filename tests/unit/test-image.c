@@ -385,6 +385,58 @@ static void test_absurd_counts_are_bounded(void **state)
 	sbuf_done(&b);
 }
 
+static void test_sections_over_the_cap(void **state)
+{
+	enum { SECTIONS_MAX = 16384 };
+	const size_t cnt = SECTIONS_MAX + 10;
+
+	(void)state;
+	for (size_t at = SECTIONS_MAX - 1; at <= SECTIONS_MAX; at++) {
+		struct eb_map m;
+		uint64_t bad;
+		size_t unnamed;
+		struct sbuf b, big;
+		Elf64_Shdr s;
+		Elf64_Ehdr e;
+
+		eb_build(&basic, &b, &m);
+		sbuf_init(&big, 4 << 20);
+		memcpy(&e, b.p, sizeof(e));
+		e.e_shoff = b.len;
+		e.e_shnum = (Elf64_Half)cnt;
+		memcpy(b.p, &e, sizeof(e));
+		sbuf_add(&big, b.p, b.len);
+		for (size_t i = 0; i < cnt; i++) {
+			memset(&s, 0, sizeof(s));
+			if (i == EB_SEC_STRTAB || i == at)
+				s = *shdr_of(&b, &m, i == at ? EB_SEC_SYMTAB : i);
+			sbuf_add(&big, &s, sizeof(s));
+		}
+		assert_int_equal(big.err, 0);
+		assert_int_equal(count_damaged(&big, &bad, &unnamed),
+		                 at < SECTIONS_MAX ? 3 : -ENOENT);
+		assert_int_equal(bad, 1);
+		sbuf_done(&big);
+		sbuf_done(&b);
+	}
+}
+
+/* What is there of a table that claims to be longer than its file is read. */
+static void test_table_longer_than_the_file(void **state)
+{
+	struct eb_map m;
+	uint64_t bad;
+	size_t unnamed;
+	struct sbuf b;
+
+	(void)state;
+	eb_build(&basic, &b, &m);
+	shdr_of(&b, &m, EB_SEC_SYMTAB)->sh_size = 1ULL << 40;
+	assert_true(count_damaged(&b, &bad, &unnamed) >= 5);
+	assert_true(bad >= 1);
+	sbuf_done(&b);
+}
+
 static void test_build_id_notes(void **state)
 {
 	uint8_t id[IMG_BUILD_ID_MAX];
@@ -663,6 +715,8 @@ int main(void)
 	        cmocka_unit_test(test_bad_items_cost_themselves_only),
 	        cmocka_unit_test(test_name_without_end),
 	        cmocka_unit_test(test_absurd_counts_are_bounded),
+	        cmocka_unit_test(test_sections_over_the_cap),
+	        cmocka_unit_test(test_table_longer_than_the_file),
 	        cmocka_unit_test(test_build_id_notes),
 	        cmocka_unit_test(test_mapping_symbols_are_left_out),
 	        cmocka_unit_test(test_offsets_to_addresses),
