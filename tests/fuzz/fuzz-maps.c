@@ -25,7 +25,7 @@ static int on_map(void *arg, const struct ev_mapping *m)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct totals want = { 0 }, got = { 0 };
+	struct totals want = {0}, got = {0};
 	struct cursor c = cursor_of(data, size);
 	static char path[PATH_BYTES];
 	const char *line;

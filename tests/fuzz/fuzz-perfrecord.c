@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Side-band records: the bytes are walked like a ring, each record in memory of exactly its size. */
+/* Side-band records: the bytes are walked like a ring, each record in memory of exactly its size.
+ */
 #include "perfevent/perfevent.h"
 
 #include <linux/perf_event.h>

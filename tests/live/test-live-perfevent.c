@@ -20,8 +20,8 @@
 #define CHILDREN   50
 #define EVENTS_MAX 200000
 #define RING_PAGES 64
-#define PLUGIN	   "libelf.so.1" /* not needed by this program: dlopen maps it */
-#define SPIN_NS	   (100 * NSEC_PER_MSEC)
+#define PLUGIN     "libelf.so.1" /* not needed by this program: dlopen maps it */
+#define SPIN_NS    (100 * NSEC_PER_MSEC)
 
 static uint32_t cpus[PEV_CPUS_MAX];
 static uint32_t cpu_cnt;
@@ -99,7 +99,7 @@ static void on_record(void *arg, const struct ev_proc *ev)
 
 static void events_init(struct events *e)
 {
-	*e = (struct events){ .v = VEC_INIT(EVENTS_MAX) };
+	*e = (struct events){.v = VEC_INIT(EVENTS_MAX)};
 	arena_init(&e->paths, 64 << 20);
 }
 
@@ -112,7 +112,7 @@ static void events_done(struct events *e)
 static struct pev_sideband *open_sideband(void)
 {
 	struct pev_sideband *s = NULL;
-	struct err err = { 0 };
+	struct err err = {0};
 
 	if (pev_sideband_open(cpus, cpu_cnt, RING_PAGES, &s, &err) < 0)
 		fail_msg("%s", err.msg);
@@ -171,7 +171,7 @@ static void live(struct life *l, const struct ev_proc *ev)
 
 static void test_lives_of_children_are_seen_in_order(void **state)
 {
-	struct life lives[CHILDREN] = { 0 };
+	struct life lives[CHILDREN] = {0};
 	struct pev_sideband *s = open_sideband();
 	uint64_t begin = now_ns(), end, last = 0;
 	struct events e;
@@ -192,7 +192,7 @@ static void test_lives_of_children_are_seen_in_order(void **state)
 	end = now_ns();
 	finish_sideband(s, &e);
 
-	vec_each(ev, &e.v) {
+	vec_each (ev, &e.v) {
 		assert_true(ev->time_ns >= last);
 		last = ev->time_ns;
 		for (size_t i = 0; i < CHILDREN; i++) {
@@ -214,11 +214,11 @@ static void test_lives_of_children_are_seen_in_order(void **state)
 }
 
 /* The last record of this process for a mapping that begins there; NULL: none. */
-static const struct ev_mapping *find_map(const struct events *e, pid_t pid, uint64_t start)
+static const struct ev_mapping *find_map(struct events *e, pid_t pid, uint64_t start)
 {
 	const struct ev_mapping *m = NULL;
 
-	vec_each(ev, &e->v) {
+	vec_each (ev, &e->v) {
 		if (ev->type == EV_PROC_MMAP && ev->pid == (uint32_t)pid && ev->map.start == start)
 			m = &ev->map;
 	}
@@ -305,7 +305,7 @@ static void test_cpu_clocks_of_all_cpus(void **state)
 	struct pev_spec spec = pev_spec_cpu_clock(99);
 	unsigned int before = open_fds();
 	uint64_t count, enabled_ns;
-	struct err err = { 0 };
+	struct err err = {0};
 	struct pev_set set;
 
 	(void)state;
@@ -327,9 +327,9 @@ static void test_cpu_clocks_of_all_cpus(void **state)
 
 static void test_inherited_event_counts_from_the_exec(void **state)
 {
-	struct pev_spec spec = { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, NSEC_PER_SEC, false };
+	struct pev_spec spec = {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, NSEC_PER_SEC, false};
 	uint64_t count, enabled_ns, used_ns;
-	struct err err = { 0 };
+	struct err err = {0};
 	struct rusage ru;
 	struct pev_set set;
 	int hold[2], status;
@@ -356,7 +356,7 @@ static void test_inherited_event_counts_from_the_exec(void **state)
 	assert_int_equal(status, 0);
 	assert_int_equal(pev_set_read(&set, &count, &enabled_ns), 0);
 	used_ns = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * NSEC_PER_SEC +
-		  (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * 1000;
+	          (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * 1000;
 	/* SPIN_NS before the exec, which must not be counted, and SPIN_NS after it. */
 	assert_true(count >= SPIN_NS);
 	assert_true(count + SPIN_NS / 2 <= used_ns);
@@ -366,9 +366,9 @@ static void test_inherited_event_counts_from_the_exec(void **state)
 
 static void test_cycles_are_there_or_not(void **state)
 {
-	struct pev_spec spec = { 0 };
+	struct pev_spec spec = {0};
 	unsigned int before = open_fds();
-	struct err err = { 0 };
+	struct err err = {0};
 	int error = -1;
 	int r = pev_probe_cycles(cpus[0], 99, &spec, &error, &err);
 
@@ -382,7 +382,7 @@ static void test_cycles_are_there_or_not(void **state)
 	} else {
 		assert_int_equal(r, 0);
 		assert_true(error == EOPNOTSUPP || error == ENOENT || error == ENODEV ||
-			    error == EINVAL || error == EACCES);
+		            error == EINVAL || error == EACCES);
 		print_message("# hardware cycles: %s\n", err_name(error));
 	}
 	assert_int_equal(open_fds(), before);
@@ -392,7 +392,7 @@ static void test_task_that_is_gone(void **state)
 {
 	struct pev_spec spec = pev_spec_cpu_clock(99);
 	pid_t pid = start_child("--exit", -1);
-	struct err err = { 0 };
+	struct err err = {0};
 	struct pev_set set;
 
 	(void)state;
@@ -404,15 +404,15 @@ static void test_task_that_is_gone(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lives_of_children_are_seen_in_order),
-		cmocka_unit_test(test_mappings_are_those_of_proc_maps),
-		cmocka_unit_test(test_cpu_clocks_of_all_cpus),
-		cmocka_unit_test(test_inherited_event_counts_from_the_exec),
-		cmocka_unit_test(test_cycles_are_there_or_not),
-		cmocka_unit_test(test_task_that_is_gone),
+	        cmocka_unit_test(test_lives_of_children_are_seen_in_order),
+	        cmocka_unit_test(test_mappings_are_those_of_proc_maps),
+	        cmocka_unit_test(test_cpu_clocks_of_all_cpus),
+	        cmocka_unit_test(test_inherited_event_counts_from_the_exec),
+	        cmocka_unit_test(test_cycles_are_there_or_not),
+	        cmocka_unit_test(test_task_that_is_gone),
 	};
 	struct pev_sideband *s = NULL;
-	struct err err = { 0 };
+	struct err err = {0};
 	int n, r;
 
 	if (argc == 2 && strcmp(argv[1], "--exit") == 0)

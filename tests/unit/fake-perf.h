@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fake-perf - a kernel for the tests of perfevent: perf_event_open gives memory files, which can be mapped
- * like rings and written by the test. One test program includes it once; link with --wrap of syscall, ioctl,
- * mmap64, calloc and realloc.
+ * fake-perf - a kernel for the tests of perfevent: perf_event_open gives memory files, which can be
+ * mapped like rings and written by the test. One test program includes it once; link with --wrap of
+ * syscall, ioctl, mmap64, calloc and realloc.
  */
 #ifndef PA_FAKE_PERF_H
 #define PA_FAKE_PERF_H
@@ -40,10 +40,10 @@ static struct fake {
 	bool on;
 	int open_errno[FAKE_CPUS]; /* by CPU; a task's event is CPU 0 */
 	bool refuse_read_format;   /* EINVAL when attr.read_format has PERF_FORMAT_LOST */
-	uint64_t caps;		   /* effective */
-	size_t map_max;		   /* larger maps: EPERM */
-	int map_errno;		   /* every map */
-	int enable_fail_at;	   /* the nth ENABLE from 1: EIO */
+	uint64_t caps;             /* effective */
+	size_t map_max;            /* larger maps: EPERM */
+	int map_errno;             /* every map */
+	int enable_fail_at;        /* the nth ENABLE from 1: EIO */
 	int disable_errno;
 	bool no_memory;
 	/* what was asked for */
@@ -61,7 +61,7 @@ static struct fake {
 static int fake_setup(void **state)
 {
 	(void)state;
-	fake = (struct fake){ 0 };
+	fake = (struct fake){0};
 	fake.on = true;
 	fake.map_max = SIZE_MAX;
 	return 0;
@@ -104,7 +104,8 @@ long __wrap_syscall(long nr, ...)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
 	if (fake.on && nr == SYS_perf_event_open)
-		return fake_open((const void *)a[0], (int)a[1], (int)a[2], (unsigned long)(int)a[4]);
+		return fake_open((const void *)a[0], (int)a[1], (int)a[2],
+		                 (unsigned long)(int)a[4]);
 	if (fake.on && nr == SYS_capget) {
 		struct __user_cap_data_struct *data = (void *)a[1];
 

@@ -3,16 +3,17 @@
 
 #include <time.h>
 
-static const uint32_t cpus[4] = { 0, 1, 2, 3 };
+static const uint32_t cpus[4] = {0, 1, 2, 3};
 static const size_t page_bytes = 4096;
 
 /* ---- the kernel's side of a ring ------------------------------------------------------------ */
 
 /* Writes a record of @body_len bytes between header and trailer; false: the ring is full. */
-static bool ring_put(uint32_t cpu, uint32_t type, const void *body, size_t body_len, uint64_t time_ns)
+static bool ring_put(uint32_t cpu, uint32_t type, const void *body, size_t body_len,
+                     uint64_t time_ns)
 {
-	struct perf_event_header h = { .type = type };
-	struct pev_trailer t = { .pid = 1, .tid = 1, .time_ns = time_ns };
+	struct perf_event_header h = {.type = type};
+	struct pev_trailer t = {.pid = 1, .tid = 1, .time_ns = time_ns};
 	static uint8_t rec[UINT16_MAX + 1];
 	uint8_t *data = (uint8_t *)fake.page[cpu] + page_bytes;
 	uint64_t head = fake.page[cpu]->data_head;
@@ -34,12 +35,13 @@ static bool put_fork(uint32_t cpu, uint32_t pid, uint64_t time_ns)
 	const struct {
 		uint32_t pid, ppid, tid, ptid;
 		uint64_t time;
-	} b = { pid, 1, pid, 1, time_ns };
+	} b = {pid, 1, pid, 1, time_ns};
 
 	return ring_put(cpu, PERF_RECORD_FORK, &b, sizeof(b), time_ns);
 }
 
-/* A process name of @len bytes, a multiple of 8: longer than real ones, to make records of any size. */
+/* A process name of @len bytes, a multiple of 8: longer than real ones, to make records of any
+ * size. */
 static bool put_comm(uint32_t cpu, uint32_t pid, size_t len, uint64_t time_ns)
 {
 	static uint8_t b[8 + UINT16_MAX];
@@ -59,7 +61,7 @@ struct seen {
 		enum ev_proc_type type;
 		uint32_t pid;
 		uint64_t time_ns, lost;
-	} *e;
+	} * e;
 };
 
 static void on_record(void *arg, const struct ev_proc *ev)
@@ -76,7 +78,7 @@ static void on_record(void *arg, const struct ev_proc *ev)
 
 static struct seen seen_new(size_t max)
 {
-	struct seen s = { .max = max, .e = malloc(max * sizeof(*s.e)) };
+	struct seen s = {.max = max, .e = malloc(max * sizeof(*s.e))};
 
 	assert_non_null(s.e);
 	return s;
@@ -92,7 +94,7 @@ static struct pev_sideband *open_rings(uint32_t n, uint32_t pages)
 
 static void test_attributes(void **state)
 {
-	struct perf_event_attr want = { 0 };
+	struct perf_event_attr want = {0};
 	unsigned int before = open_fds();
 	struct pev_sideband *s = open_rings(4, 8);
 
@@ -135,7 +137,7 @@ static void test_records_come_in_order_of_time(void **state)
 	assert_true(put_fork(2, 30, t + 30) && put_fork(2, 31, t + 2)); /* an interrupt's record */
 	assert_int_equal(pev_sideband_read(s, false, on_record, &seen), 7);
 	{
-		static const uint32_t order[] = { 20, 31, 10, 11, 12, 30, 21 };
+		static const uint32_t order[] = {20, 31, 10, 11, 12, 30, 21};
 
 		for (size_t i = 0; i < ARRAY_SIZE(order); i++)
 			assert_int_equal(seen.e[i].pid, order[i]);
@@ -224,7 +226,7 @@ static void test_heads_that_pass_the_end_of_numbers(void **state)
 
 static void test_losses_are_counted_and_told(void **state)
 {
-	const uint64_t lost[2] = { 1, 40 }, samples[1] = { 7 };
+	const uint64_t lost[2] = {1, 40}, samples[1] = {7};
 	uint64_t t = now_ns() - NSEC_PER_SEC;
 	struct pev_sideband *s = open_rings(2, 1);
 	struct seen seen = seen_new(16);
@@ -232,7 +234,7 @@ static void test_losses_are_counted_and_told(void **state)
 
 	(void)state;
 	assert_true(put_fork(0, 1, t) && ring_put(0, PERF_RECORD_LOST, lost, sizeof(lost), t + 1) &&
-		    put_fork(0, 2, t + 2));
+	            put_fork(0, 2, t + 2));
 	assert_true(ring_put(1, PERF_RECORD_LOST_SAMPLES, samples, sizeof(samples), t));
 	assert_true(ring_put(1, PERF_RECORD_THROTTLE, "\0\0\0\0\0\0\0", 8, t));
 	assert_true(ring_put(1, PERF_RECORD_UNTHROTTLE, "\0\0\0\0\0\0\0", 8, t));
@@ -247,7 +249,8 @@ static void test_losses_are_counted_and_told(void **state)
 	assert_int_equal(st->throttled, 2);
 	assert_int_equal(st->malformed, 1);
 
-	/* What read(2) says of a fake event is what its page begins with: 40 told before, 2 not yet. */
+	/* What read(2) says of a fake event is what its page begins with: 40 told before, 2 not
+	 * yet. */
 	fake.page[0]->lock = 42;
 	assert_int_equal(pev_sideband_read(s, false, on_record, &seen), 0);
 	assert_int_equal(pev_sideband_read(s, true, on_record, &seen), 1);
@@ -275,7 +278,7 @@ static void test_old_kernels_cannot_tell_what_was_lost(void **state)
 
 static void test_damaged_records(void **state)
 {
-	static const uint16_t sizes[] = { 0, 7, 9, 20, 4096, 65528, 65535 };
+	static const uint16_t sizes[] = {0, 7, 9, 20, 4096, 65528, 65535};
 	uint64_t t = now_ns() - NSEC_PER_SEC;
 	struct pev_sideband *s = open_rings(1, 1);
 	struct seen seen = seen_new(64);
@@ -283,10 +286,11 @@ static void test_damaged_records(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-		struct perf_event_header h = { .type = PERF_RECORD_FORK, .size = sizes[i] };
+		struct perf_event_header h = {.type = PERF_RECORD_FORK, .size = sizes[i]};
 		uint8_t *data = (uint8_t *)fake.page[0] + page_bytes;
 
-		/* A good record, one whose size is wrong, one that is behind it and out of reach. */
+		/* A good record, one whose size is wrong, one that is behind it and out of reach.
+		 */
 		fake.page[0]->data_head = fake.page[0]->data_tail = 0;
 		assert_true(put_fork(0, 1, t) && put_fork(0, 2, t) && put_fork(0, 3, t));
 		memcpy(data + 48, &h, sizeof(h));
@@ -297,7 +301,8 @@ static void test_damaged_records(void **state)
 		assert_int_equal(pev_sideband_stats(s)->malformed, ++malformed);
 		assert_int_equal(fake.page[0]->data_tail, fake.page[0]->data_head);
 	}
-	/* More in the ring than fits, half a header, too short for a trailer, contents that are wrong. */
+	/* More in the ring than fits, half a header, too short for a trailer, contents that are
+	 * wrong. */
 	fake.page[0]->data_head = fake.page[0]->data_tail + page_bytes + 8;
 	assert_int_equal(pev_sideband_read(s, false, on_record, &seen), 1);
 	fake.page[0]->data_head = fake.page[0]->data_tail + 4;
@@ -392,7 +397,7 @@ static void test_failures_release_everything(void **state)
 {
 	unsigned int before = open_fds();
 	struct pev_sideband *s = NULL;
-	struct err err = { 0 };
+	struct err err = {0};
 
 	(void)state;
 	fake.map_max = page_bytes; /* not even one page of data */
@@ -433,7 +438,7 @@ static void test_offline_cpus(void **state)
 	unsigned int before = open_fds();
 	struct pev_sideband *s = NULL;
 	struct seen seen = seen_new(4);
-	struct err err = { 0 };
+	struct err err = {0};
 
 	(void)state;
 	fake.open_errno[0] = ENODEV;
@@ -456,19 +461,19 @@ static void test_offline_cpus(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAKED(test_attributes),
-		FAKED(test_records_come_in_order_of_time),
-		FAKED(test_young_records_wait),
-		FAKED(test_nothing_is_lost_or_doubled),
-		FAKED(test_heads_that_pass_the_end_of_numbers),
-		FAKED(test_losses_are_counted_and_told),
-		FAKED(test_old_kernels_cannot_tell_what_was_lost),
-		FAKED(test_damaged_records),
-		FAKED(test_full_buffer_hands_on_early),
-		FAKED(test_memory),
-		FAKED(test_locked_memory_limit_halves_the_rings),
-		FAKED(test_failures_release_everything),
-		FAKED(test_offline_cpus),
+	        FAKED(test_attributes),
+	        FAKED(test_records_come_in_order_of_time),
+	        FAKED(test_young_records_wait),
+	        FAKED(test_nothing_is_lost_or_doubled),
+	        FAKED(test_heads_that_pass_the_end_of_numbers),
+	        FAKED(test_losses_are_counted_and_told),
+	        FAKED(test_old_kernels_cannot_tell_what_was_lost),
+	        FAKED(test_damaged_records),
+	        FAKED(test_full_buffer_hands_on_early),
+	        FAKED(test_memory),
+	        FAKED(test_locked_memory_limit_halves_the_rings),
+	        FAKED(test_failures_release_everything),
+	        FAKED(test_offline_cpus),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

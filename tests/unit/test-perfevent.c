@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake-perf.h"
 
-static const uint32_t cpus[4] = { 0, 1, 2, 3 };
+static const uint32_t cpus[4] = {0, 1, 2, 3};
 
 /* ---- what is asked of the kernel ------------------------------------------------------------ */
 
 static void test_attributes_of_a_cpu_clock(void **state)
 {
 	struct pev_spec s = pev_spec_cpu_clock(99);
-	struct perf_event_attr want = { 0 };
+	struct perf_event_attr want = {0};
 	struct pev_set set;
 
 	(void)state;
@@ -38,8 +38,8 @@ static void test_attributes_of_a_cpu_clock(void **state)
 
 static void test_attributes_of_an_inherited_event(void **state)
 {
-	struct pev_spec s = { PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 999, true };
-	struct perf_event_attr want = { 0 };
+	struct pev_spec s = {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 999, true};
+	struct perf_event_attr want = {0};
 	struct pev_set set;
 
 	(void)state;
@@ -70,13 +70,13 @@ static void test_names_of_events(void **state)
 		struct pev_spec s;
 		const char *name;
 	} cases[] = {
-		{ { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 1, false }, "software/cpu-clock" },
-		{ { PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 1, false }, "hardware/cpu-cycles" },
-		{ { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, 1, false }, "software/other" },
-		{ { PERF_TYPE_SOFTWARE, 1u << 30, 1, false }, "software/other" },
-		{ { PERF_TYPE_HARDWARE, 1u << 30, 1, false }, "hardware/other" },
-		{ { PERF_TYPE_RAW, 1, 1, false }, "raw" },
-		{ { 77, 1, 1, false }, "pmu/other" },
+	        {{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 1, false}, "software/cpu-clock"},
+	        {{PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 1, false}, "hardware/cpu-cycles"},
+	        {{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, 1, false}, "software/other"},
+	        {{PERF_TYPE_SOFTWARE, 1u << 30, 1, false}, "software/other"},
+	        {{PERF_TYPE_HARDWARE, 1u << 30, 1, false}, "hardware/other"},
+	        {{PERF_TYPE_RAW, 1, 1, false}, "raw"},
+	        {{77, 1, 1, false}, "pmu/other"},
 	};
 
 	(void)state;
@@ -89,9 +89,9 @@ static void test_names_of_events(void **state)
 static void test_offline_cpus_are_skipped(void **state)
 {
 	struct pev_spec s = pev_spec_cpu_clock(99);
-	struct pev_set set = { .n = 77 };
+	struct pev_set set = {.n = 77};
 	unsigned int before = open_fds();
-	struct err err = { 0 };
+	struct err err = {0};
 
 	(void)state;
 	fake.open_errno[1] = ENODEV;
@@ -114,14 +114,15 @@ static void test_offline_cpus_are_skipped(void **state)
 
 static void test_other_failures_release_everything(void **state)
 {
-	static const int errnos[] = { EACCES, EPERM, EMFILE, ENFILE, EINVAL, ENOSYS, EBUSY, ENOENT, E2BIG };
+	static const int errnos[] = {EACCES, EPERM, EMFILE, ENFILE, EINVAL,
+	                             ENOSYS, EBUSY, ENOENT, E2BIG};
 	struct pev_spec s = pev_spec_cpu_clock(99);
-	struct pev_set set = { .n = 77 };
+	struct pev_set set = {.n = 77};
 	unsigned int before = open_fds();
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(errnos); i++) {
-		struct err err = { 0 };
+		struct err err = {0};
 
 		fake.open_errno[3] = errnos[i];
 		assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, &err), -errnos[i]);
@@ -151,24 +152,33 @@ static void test_messages_name_cause_and_remedy(void **state)
 		bool freq;
 		const char *words[4];
 	} cases[] = {
-		{ EACCES, 0, false,
-		  { "EACCES: kernel.perf_event_paranoid=", "needs CAP_PERFMON", "run as root", "setcap" } },
-		{ EPERM, 0, false, { "EPERM: kernel.perf_event_paranoid=", "needs CAP_PERFMON" } },
-		{ EPERM, 1ULL << CAP_PERFMON, false, { "CAP_PERFMON is held", "seccomp", "paranoid=" } },
-		{ EACCES, 1ULL << CAP_SYS_ADMIN, false, { "CAP_SYS_ADMIN is held", "security module" } },
-		{ EMFILE, 0, false, { "EMFILE: RLIMIT_NOFILE is", "ulimit -n" } },
-		{ ENFILE, 0, false, { "fs.file-max" } },
-		{ ENOSYS, 0, false, { "seccomp" } },
-		{ EOPNOTSUPP, 0, false, { "this machine has no software/cpu-clock" } },
-		{ EINVAL, 0, true, { "kernel.perf_event_max_sample_rate=", "asked for 10101010 Hz" } },
-		{ EINVAL, 0, false, { "does not take this event" } },
-		{ EBUSY, 0, false, { "another event" } },
+	        {EACCES,
+	         0,
+	         false,
+	         {"EACCES: kernel.perf_event_paranoid=", "needs CAP_PERFMON", "run as root",
+	          "setcap"}},
+	        {EPERM, 0, false, {"EPERM: kernel.perf_event_paranoid=", "needs CAP_PERFMON"}},
+	        {EPERM,
+	         1ULL << CAP_PERFMON,
+	         false,
+	         {"CAP_PERFMON is held", "seccomp", "paranoid="}},
+	        {EACCES,
+	         1ULL << CAP_SYS_ADMIN,
+	         false,
+	         {"CAP_SYS_ADMIN is held", "security module"}},
+	        {EMFILE, 0, false, {"EMFILE: RLIMIT_NOFILE is", "ulimit -n"}},
+	        {ENFILE, 0, false, {"fs.file-max"}},
+	        {ENOSYS, 0, false, {"seccomp"}},
+	        {EOPNOTSUPP, 0, false, {"this machine has no software/cpu-clock"}},
+	        {EINVAL, 0, true, {"kernel.perf_event_max_sample_rate=", "asked for 10101010 Hz"}},
+	        {EINVAL, 0, false, {"does not take this event"}},
+	        {EBUSY, 0, false, {"another event"}},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct pev_spec s = pev_spec_cpu_clock(99);
-		struct err err = { 0 };
+		struct err err = {0};
 		struct pev_set set;
 
 		s.freq = cases[i].freq;
@@ -189,16 +199,15 @@ static void test_probe_of_cycles(void **state)
 	static const struct {
 		int error, r;
 	} cases[] = {
-		{ 0, 1 },	{ EOPNOTSUPP, 0 }, { ENOENT, 0 },	{ ENODEV, 0 },
-		{ EINVAL, 0 },	{ EACCES, 0 },	   { EPERM, -EPERM },	{ EMFILE, -EMFILE },
-		{ ESRCH, -ESRCH }, { ENOSYS, -ENOSYS },
+	        {0, 1},      {EOPNOTSUPP, 0}, {ENOENT, 0},       {ENODEV, 0},     {EINVAL, 0},
+	        {EACCES, 0}, {EPERM, -EPERM}, {EMFILE, -EMFILE}, {ESRCH, -ESRCH}, {ENOSYS, -ENOSYS},
 	};
 	unsigned int before = open_fds();
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct pev_spec s = { .period = 77 };
-		struct err err = { 0 };
+		struct pev_spec s = {.period = 77};
+		struct err err = {0};
 		int e = 77;
 
 		fake.open_errno[2] = cases[i].error;
@@ -215,7 +224,7 @@ static void test_probe_of_cycles(void **state)
 	assert_int_equal(fake.pid, -1);
 	assert_int_equal(fake.cpu, 2);
 	fake.open_errno[2] = 0;
-	assert_int_equal(pev_probe_cycles(2, 999, &(struct pev_spec){ 0 }, NULL, NULL), 1);
+	assert_int_equal(pev_probe_cycles(2, 999, &(struct pev_spec){0}, NULL, NULL), 1);
 }
 
 /* ---- sets ----------------------------------------------------------------------------------- */
@@ -223,7 +232,7 @@ static void test_probe_of_cycles(void **state)
 static void test_enable_is_all_or_none(void **state)
 {
 	struct pev_spec s = pev_spec_cpu_clock(99);
-	struct err err = { 0 };
+	struct err err = {0};
 	struct pev_set set;
 	int taken;
 
@@ -260,7 +269,7 @@ static void test_close_goes_on_after_an_error(void **state)
 
 static void test_read_adds_up(void **state)
 {
-	static const uint64_t v[4][2] = { { 1, 10 }, { 2, 20 }, { 3, 30 }, { UINT32_MAX, 40 } };
+	static const uint64_t v[4][2] = {{1, 10}, {2, 20}, {3, 30}, {UINT32_MAX, 40}};
 	struct pev_spec s = pev_spec_cpu_clock(99);
 	uint64_t count = 77, enabled_ns = 77;
 	struct pev_set set;
@@ -299,10 +308,10 @@ struct mmap2_body {
 
 /* A record of header, @body, @name padded to 8 bytes, and trailer. Returns its length. */
 static size_t record(uint8_t *rec, uint32_t type, uint16_t misc, const void *body, size_t body_len,
-		     const char *name)
+                     const char *name)
 {
-	struct perf_event_header h = { .type = type, .misc = misc };
-	struct pev_trailer t = { .pid = 5, .tid = 6, .time_ns = TIME };
+	struct perf_event_header h = {.type = type, .misc = misc};
+	struct pev_trailer t = {.pid = 5, .tid = 6, .time_ns = TIME};
 	size_t name_len = name ? (strlen(name) / 8 + 1) * 8 : 0;
 
 	h.size = (uint16_t)(sizeof(h) + body_len + name_len + sizeof(t));
@@ -315,8 +324,8 @@ static size_t record(uint8_t *rec, uint32_t type, uint16_t misc, const void *bod
 	return h.size;
 }
 
-static const struct mmap2_body map_body = { 10,	  11,	 0x7f0000001000, 0x2000, 0x3000, 0xfe,
-					    0x12, 12345, 1,		 PROT_READ | PROT_EXEC, 2 };
+static const struct mmap2_body map_body = {
+        10, 11, 0x7f0000001000, 0x2000, 0x3000, 0xfe, 0x12, 12345, 1, PROT_READ | PROT_EXEC, 2};
 
 static void test_mmap2_records(void **state)
 {
@@ -325,16 +334,16 @@ static void test_mmap2_records(void **state)
 		uint32_t prot;
 		int kind, exec, deleted;
 	} cases[] = {
-		{ "/usr/lib/x.so", "/usr/lib/x.so", PROT_EXEC, EV_MAP_FILE, 1, 0 },
-		{ "/usr/lib/x.so", "/usr/lib/x.so", PROT_READ, EV_MAP_FILE, 0, 0 },
-		{ "/1234567", "/1234567", PROT_EXEC, EV_MAP_FILE, 1, 0 },
-		{ "/x y (deleted)", "/x y", PROT_EXEC, EV_MAP_FILE, 1, 1 },
-		{ "/memfd:jit (deleted)", "/memfd:jit", PROT_EXEC, EV_MAP_FILE, 1, 1 },
-		{ "/dev/zero (deleted)", "/dev/zero", PROT_EXEC, EV_MAP_ANON, 1, 1 },
-		{ " (deleted)", " (deleted)", PROT_EXEC, EV_MAP_OTHER, 1, 0 },
-		{ "//anon", "//anon", PROT_EXEC, EV_MAP_ANON, 1, 0 },
-		{ "[vdso]", "[vdso]", PROT_EXEC, EV_MAP_VDSO, 1, 0 },
-		{ "", "", PROT_EXEC, EV_MAP_ANON, 1, 0 },
+	        {"/usr/lib/x.so", "/usr/lib/x.so", PROT_EXEC, EV_MAP_FILE, 1, 0},
+	        {"/usr/lib/x.so", "/usr/lib/x.so", PROT_READ, EV_MAP_FILE, 0, 0},
+	        {"/1234567", "/1234567", PROT_EXEC, EV_MAP_FILE, 1, 0},
+	        {"/x y (deleted)", "/x y", PROT_EXEC, EV_MAP_FILE, 1, 1},
+	        {"/memfd:jit (deleted)", "/memfd:jit", PROT_EXEC, EV_MAP_FILE, 1, 1},
+	        {"/dev/zero (deleted)", "/dev/zero", PROT_EXEC, EV_MAP_ANON, 1, 1},
+	        {" (deleted)", " (deleted)", PROT_EXEC, EV_MAP_OTHER, 1, 0},
+	        {"//anon", "//anon", PROT_EXEC, EV_MAP_ANON, 1, 0},
+	        {"[vdso]", "[vdso]", PROT_EXEC, EV_MAP_VDSO, 1, 0},
+	        {"", "", PROT_EXEC, EV_MAP_ANON, 1, 0},
 	};
 
 	(void)state;
@@ -346,7 +355,7 @@ static void test_mmap2_records(void **state)
 
 		b.prot = cases[i].prot;
 		len = record(rec, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &b, sizeof(b),
-			     cases[i].name);
+		             cases[i].name);
 		assert_int_equal(pev_record_parse(rec, len, &e), 1);
 		assert_int_equal(e.type, EV_PROC_MMAP);
 		assert_int_equal(e.pid, 10);
@@ -367,7 +376,7 @@ static void test_mmap2_records(void **state)
 
 static void test_comm_records(void **state)
 {
-	const uint32_t ids[2] = { 10, UINT32_MAX };
+	const uint32_t ids[2] = {10, UINT32_MAX};
 	uint8_t rec[128];
 	struct ev_proc e;
 	size_t len;
@@ -393,8 +402,8 @@ static void test_task_and_lost_records(void **state)
 	const struct {
 		uint32_t pid, ppid, tid, ptid;
 		uint64_t time;
-	} task = { 1, 2, 3, 4, 5 };
-	const uint64_t lost[2] = { 9, 1234 };
+	} task = {1, 2, 3, 4, 5};
+	const uint64_t lost[2] = {9, 1234};
 	uint8_t rec[128];
 	struct ev_proc e;
 	size_t len;
@@ -425,7 +434,7 @@ static void test_task_and_lost_records(void **state)
 
 static void expect_malformed(uint8_t *rec, size_t len, const char *what)
 {
-	struct ev_proc e = { .lost = 77 };
+	struct ev_proc e = {.lost = 77};
 
 	if (pev_record_parse(rec, len, &e) != -EINVAL)
 		fail_msg("taken: %s", what);
@@ -434,10 +443,10 @@ static void expect_malformed(uint8_t *rec, size_t len, const char *what)
 
 static void test_malformed_records(void **state)
 {
-	static const uint32_t types[] = { PERF_RECORD_MMAP2, PERF_RECORD_COMM, PERF_RECORD_FORK,
-					  PERF_RECORD_EXIT, PERF_RECORD_LOST };
+	static const uint32_t types[] = {PERF_RECORD_MMAP2, PERF_RECORD_COMM, PERF_RECORD_FORK,
+	                                 PERF_RECORD_EXIT, PERF_RECORD_LOST};
 	struct mmap2_body b = map_body;
-	uint8_t rec[256], zeros[8] = { 0 };
+	uint8_t rec[256], zeros[8] = {0};
 	size_t len;
 
 	(void)state;
@@ -469,20 +478,20 @@ static void test_malformed_records(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAKED(test_attributes_of_a_cpu_clock),
-		FAKED(test_attributes_of_an_inherited_event),
-		FAKED(test_names_of_events),
-		FAKED(test_offline_cpus_are_skipped),
-		FAKED(test_other_failures_release_everything),
-		FAKED(test_messages_name_cause_and_remedy),
-		FAKED(test_probe_of_cycles),
-		FAKED(test_enable_is_all_or_none),
-		FAKED(test_close_goes_on_after_an_error),
-		FAKED(test_read_adds_up),
-		FAKED(test_mmap2_records),
-		FAKED(test_comm_records),
-		FAKED(test_task_and_lost_records),
-		FAKED(test_malformed_records),
+	        FAKED(test_attributes_of_a_cpu_clock),
+	        FAKED(test_attributes_of_an_inherited_event),
+	        FAKED(test_names_of_events),
+	        FAKED(test_offline_cpus_are_skipped),
+	        FAKED(test_other_failures_release_everything),
+	        FAKED(test_messages_name_cause_and_remedy),
+	        FAKED(test_probe_of_cycles),
+	        FAKED(test_enable_is_all_or_none),
+	        FAKED(test_close_goes_on_after_an_error),
+	        FAKED(test_read_adds_up),
+	        FAKED(test_mmap2_records),
+	        FAKED(test_comm_records),
+	        FAKED(test_task_and_lost_records),
+	        FAKED(test_malformed_records),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
