@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 /* ---- one process ---------------------------------------------------------------------------- */
 
@@ -211,12 +212,14 @@ static int take_pid(void *arg, uint32_t pid)
 	struct tasks *ts = arg;
 	struct task k = {.a = {.tgid = pid}, .by_proc = true};
 	struct proc_status st;
+	uint64_t start_ns;
 
 	if (!is_wanted(ts, pid))
 		return 0;
-	if (proc_start_ns(pid, &k.a.start_ns) < 0 || proc_status_read(pid, &st, NULL) < 0 ||
+	if (proc_start_ns(pid, &start_ns) < 0 || proc_status_read(pid, &st, NULL) < 0 ||
 	    st.tgid != pid)
 		return 0; /* gone meanwhile, or a thread's number */
+	k.a.start_ns = start_ns;
 	if (st.kthread)
 		k.a.flags = ABI_KEY_KTHREAD;
 	(void)str_copy(k.a.comm, sizeof(k.a.comm), st.name); /* kernel threads' names are cut */
