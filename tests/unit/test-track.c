@@ -28,6 +28,7 @@ struct load_oncpu {
 	struct fake_proc {
 		uint32_t tgid; /* 0: never used */
 		bool there;
+		unsigned int sets;
 		struct abi_proc v;
 	} slot[FAKE_SLOTS];
 	struct abi_task task[64];
@@ -63,7 +64,7 @@ static void fake_free(struct load_oncpu *l)
 }
 
 static struct abi_task *fake_task(struct load_oncpu *l, uint32_t tgid, uint32_t exec_id,
-				  uint64_t start_ns)
+                                  uint64_t start_ns)
 {
 	struct abi_task *k = NULL;
 
@@ -74,7 +75,7 @@ static struct abi_task *fake_task(struct load_oncpu *l, uint32_t tgid, uint32_t 
 		assert_true(l->n_tasks < ARRAY_SIZE(l->task));
 		k = &l->task[l->n_tasks++];
 	}
-	*k = (struct abi_task){ .tgid = tgid, .exec_id = exec_id, .start_ns = start_ns };
+	*k = (struct abi_task){.tgid = tgid, .exec_id = exec_id, .start_ns = start_ns};
 	memcpy(k->comm, "tasked", 7);
 	return k;
 }
@@ -102,7 +103,7 @@ int load_proc_set(struct load_oncpu *l, uint32_t tgid, const struct abi_proc *p)
 		assert_true(i == p->first || l->r[i - 1].end <= l->r[i].start);
 	}
 	l->there += !s->there;
-	*s = (struct fake_proc){ .tgid = tgid, .there = true, .v = *p };
+	*s = (struct fake_proc){.tgid = tgid, .there = true, .sets = s->sets + 1, .v = *p};
 	l->sets++;
 	return 0;
 }
@@ -131,7 +132,7 @@ int load_tasks(struct load_oncpu *l, load_task_fn fn, void *arg)
 
 /* What the BPF program would find: 0 not published, 1 a range (in *ret), -1 none. */
 static int kernel_find(struct load_oncpu *l, uint32_t pid, uint32_t exec_id, uint64_t addr,
-		       struct abi_range *ret)
+                       struct abi_range *ret)
 {
 	const struct fake_proc *s = fake_slot(l, pid);
 	uint32_t lo, hi;
@@ -157,7 +158,7 @@ static int kernel_find(struct load_oncpu *l, uint32_t pid, uint32_t exec_id, uin
 /* ---- events --------------------------------------------------------------------------------- */
 
 #define PID_BASE 100000000U /* above any pid that Linux gives */
-#define EXEC_ID	 7U
+#define EXEC_ID  7U
 #define START_NS 123456789ULL
 
 static uint64_t later; /* time of the last event */
@@ -170,31 +171,43 @@ static uint64_t tick(void)
 
 static void ev_fork(struct trk *t, uint32_t pid, uint32_t ppid)
 {
-	struct ev_proc ev = { .type = EV_PROC_FORK, .pid = pid, .tid = pid, .ppid = ppid,
-			      .ptid = ppid, .time_ns = tick() };
+	struct ev_proc ev = {.type = EV_PROC_FORK,
+	                     .pid = pid,
+	                     .tid = pid,
+	                     .ppid = ppid,
+	                     .ptid = ppid,
+	                     .time_ns = tick()};
 
 	trk_event(t, &ev);
 }
 
 static void ev_thread(struct trk *t, uint32_t pid, uint32_t tid)
 {
-	struct ev_proc ev = { .type = EV_PROC_FORK, .pid = pid, .tid = tid, .ppid = pid,
-			      .ptid = pid, .time_ns = tick() };
+	struct ev_proc ev = {.type = EV_PROC_FORK,
+	                     .pid = pid,
+	                     .tid = tid,
+	                     .ppid = pid,
+	                     .ptid = pid,
+	                     .time_ns = tick()};
 
 	trk_event(t, &ev);
 }
 
 static void ev_exit(struct trk *t, uint32_t pid, uint32_t tid)
 {
-	struct ev_proc ev = { .type = EV_PROC_EXIT, .pid = pid, .tid = tid, .time_ns = tick() };
+	struct ev_proc ev = {.type = EV_PROC_EXIT, .pid = pid, .tid = tid, .time_ns = tick()};
 
 	trk_event(t, &ev);
 }
 
 static void ev_exec_at(struct trk *t, uint32_t pid, uint64_t time_ns)
 {
-	struct ev_proc ev = { .type = EV_PROC_COMM, .pid = pid, .tid = pid, .exec = true,
-			      .time_ns = time_ns, .comm = "prog" };
+	struct ev_proc ev = {.type = EV_PROC_COMM,
+	                     .pid = pid,
+	                     .tid = pid,
+	                     .exec = true,
+	                     .time_ns = time_ns,
+	                     .comm = "prog"};
 
 	trk_event(t, &ev);
 }
@@ -206,28 +219,30 @@ static void ev_exec(struct trk *t, uint32_t pid)
 
 static void ev_lost(struct trk *t)
 {
-	struct ev_proc ev = { .type = EV_PROC_LOST, .time_ns = tick(), .lost = 1 };
+	struct ev_proc ev = {.type = EV_PROC_LOST, .time_ns = tick(), .lost = 1};
 
 	trk_event(t, &ev);
 }
 
 /* @file: 0 anonymous, else a number that makes path and inode. */
 static struct ev_proc mmap_event(uint32_t pid, uint64_t start, uint64_t end, uint64_t pgoff,
-				 uint32_t file, char path[32])
+                                 uint32_t file, char path[32])
 {
-	struct ev_proc ev = { .type = EV_PROC_MMAP, .pid = pid, .tid = pid,
-			      .map = { .start = start, .end = end, .pgoff = pgoff, .exec = 1 } };
+	struct ev_proc ev = {.type = EV_PROC_MMAP,
+	                     .pid = pid,
+	                     .tid = pid,
+	                     .map = {.start = start, .end = end, .pgoff = pgoff, .exec = 1}};
 
 	(void)snprintf(path, 32, "/nowhere/lib%u", file);
 	ev.map.path = file ? path : "//anon";
 	ev.map.kind = file ? EV_MAP_FILE : EV_MAP_ANON;
 	if (file)
-		ev.map.file = (struct ev_file_id){ .dev_major = 250, .ino = file };
+		ev.map.file = (struct ev_file_id){.dev_major = 250, .ino = file};
 	return ev;
 }
 
 static void ev_mmap(struct trk *t, uint32_t pid, uint64_t start, uint64_t end, uint64_t pgoff,
-		    uint32_t file)
+                    uint32_t file)
 {
 	char path[32];
 	struct ev_proc ev = mmap_event(pid, start, end, pgoff, file, path);
@@ -240,12 +255,12 @@ static void ev_mmap(struct trk *t, uint32_t pid, uint64_t start, uint64_t end, u
 
 static struct ev_proc_id id_of(uint32_t pid, uint32_t exec_id, uint64_t start_ns)
 {
-	return (struct ev_proc_id){ .pid = pid, .exec_id = exec_id, .start_ns = start_ns };
+	return (struct ev_proc_id){.pid = pid, .exec_id = exec_id, .start_ns = start_ns};
 }
 
 /* Inode of the image that holds @addr, 0 anonymous, -1 nowhere; offset to *ret_off. */
 static int64_t file_at(const struct trk *t, uint32_t pid, uint32_t exec_id, uint64_t addr,
-		       uint64_t *ret_off)
+                       uint64_t *ret_off)
 {
 	struct ev_proc_id id = id_of(pid, exec_id, 0);
 	struct trk_place pl;
@@ -277,7 +292,7 @@ static int64_t file_at(const struct trk *t, uint32_t pid, uint32_t exec_id, uint
 
 static struct trk *make(struct load_oncpu *l)
 {
-	struct trk_options o = { .loader = l };
+	struct trk_options o = {.loader = l};
 	struct trk *t;
 
 	assert_int_equal(trk_new(&o, &t, NULL), 0);
@@ -302,7 +317,7 @@ static uint32_t self(void)
 
 static void wait_ms(long ms)
 {
-	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+	struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
 
 	while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
 		;
@@ -512,7 +527,7 @@ static void test_pid_reuse_by_fork(void **state)
 	struct load_oncpu *l = fake_new(4096);
 	struct trk *t = make_scanned(l);
 	struct ev_proc_id id = id_of(PID_BASE, EXEC_ID, 0);
-	uint64_t between;
+	uint64_t before = now_boottime_ns(), between;
 	struct trk_place pl;
 
 	(void)state;
@@ -528,8 +543,7 @@ static void test_pid_reuse_by_fork(void **state)
 	trk_flush(t);
 	assert_int_equal(trk_place(t, &id, 0x20000, &pl), 0); /* the newest */
 	assert_int_equal(trk_place(t, &id, 0x10000, &pl), -ENOENT);
-	id.start_ns = between - 1000000;
-	id.start_ns = between - 3000000;
+	id.start_ns = before;
 	assert_int_equal(trk_place(t, &id, 0x10000, &pl), 0);
 	assert_int_equal(trk_place(t, &id, 0x20000, &pl), -ENOENT);
 	id.start_ns = between;
@@ -651,21 +665,41 @@ static void test_mapping_over_part_of_another(void **state)
 		int64_t want[4];
 		uint64_t off[4];
 	} c[] = {
-		/* head */
-		{ 0xc000, 0x12000, 2, { 0xc000, 0x11fff, 0x12000, 0x1ffff },
-		  { 2, 2, 1, 1 }, { 0, 0x5fff, 0x7000, 0x14fff } },
-		/* middle */
-		{ 0x14000, 0x15000, 2, { 0x13fff, 0x14000, 0x14fff, 0x15000 },
-		  { 1, 2, 2, 1 }, { 0x8fff, 0, 0xfff, 0xa000 } },
-		/* tail */
-		{ 0x1f000, 0x22000, 2, { 0x1efff, 0x1f000, 0x21fff, 0x10000 },
-		  { 1, 2, 2, 1 }, { 0x13fff, 0, 0x2fff, 0x5000 } },
-		/* all */
-		{ 0x10000, 0x20000, 2, { 0x10000, 0x1ffff, 0x18000, 0x10001 },
-		  { 2, 2, 2, 2 }, { 0, 0xffff, 0x8000, 1 } },
-		/* anonymous: JIT code */
-		{ 0x18000, 0x19000, 0, { 0x17fff, 0x18000, 0x18fff, 0x19000 },
-		  { 1, 0, 0, 1 }, { 0xcfff, 0x18000, 0x18fff, 0xe000 } },
+	        /* head */
+	        {0xc000,
+	         0x12000,
+	         2,
+	         {0xc000, 0x11fff, 0x12000, 0x1ffff},
+	         {2, 2, 1, 1},
+	         {0, 0x5fff, 0x7000, 0x14fff}},
+	        /* middle */
+	        {0x14000,
+	         0x15000,
+	         2,
+	         {0x13fff, 0x14000, 0x14fff, 0x15000},
+	         {1, 2, 2, 1},
+	         {0x8fff, 0, 0xfff, 0xa000}},
+	        /* tail */
+	        {0x1f000,
+	         0x22000,
+	         2,
+	         {0x1efff, 0x1f000, 0x21fff, 0x10000},
+	         {1, 2, 2, 1},
+	         {0x13fff, 0, 0x2fff, 0x5000}},
+	        /* all */
+	        {0x10000,
+	         0x20000,
+	         2,
+	         {0x10000, 0x1ffff, 0x18000, 0x10001},
+	         {2, 2, 2, 2},
+	         {0, 0xffff, 0x8000, 1}},
+	        /* anonymous: JIT code */
+	        {0x18000,
+	         0x19000,
+	         0,
+	         {0x17fff, 0x18000, 0x18fff, 0x19000},
+	         {1, 0, 0, 1},
+	         {0xcfff, 0x18000, 0x18fff, 0xe000}},
 	};
 
 	(void)state;
@@ -682,7 +716,7 @@ static void test_mapping_over_part_of_another(void **state)
 		trk_flush(t);
 		for (size_t k = 0; k < 4; k++) {
 			assert_file_at(t, kid, EXEC_ID + 1, c[i].probe[k], c[i].want[k],
-				       c[i].off[k]);
+			               c[i].off[k]);
 			assert_int_equal(kernel_find(l, kid, EXEC_ID + 1, c[i].probe[k], &r), 1);
 			if (c[i].want[k])
 				assert_int_equal(c[i].probe[k] - r.start + r.pgoff, c[i].off[k]);
@@ -777,7 +811,7 @@ static void test_random_mappings_against_a_plain_array(void **state)
 		f = (seed >> 50) % 6;
 		n = MIN_OF(n, PAGES - a);
 		ev_mmap(t, kid, (1 + a) << 12, (1 + a + n) << 12, (seed >> 45) % 3 << 12,
-			(uint32_t)f);
+		        (uint32_t)f);
 		for (uint64_t i = a; i < a + n; i++) {
 			file[i] = (uint32_t)f;
 			off[i] = f ? (((seed >> 45) % 3) + i - a) << 12 : (1 + i) << 12;
@@ -824,8 +858,8 @@ static void test_60000_mappings_in_one_process(void **state)
 		trk_flush(t);
 		assert_int_equal(fake_slot(l, kid)->v.cnt, N);
 		for (uint64_t k = 0; k < N; k++) {
-			assert_int_equal(
-				kernel_find(l, kid, EXEC_ID + 1, (1 + 2 * k) << 12, &r), 1);
+			assert_int_equal(kernel_find(l, kid, EXEC_ID + 1, (1 + 2 * k) << 12, &r),
+			                 1);
 			assert_int_equal(r.pgoff, k << 12);
 		}
 		assert_file_at(t, kid, EXEC_ID + 1, (1 + 2 * 777) << 12, 1, 777 << 12);
@@ -1055,7 +1089,7 @@ static void test_5000_processes(void **state)
 		ev_exec(t, kid);
 		for (uint32_t k = 0; k < MAPS; k++)
 			ev_mmap(t, kid, (kid + 1000 * k) * 0x100000ULL,
-				(kid + 1000 * k) * 0x100000ULL + 0x1000, 0, 1 + k);
+			        (kid + 1000 * k) * 0x100000ULL + 0x1000, 0, 1 + k);
 		if (kid % 50 == 0)
 			trk_flush(t);
 	}
@@ -1114,19 +1148,21 @@ static void test_lost_events_are_read_again(void **state)
 {
 	struct load_oncpu *l = fake_new(4096);
 	struct files f;
-	struct child c, gone;
+	struct child c, calm, gone;
 	struct trk *t;
 	struct ev_proc_id id;
 	struct trk_place pl;
 	uint64_t addr;
-	unsigned int calls, sets;
+	unsigned int calls;
 
 	(void)state;
 	files_make(&f);
 	c = child_start(map_more, &f);
+	calm = child_start(idle, NULL);
 	gone = child_start(idle, NULL);
 	id = id_of((uint32_t)c.pid, 1, 2);
 	fake_task(l, (uint32_t)gone.pid, 1, 2);
+	fake_task(l, (uint32_t)calm.pid, 1, 2);
 	fake_task(l, id.pid, 1, 2);
 	t = make_scanned(l);
 	assert_true(fake_slot(l, (uint32_t)gone.pid)->there);
@@ -1138,7 +1174,6 @@ static void test_lost_events_are_read_again(void **state)
 	addr = address_of(c.pid, f.path);
 	assert_int_not_equal(addr, 0);
 	assert_int_equal(trk_place(t, &id, addr, &pl), -ENOENT);
-	sets = l->sets;
 	ev_lost(t);
 	trk_flush(t);
 	assert_int_equal(trk_place(t, &id, addr + 5, &pl), 0);
@@ -1147,7 +1182,9 @@ static void test_lost_events_are_read_again(void **state)
 	assert_int_equal(pl.image->reason, EV_REASON_NAMED);
 	assert_true(pl.image->fd >= 0);
 	assert_false(fake_slot(l, (uint32_t)gone.pid)->there);
-	assert_int_equal(l->sets, sets + 1); /* what did not change is not written */
+	assert_int_equal(fake_slot(l, id.pid)->sets, 2);
+	/* What did not change is not written again. */
+	assert_int_equal(fake_slot(l, (uint32_t)calm.pid)->sets, 1);
 	/* Not again at once. */
 	calls = l->tasks_calls;
 	ev_lost(t);
@@ -1155,6 +1192,7 @@ static void test_lost_events_are_read_again(void **state)
 	assert_int_equal(l->tasks_calls, calls);
 	trk_free(t);
 	fake_free(l);
+	child_end(&calm);
 	child_end(&c);
 	files_remove(&f);
 }
@@ -1251,9 +1289,12 @@ static void test_unknown_process_is_read(void **state)
 	assert_false(fake_slot(l, PID_BASE + 5)->there);
 	/* A fork older than the reading of its parent: which program that was is not known. */
 	{
-		struct ev_proc ev = { .type = EV_PROC_FORK, .pid = PID_BASE + 6,
-				      .tid = PID_BASE + 6, .ppid = self(), .ptid = self(),
-				      .time_ns = 1 };
+		struct ev_proc ev = {.type = EV_PROC_FORK,
+		                     .pid = PID_BASE + 6,
+		                     .tid = PID_BASE + 6,
+		                     .ppid = self(),
+		                     .ptid = self(),
+		                     .time_ns = 1};
 
 		trk_event(t, &ev);
 	}
@@ -1271,7 +1312,7 @@ static void test_vdso(void **state)
 	struct trk *t = make_scanned(l);
 	struct ev_proc_id id = id_of(self(), EXEC_ID, START_NS), other = id_of(PID_BASE, 0, 0);
 	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
-	struct ev_proc ev = { .type = EV_PROC_MMAP, .pid = PID_BASE, .tid = PID_BASE };
+	struct ev_proc ev = {.type = EV_PROC_MMAP, .pid = PID_BASE, .tid = PID_BASE};
 	struct trk_place pl;
 	uint32_t image;
 
@@ -1292,9 +1333,12 @@ static void test_vdso(void **state)
 	image = pl.image->id;
 	ev_fork(t, PID_BASE, self());
 	ev_exec(t, PID_BASE);
-	ev.map = (struct ev_mapping){ .start = 0x700000, .end = 0x700000 + pl.image->mem_len,
-				      .pgoff = 0x700000, .kind = EV_MAP_VDSO, .exec = 1,
-				      .path = "[vdso]" };
+	ev.map = (struct ev_mapping){.start = 0x700000,
+	                             .end = 0x700000 + pl.image->mem_len,
+	                             .pgoff = 0x700000,
+	                             .kind = EV_MAP_VDSO,
+	                             .exec = 1,
+	                             .path = "[vdso]"};
 	ev.time_ns = tick();
 	trk_event(t, &ev);
 	assert_int_equal(trk_place(t, &other, 0x700010, &pl), 0);
@@ -1318,7 +1362,7 @@ static void test_special_names_are_images_without_file(void **state)
 	struct load_oncpu *l = fake_new(4096);
 	struct trk *t = make_scanned(l);
 	struct ev_proc_id id = id_of(PID_BASE, 0, 0);
-	struct ev_proc ev = { .type = EV_PROC_MMAP, .pid = PID_BASE, .tid = PID_BASE };
+	struct ev_proc ev = {.type = EV_PROC_MMAP, .pid = PID_BASE, .tid = PID_BASE};
 	struct trk_place pl;
 	size_t cnt;
 
@@ -1326,10 +1370,11 @@ static void test_special_names_are_images_without_file(void **state)
 	ev_fork(t, id.pid, self());
 	ev_exec(t, id.pid);
 	for (int k = 1; k <= 2; k++) {
-		ev.map = (struct ev_mapping){ .start = 0x10000ULL * (unsigned int)k,
-					      .end = 0x10000ULL * (unsigned int)k + 0x1000,
-					      .kind = EV_MAP_OTHER, .exec = 1,
-					      .path = "[uprobes]" };
+		ev.map = (struct ev_mapping){.start = 0x10000ULL * (unsigned int)k,
+		                             .end = 0x10000ULL * (unsigned int)k + 0x1000,
+		                             .kind = EV_MAP_OTHER,
+		                             .exec = 1,
+		                             .path = "[uprobes]"};
 		ev.time_ns = tick();
 		trk_event(t, &ev);
 	}
@@ -1447,8 +1492,8 @@ static void test_replaced_file_keeps_its_old_content(void **state)
 	assert_int_equal(pl.image->id, old->id);
 	trk_free(t);
 	fake_free(l);
+	child_end(&b); /* holds a copy of what ends a */
 	child_end(&a);
-	child_end(&b);
 	files_remove(&f);
 }
 
@@ -1457,7 +1502,7 @@ static void test_file_of_a_process_that_has_gone(void **state)
 {
 	struct load_oncpu *l = fake_new(4096);
 	struct trk *t = make_scanned(l);
-	struct ev_proc ev = { .type = EV_PROC_MMAP, .pid = PID_BASE, .tid = PID_BASE };
+	struct ev_proc ev = {.type = EV_PROC_MMAP, .pid = PID_BASE, .tid = PID_BASE};
 	struct ev_proc_id id = id_of(PID_BASE, 0, 0);
 	struct trk_place pl;
 	struct stat st;
@@ -1468,11 +1513,14 @@ static void test_file_of_a_process_that_has_gone(void **state)
 	assert_int_equal(stat(f.path, &st), 0);
 	ev_fork(t, id.pid, self());
 	ev_exec(t, id.pid);
-	ev.map = (struct ev_mapping){ .start = 0x10000, .end = 0x11000, .kind = EV_MAP_FILE,
-				      .exec = 1, .path = f.path,
-				      .file = { .dev_major = (uint32_t)(st.st_dev >> 8 & 0xfff),
-						.dev_minor = (uint32_t)(st.st_dev & 0xff),
-						.ino = st.st_ino } };
+	ev.map = (struct ev_mapping){.start = 0x10000,
+	                             .end = 0x11000,
+	                             .kind = EV_MAP_FILE,
+	                             .exec = 1,
+	                             .path = f.path,
+	                             .file = {.dev_major = (uint32_t)(st.st_dev >> 8 & 0xfff),
+	                                      .dev_minor = (uint32_t)(st.st_dev & 0xff),
+	                                      .ino = st.st_ino}};
 	ev.time_ns = tick();
 	trk_event(t, &ev);
 	assert_int_equal(trk_place(t, &id, 0x10000, &pl), 0);
@@ -1573,8 +1621,8 @@ static bool many_maps(int step, void *arg)
 	(void)arg;
 	for (int k = 0; k < 200; k++)
 		if (mmap(NULL, 4096U * (1U + (unsigned int)k % 3),
-			 PROT_READ | (k & 1 ? PROT_EXEC : 0), MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			 0) == MAP_FAILED)
+		         PROT_READ | (k & 1 ? PROT_EXEC : 0), MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		         0) == MAP_FAILED)
 			return false;
 	return true;
 }
@@ -1602,12 +1650,14 @@ static void test_every_page_against_proc_maps(void **state)
 
 		/* Our own parser is what is being tested here, so not that one. */
 		assert_int_equal(sscanf(line, "%lx-%lx %4s %lx %*x:%*x %lu", &start, &end, perms,
-					&pgoff, &ino),
-				 5);
-		for (uint64_t a = start; a < end && pages < 100000; a += 4096, pages++) {
+		                        &pgoff, &ino),
+		                 5);
+		for (uint64_t a = start; a < end; a += 4096, pages++) {
 			int found = kernel_find(l, id.pid, 1, a, &r);
 
 			if (perms[2] != 'x') {
+				if (a > start + (16 << 12)) /* a sanitizer's terabytes */
+					break;
 				assert_int_equal(trk_place(t, &id, a, &pl), -ENOENT);
 				assert_int_equal(found, -1);
 				continue;
@@ -1648,7 +1698,7 @@ static void test_process_that_may_not_be_read(void **state)
 	struct child c = child_start(idle, NULL);
 	struct ev_proc_id id = id_of((uint32_t)c.pid, 1, 2);
 	bool root = geteuid() == 0;
-	struct trk_options o = { .loader = l };
+	struct trk_options o = {.loader = l};
 	struct trk *t;
 
 	(void)state;
@@ -1679,7 +1729,7 @@ static void test_process_that_may_not_be_read(void **state)
 static void test_target_only(void **state)
 {
 	struct load_oncpu *l = fake_new(4096);
-	struct trk_options o = { .loader = l, .target_pid = self() };
+	struct trk_options o = {.loader = l, .target_pid = self()};
 	struct trk *t;
 	struct err err;
 
@@ -1710,7 +1760,7 @@ static void test_without_loader_or_iterator(void **state)
 {
 	struct child c = child_start(idle, NULL);
 	struct ev_proc_id id = id_of((uint32_t)c.pid, 12, 0);
-	struct trk_options o = { .target_pid = id.pid };
+	struct trk_options o = {.target_pid = id.pid};
 	struct load_oncpu *l = fake_new(64);
 	struct trk_place pl;
 	struct trk *t;
@@ -1747,8 +1797,8 @@ static void test_without_loader_or_iterator(void **state)
 static void test_limits_are_counted(void **state)
 {
 	struct load_oncpu *l = fake_new(65536);
-	struct trk_options o = { .loader = l, .max_procs = 10, .max_images = 64,
-				 .max_mappings = 400 };
+	struct trk_options o = {
+	        .loader = l, .max_procs = 10, .max_images = 64, .max_mappings = 400};
 	struct trk *t;
 
 	(void)state;
@@ -1797,7 +1847,7 @@ static void test_limits_are_counted(void **state)
 static void test_endless_replacing_is_bounded(void **state)
 {
 	struct load_oncpu *l = fake_new(4096);
-	struct trk_options o = { .loader = l, .max_mappings = 6000 };
+	struct trk_options o = {.loader = l, .max_mappings = 6000};
 	struct trk *t;
 	uint64_t k;
 
@@ -1889,7 +1939,7 @@ void *realloc(void *p, size_t n)
 static void test_allocation_failures_cost_only_their_item(void **state)
 {
 	struct load_oncpu *l = fake_new(4096);
-	struct trk_options o = { .loader = l };
+	struct trk_options o = {.loader = l};
 	struct abi_range r;
 
 	(void)state;
@@ -1908,7 +1958,7 @@ static void test_allocation_failures_cost_only_their_item(void **state)
 				ev_exec(t, kid + k);
 				for (uint64_t i = 0; i < 20; i++)
 					ev_mmap(t, kid + k, (1 + i) << 16, (2 + i) << 16, 0,
-						(uint32_t)i % 5);
+					        (uint32_t)i % 5);
 				ev_mmap(t, kid + k, 0x18000, 0x58000, 0, 9);
 				trk_flush(t);
 			}
@@ -1927,10 +1977,10 @@ static void test_allocation_failures_cost_only_their_item(void **state)
 			trk_flush(t);
 			assert_file_at(t, kid + 50, 0, 0x10000, 77, 0x3000);
 			if (scanned == 0 && fake_slot(l, kid + 50)->there)
-				assert_int_equal(
-					kernel_find(l, kid + 50, fake_slot(l, kid + 50)->v.exec_id,
-						    0x10000, &r),
-					1);
+				assert_int_equal(kernel_find(l, kid + 50,
+				                             fake_slot(l, kid + 50)->v.exec_id,
+				                             0x10000, &r),
+				                 1);
 		} else {
 			assert_int_equal(made, -ENOMEM);
 		}
