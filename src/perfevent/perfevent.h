@@ -32,13 +32,12 @@ struct pev_spec pev_spec_cpu_clock(uint32_t rate_hz); /* fixed period 1e9 / rate
 int pev_probe_cycles(uint32_t cpu, uint32_t rate_hz, struct pev_spec *ret, int *ret_errno,
                      struct err *err);
 
-/* Events of one kind, one per CPU or one per task; all opened disabled. */
+/* Events of one kind, one per CPU; all opened disabled. */
 struct pev_set {
 	uint32_t n;
 	struct pev_one {
-		int fd;       /* -EBADF once taken */
-		int32_t cpu;  /* -1: follows a task */
-		uint32_t pid; /* 0: every process (per CPU) */
+		int fd;
+		uint32_t cpu;
 	} * e;
 	uint32_t skipped_cpus; /* offline meanwhile: ENODEV, ESRCH */
 };
@@ -51,11 +50,6 @@ struct pev_set {
  */
 int pev_open_cpus(const struct pev_spec *s, const uint32_t *cpus, uint32_t n, struct pev_set *ret,
                   struct err *err);
-/* One disabled event on task @pid with inherit and enable_on_exec: a command that we start. */
-int pev_open_inherited(const struct pev_spec *s, uint32_t pid, struct pev_set *ret,
-                       struct err *err);
-/* All, one after another; those with fd < 0 (taken) are passed over. On failure all are disabled.
- */
 int pev_set_enable(struct pev_set *s, struct err *err);
 int pev_set_disable(struct pev_set *s); /* continues on error, returns the first */
 /* Sum over the set of the event's own count and of the time it was enabled, in ns. 0, errno. */

@@ -77,9 +77,9 @@ struct perf_event_attr pev_attr_of(const struct pev_spec *s)
 	return attr;
 }
 
-int pev_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu)
+int pev_open(const struct perf_event_attr *attr, uint32_t cpu)
 {
-	long fd = syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	long fd = syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
 }
@@ -136,19 +136,14 @@ static int refused(struct err *err, int code, const char *what)
 	        paranoid);
 }
 
-int pev_open_failed(struct err *err, int code, const struct perf_event_attr *attr, int32_t pid,
-                    int32_t cpu)
+int pev_open_failed(struct err *err, int code, const struct perf_event_attr *attr, uint32_t cpu)
 {
 	struct pev_spec spec = {.type = attr->type, .config = attr->config};
 	struct rlimit lim = {0};
 	char rate[128];
 	char what[64];
 
-	if (cpu >= 0)
-		(void)snprintf(what, sizeof(what), "perf_event_open cpu %d", cpu);
-	else
-		(void)snprintf(what, sizeof(what), "perf_event_open task %d", pid);
-
+	(void)snprintf(what, sizeof(what), "perf_event_open cpu %u", cpu);
 	switch (-code) {
 	case EACCES:
 	case EPERM:
@@ -182,8 +177,7 @@ int pev_open_failed(struct err *err, int code, const struct perf_event_attr *att
 		return err_set(err, code, "%s: EINVAL: %s, asked for %llu Hz", what, rate,
 		               (unsigned long long)attr->sample_freq);
 	case ESRCH:
-		return err_set(err, code, "%s: ESRCH: there is no such %s", what,
-		               cpu >= 0 ? "CPU" : "task");
+		return err_set(err, code, "%s: ESRCH: there is no such CPU", what);
 	case EBUSY:
 		return err_set(err, code, "%s: EBUSY: another event holds the counter alone", what);
 	default:
@@ -199,7 +193,7 @@ int pev_probe_cycles(uint32_t cpu, uint32_t rate_hz, struct pev_spec *ret, int *
 	                        .period = rate_hz,
 	                        .freq = true};
 	struct perf_event_attr attr = pev_attr_of(&spec);
-	int fd = pev_open(&attr, -1, (int32_t)cpu);
+	int fd = pev_open(&attr, cpu);
 
 	if (fd >= 0) {
 		(void)close(fd); /* nothing was written */
@@ -208,7 +202,7 @@ int pev_probe_cycles(uint32_t cpu, uint32_t rate_hz, struct pev_spec *ret, int *
 			*ret_errno = 0;
 		return 1;
 	}
-	(void)pev_open_failed(err, fd, &attr, -1, (int32_t)cpu); /* returns fd */
+	(void)pev_open_failed(err, fd, &attr, cpu); /* returns fd */
 	switch (-fd) {
 	case EOPNOTSUPP:
 	case ENOENT:

@@ -11,10 +11,9 @@
 
 struct perf_event_attr pev_attr_of(const struct pev_spec *s);
 /* perf_event_open(2) without group, close-on-exec: descriptor or negative errno. */
-int pev_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu);
+int pev_open(const struct perf_event_attr *attr, uint32_t cpu);
 /* Describes the failure @code of an open, with its remedy. Returns @code. */
-int pev_open_failed(struct err *err, int code, const struct perf_event_attr *attr, int32_t pid,
-                    int32_t cpu);
+int pev_open_failed(struct err *err, int code, const struct perf_event_attr *attr, uint32_t cpu);
 /* Is the event only missing because the CPU went offline? */
 bool pev_is_offline(int code);
 

@@ -18,7 +18,7 @@
 
 struct sb_ring {
 	int fd;
-	int32_t cpu;
+	uint32_t cpu;
 	struct perf_event_mmap_page *page;
 	const uint8_t *data; /* data[size_bytes], a power of two */
 	uint64_t size_bytes;
@@ -75,16 +75,16 @@ static size_t ring_map_bytes(const struct sb_ring *r)
 	return (size_t)r->size_bytes + (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static int map_failed(struct err *err, int code, int32_t cpu)
+static int map_failed(struct err *err, int code, uint32_t cpu)
 {
 	struct rlimit lim = {0};
 
 	if (code != -EPERM)
-		return err_set(err, code, "map side-band ring of cpu %d: %s", cpu, err_name(code));
+		return err_set(err, code, "map side-band ring of cpu %u: %s", cpu, err_name(code));
 	(void)getrlimit(RLIMIT_MEMLOCK, &lim); /* cannot fail for a valid resource */
 	return err_set(
 	        err, code,
-	        "map side-band ring of cpu %d: EPERM: over kernel.perf_event_mlock_kb and "
+	        "map side-band ring of cpu %u: EPERM: over kernel.perf_event_mlock_kb and "
 	        "RLIMIT_MEMLOCK (%llu bytes); needs CAP_IPC_LOCK, or raise it with ulimit -l",
 	        cpu, (unsigned long long)lim.rlim_cur);
 }
@@ -111,20 +111,20 @@ static int map_ring(struct sb_ring *r, uint32_t *pages, struct err *err)
 	}
 }
 
-static int open_ring(struct pev_sideband *s, struct perf_event_attr *attr, int32_t cpu,
+static int open_ring(struct pev_sideband *s, struct perf_event_attr *attr, uint32_t cpu,
                      uint32_t *pages, struct err *err)
 {
 	struct sb_ring *r = &s->rings[s->n];
-	int fd = pev_open(attr, -1, cpu);
+	int fd = pev_open(attr, cpu);
 
 	if (fd == -EINVAL && attr->read_format != 0) { /* before Linux 6.0 */
 		attr->read_format = 0;
-		fd = pev_open(attr, -1, cpu);
+		fd = pev_open(attr, cpu);
 	}
 	if (pev_is_offline(fd))
 		return 0;
 	if (fd < 0)
-		return pev_open_failed(err, fd, attr, -1, cpu);
+		return pev_open_failed(err, fd, attr, cpu);
 	r->fd = fd;
 	r->cpu = cpu;
 	s->n++;
@@ -147,7 +147,7 @@ int pev_sideband_open(const uint32_t *cpus, uint32_t n, uint32_t pages, struct p
 		return err_set(err, -ENOMEM, "side-band rings: ENOMEM");
 	pev_sort_init(&s->sort, SORT_MAX_BYTES);
 	for (uint32_t i = 0; i < n; i++) {
-		r = open_ring(s, &attr, (int32_t)cpus[i], &pages, err);
+		r = open_ring(s, &attr, cpus[i], &pages, err);
 		if (r < 0)
 			return r;
 	}
@@ -157,7 +157,7 @@ int pev_sideband_open(const uint32_t *cpus, uint32_t n, uint32_t pages, struct p
 	s->reads_lost = attr.read_format != 0;
 	for (uint32_t i = 0; i < s->n; i++) {
 		if (ioctl(s->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
-			return err_set(err, -errno, "enable side-band of cpu %d: %s",
+			return err_set(err, -errno, "enable side-band of cpu %u: %s",
 			               s->rings[i].cpu, err_name(errno));
 	}
 	*ret = TAKE_PTR(s);

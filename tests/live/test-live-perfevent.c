@@ -325,45 +325,6 @@ static void test_cpu_clocks_of_all_cpus(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-static void test_inherited_event_counts_from_the_exec(void **state)
-{
-	struct pev_spec spec = {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, NSEC_PER_SEC, false};
-	uint64_t count, enabled_ns, used_ns;
-	struct err err = {0};
-	struct rusage ru;
-	struct pev_set set;
-	int hold[2], status;
-	pid_t pid;
-
-	(void)state;
-	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		char c;
-
-		close(hold[1]);
-		if (child_spin() != 0 || read(hold[0], &c, 1) != 0)
-			_exit(121);
-		execl("/proc/self/exe", "test-live-perfevent", "--spin", (char *)NULL);
-		_exit(122);
-	}
-	close(hold[0]);
-	if (pev_open_inherited(&spec, (uint32_t)pid, &set, &err) < 0)
-		fail_msg("%s", err.msg);
-	close(hold[1]);
-	assert_int_equal(wait4(pid, &status, 0, &ru), pid);
-	assert_int_equal(status, 0);
-	assert_int_equal(pev_set_read(&set, &count, &enabled_ns), 0);
-	used_ns = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * NSEC_PER_SEC +
-	          (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * 1000;
-	/* SPIN_NS before the exec, which must not be counted, and SPIN_NS after it. */
-	assert_true(count >= SPIN_NS);
-	assert_true(count + SPIN_NS / 2 <= used_ns);
-	assert_true(enabled_ns > 0);
-	assert_int_equal(pev_set_close(&set), 0);
-}
-
 static void test_cycles_are_there_or_not(void **state)
 {
 	struct pev_spec spec = {0};
@@ -388,28 +349,13 @@ static void test_cycles_are_there_or_not(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-static void test_task_that_is_gone(void **state)
-{
-	struct pev_spec spec = pev_spec_cpu_clock(99);
-	pid_t pid = start_child("--exit", -1);
-	struct err err = {0};
-	struct pev_set set;
-
-	(void)state;
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	assert_int_equal(pev_open_inherited(&spec, (uint32_t)pid, &set, &err), -ESRCH);
-	assert_non_null(strstr(err.msg, "ESRCH"));
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_lives_of_children_are_seen_in_order),
 	        cmocka_unit_test(test_mappings_are_those_of_proc_maps),
 	        cmocka_unit_test(test_cpu_clocks_of_all_cpus),
-	        cmocka_unit_test(test_inherited_event_counts_from_the_exec),
 	        cmocka_unit_test(test_cycles_are_there_or_not),
-	        cmocka_unit_test(test_task_that_is_gone),
 	};
 	struct pev_sideband *s = NULL;
 	struct err err = {0};

@@ -36,34 +36,6 @@ static void test_attributes_of_a_cpu_clock(void **state)
 	assert_int_equal(set.n, 0);
 }
 
-static void test_attributes_of_an_inherited_event(void **state)
-{
-	struct pev_spec s = {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 999, true};
-	struct perf_event_attr want = {0};
-	struct pev_set set;
-
-	(void)state;
-	want.type = PERF_TYPE_HARDWARE;
-	want.config = PERF_COUNT_HW_CPU_CYCLES;
-	want.size = sizeof(want);
-	want.freq = 1;
-	want.sample_freq = 999;
-	want.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
-	want.disabled = 1;
-	want.inherit = 1;
-	want.enable_on_exec = 1;
-	assert_int_equal(pev_open_inherited(&s, 42, &set, NULL), 0);
-	assert_memory_equal(&fake.attr, &want, sizeof(want));
-	assert_int_equal(fake.pid, 42);
-	assert_int_equal(fake.cpu, -1);
-	assert_int_equal(set.n, 1);
-	assert_int_equal(set.e[0].cpu, -1);
-	assert_int_equal(set.e[0].pid, 42);
-	assert_int_equal(pev_set_close(&set), 0);
-	assert_int_equal(pev_open_inherited(&s, 0, &set, NULL), -EINVAL);
-	assert_int_equal(pev_open_inherited(&s, UINT32_MAX, &set, NULL), -EINVAL);
-}
-
 static void test_names_of_events(void **state)
 {
 	static const struct {
@@ -131,16 +103,10 @@ static void test_other_failures_release_everything(void **state)
 		assert_non_null(strstr(err.msg, err_name(errnos[i])));
 		assert_int_equal(set.n, 77);
 		assert_int_equal(open_fds(), before);
-		fake.open_errno[0] = errnos[i];
-		assert_int_equal(pev_open_inherited(&s, 42, &set, &err), -errnos[i]);
-		assert_non_null(strstr(err.msg, "task 42"));
-		assert_int_equal(open_fds(), before);
-		fake.open_errno[0] = 0;
 	}
 	assert_int_equal(pev_open_cpus(&s, cpus, 0, &set, NULL), -EINVAL);
 	fake.no_memory = true;
 	assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, NULL), -ENOMEM);
-	assert_int_equal(pev_open_inherited(&s, 42, &set, NULL), -ENOMEM);
 	assert_int_equal(open_fds(), before);
 }
 
@@ -479,7 +445,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        FAKED(test_attributes_of_a_cpu_clock),
-	        FAKED(test_attributes_of_an_inherited_event),
 	        FAKED(test_names_of_events),
 	        FAKED(test_offline_cpus_are_skipped),
 	        FAKED(test_other_failures_release_everything),
