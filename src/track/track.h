@@ -82,14 +82,14 @@ void trk_event(struct trk *t, const struct ev_proc *ev);
 void trk_flush(struct trk *t);
 
 /*
- * Which program an ev_proc_id means, in this order:
- *  - start: equal, or not known on one side (0; a process known by its fork alone). Otherwise it is
- * another process.
- *  - exec_id: equal, or not known on one side (0 in the id; here, a process that the iterator has
- * not shown).
- *  - of several: an equal start before an equal exec_id before neither; then the newest, but of
- * processes known by their forks alone the one forked first after id->start_ns.
- *  - none: the only program that this pid ever was, if its start does not contradict.
+ * Which program an ev_proc_id means:
+ * 1. The start must be equal, or not known on one side (0 in the id; here, a process known by its
+ *    fork alone). Else it is another process.
+ * 2. The exec_id must be equal, or not known on one side (0 in the id; here, a process that the
+ *    iterator has not shown).
+ * 3. Of several: an equal start before an equal exec_id before neither; then the newest, but of
+ *    processes known by their forks alone the one forked first after id->start_ns.
+ * 4. If none is left: the only program that this pid ever was, if 1 holds for it.
  */
 
 /* Places an address of (process, exec); looks at what is mapped there now, else at what was there
@@ -101,8 +101,8 @@ int trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
 int trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image, uint64_t off,
                     struct trk_place *ret);
 size_t trk_image_cnt(const struct trk *t);
-const struct trk_image *trk_image(const struct trk *t,
-                                  uint32_t id); /* 1 … image_cnt; borrowed until trk_free */
+/* @id: 1 … image_cnt, else NULL; borrowed until trk_free. */
+const struct trk_image *trk_image(const struct trk *t, uint32_t id);
 /* Descriptor to read an image from: trk_image's own (*ret_close false), or one opened now that the
  * caller closes (*ret_close true; only where more images are in use than half of RLIMIT_NOFILE).
  * -ENOENT (never could be opened), -ESTALE (replaced on disk meanwhile), -EINVAL (no such image),

@@ -105,7 +105,7 @@ struct trk_img {
 	struct trk_img_key key; /* FILE, VDSO: key of images; OTHER: path is the key in others */
 	bool shut; /* over the cap of descriptors: opened again by path when asked for */
 	uint8_t tries;
-	struct timespec ctime; /* of the file that was open, to know it again */
+	struct timespec mtime; /* of the file that was open, to know it again */
 	uint64_t size_bytes, st_dev;
 	struct trk_map *seg; /* seg[n_seg]: where it was mapped, by (pgoff, length) */
 	uint32_t n_seg;

@@ -582,22 +582,74 @@ static void test_pid_reuse_seen_by_the_iterator(void **state)
 
 static void test_start_is_learned(void **state)
 {
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		struct load_oncpu *l = fake_new(4096);
+		struct trk *t = make_scanned(l);
+		struct child c = child_start(idle, NULL);
+		uint32_t kid = (uint32_t)c.pid;
+
+		ev_fork(t, kid, self());
+		trk_flush(t);
+		assert_int_equal(fake_slot(l, kid)->v.start_ns, 0);
+		fake_task(l, kid, EXEC_ID, START_NS + 5);
+		l->tasks_err = k ? -ENOSYS : 0;
+		ev_lost(t);
+		trk_flush(t);
+		ev_mmap(t, kid, 0x10000, 0x11000, 0, 1);
+		trk_flush(t);
+		/* /proc's is rounded: the kernel side must not compare it. */
+		assert_true(fake_slot(l, kid)->there);
+		assert_int_equal(fake_slot(l, kid)->v.start_ns, k ? 0 : START_NS + 5);
+		trk_free(t);
+		fake_free(l);
+		child_end(&c);
+	}
+}
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* the child's copy; holds its threads */
+
+static void *wait_at_gate(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&gate);
+	pthread_mutex_unlock(&gate);
+	return NULL;
+}
+
+static bool two_more_threads(int step, void *arg)
+{
+	static pthread_t th[2];
+
+	(void)arg;
+	if (step == 0)
+		return pthread_mutex_lock(&gate) == 0 &&
+		       pthread_create(&th[0], NULL, wait_at_gate, NULL) == 0 &&
+		       pthread_create(&th[1], NULL, wait_at_gate, NULL) == 0;
+	return pthread_mutex_unlock(&gate) == 0 && pthread_join(th[0], NULL) == 0 &&
+	       pthread_join(th[1], NULL) == 0;
+}
+
+static void test_threads_are_counted_by_the_scan(void **state)
+{
 	struct load_oncpu *l = fake_new(4096);
-	struct trk *t = make_scanned(l);
-	struct child c = child_start(idle, NULL);
-	uint32_t kid = (uint32_t)c.pid;
+	struct child c = child_start(two_more_threads, NULL);
+	uint32_t pid = (uint32_t)c.pid;
+	struct trk *t;
 
 	(void)state;
-	ev_fork(t, kid, self());
+	fake_task(l, pid, 1, 2);
+	t = make_scanned(l);
+	ev_exit(t, pid, pid);
+	ev_exit(t, pid, pid + 1);
 	trk_flush(t);
-	assert_int_equal(fake_slot(l, kid)->v.start_ns, 0);
-	fake_task(l, kid, EXEC_ID, START_NS + 5);
-	ev_lost(t);
+	assert_true(fake_slot(l, pid)->there);
+	ev_exit(t, pid, pid + 2);
 	trk_flush(t);
-	assert_int_equal(fake_slot(l, kid)->v.start_ns, START_NS + 5);
-	assert_int_equal(trk_stats(t)->procs, 2);
+	assert_false(fake_slot(l, pid)->there);
 	trk_free(t);
 	fake_free(l);
+	child_step(&c);
 	child_end(&c);
 }
 
@@ -1103,8 +1155,9 @@ static void test_5000_processes(void **state)
 			assert_int_equal(kernel_find(l, kid, EXEC_ID + 1, addr, &r), 1);
 			assert_file_at(t, kid, EXEC_ID + 1, addr, 1 + k, 0);
 		}
-	for (uint32_t kid = PID_BASE; kid < PID_BASE + N; kid++)
-		ev_exit(t, kid, kid);
+	/* In an order that leaves holes to be joined; 7919 is prime to N. */
+	for (uint32_t k = 0; k < N; k++)
+		ev_exit(t, PID_BASE + k * 7919 % N, PID_BASE + k * 7919 % N);
 	trk_flush(t);
 	assert_int_equal(l->there, before);
 	wait_ms(101);
@@ -1287,23 +1340,94 @@ static void test_unknown_process_is_read(void **state)
 	wait_ms(11);
 	trk_flush(t);
 	assert_false(fake_slot(l, PID_BASE + 5)->there);
-	/* A fork older than the reading of its parent: which program that was is not known. */
-	{
-		struct ev_proc ev = {.type = EV_PROC_FORK,
-		                     .pid = PID_BASE + 6,
-		                     .tid = PID_BASE + 6,
-		                     .ppid = self(),
-		                     .ptid = self(),
-		                     .time_ns = 1};
-
-		trk_event(t, &ev);
-	}
-	trk_flush(t);
-	assert_false(fake_slot(l, PID_BASE + 6)->there);
-	assert_int_not_equal(trk_stats(t)->procs, 0);
 	trk_free(t);
 	fake_free(l);
 	child_end(&c);
+}
+
+static void test_fork_older_than_the_reading(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct child c = child_start(idle, NULL);
+	struct ev_proc ev = {.type = EV_PROC_FORK, .ppid = self(), .ptid = self(), .time_ns = 1};
+	struct trk_place pl;
+	struct ev_proc_id id;
+	struct trk *t;
+
+	(void)state;
+	fake_task(l, (uint32_t)c.pid, 3, 4);
+	t = make_scanned(l);
+	/* Of a process that the scan has shown: nothing new. */
+	ev.pid = ev.tid = (uint32_t)c.pid;
+	trk_event(t, &ev);
+	trk_flush(t);
+	assert_int_equal(trk_stats(t)->procs, 2);
+	assert_int_equal(fake_slot(l, ev.pid)->v.exec_id, 3);
+	/* Of one that is gone: what its parent ran at the time is not known for sure. */
+	ev.pid = ev.tid = PID_BASE;
+	trk_event(t, &ev);
+	trk_flush(t);
+	assert_int_equal(fake_slot(l, PID_BASE)->sets, 0);
+	id = id_of(PID_BASE, 0, 0);
+	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), 0);
+	/* The same while the parent is unsure. */
+	ev_exec_at(t, (uint32_t)c.pid, 2);
+	ev_fork(t, PID_BASE + 1, (uint32_t)c.pid);
+	trk_flush(t);
+	assert_int_equal(fake_slot(l, PID_BASE + 1)->sets, 0);
+	trk_free(t);
+	fake_free(l);
+	child_end(&c);
+}
+
+static bool map_then_unmap(int step, void *arg)
+{
+	static void *p;
+	const struct files *f = arg;
+
+	if (step == 1)
+		return munmap(p, 4096) == 0;
+	/* Below the program itself. */
+	{
+		_cleanup_close_ int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+
+		p = mmap((void *)0x10000000, 4096, PROT_READ | PROT_EXEC,
+		         MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, 0);
+	}
+	return p != MAP_FAILED;
+}
+
+static void test_what_was_unmapped_is_remembered(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct files f;
+	struct child c;
+	struct ev_proc_id id;
+	struct trk_place pl;
+	struct abi_range r;
+	struct stat st;
+	struct trk *t;
+
+	(void)state;
+	files_make(&f);
+	c = child_start(map_then_unmap, &f);
+	id = id_of((uint32_t)c.pid, 1, 2);
+	fake_task(l, id.pid, 1, 2);
+	t = make_scanned(l);
+	assert_int_equal(kernel_find(l, id.pid, 1, 0x10000000, &r), 1);
+	/* The lowest file is not the program. */
+	assert_int_equal(stat("/proc/self/exe", &st), 0);
+	assert_int_equal(trk_image(t, trk_main_image(t, &id))->file.ino, st.st_ino);
+	child_step(&c);
+	ev_exec_at(t, id.pid, 1); /* makes it be read again; it was no exec */
+	trk_flush(t);
+	assert_int_equal(kernel_find(l, id.pid, 1, 0x10000000, &r), -1);
+	assert_int_equal(trk_place(t, &id, 0x10000010, &pl), 0);
+	assert_string_equal(pl.image->path, f.path);
+	trk_free(t);
+	fake_free(l);
+	child_end(&c);
+	files_remove(&f);
 }
 
 static void test_vdso(void **state)
@@ -1431,12 +1555,14 @@ static void test_deleted_file(void **state)
 	files_remove(&f);
 }
 
-static void append_byte(const char *path, char b)
+/* Over the last one, or behind it. */
+static void write_last_byte(const char *path, char b, bool behind)
 {
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+	off_t off = lseek(fd, behind ? 0 : -1, SEEK_END);
 
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, &b, 1), 1);
+	assert_true(off > 0);
+	assert_int_equal(pwrite(fd, &b, 1, off), 1);
 }
 
 static char last_byte(int fd)
@@ -1469,8 +1595,8 @@ static void test_replaced_file_keeps_its_old_content(void **state)
 
 	(void)state;
 	files_make(&f);
-	append_byte(f.path, '1');
-	append_byte(f.other, '2');
+	write_last_byte(f.path, '1', true);
+	write_last_byte(f.other, '2', true);
 	a = child_start(map_step, &f);
 	ida = id_of((uint32_t)a.pid, 1, 2);
 	fake_task(l, ida.pid, 1, 2);
@@ -1545,6 +1671,26 @@ static void test_file_of_a_process_that_has_gone(void **state)
 	assert_int_equal(trk_place(t, &id, 0x30000, &pl), 0);
 	assert_int_equal(pl.image->reason, EV_REASON_NO_FILE);
 	trk_free(t);
+
+	/* The second process that maps it can show it. */
+	t = make_scanned(l);
+	ev_fork(t, id.pid, self());
+	ev_exec(t, id.pid);
+	ev.map.file.ino = st.st_ino;
+	ev.time_ns = tick();
+	trk_event(t, &ev);
+	assert_int_equal(trk_place(t, &id, 0x30000, &pl), 0);
+	assert_int_equal(pl.image->reason, EV_REASON_NO_FILE);
+	ev.map.path = f.path;
+	ev.map.start += 0x10000;
+	ev.map.end += 0x10000;
+	ev.time_ns = tick();
+	trk_event(t, &ev);
+	assert_int_equal(trk_place(t, &id, 0x30000, &pl), 0);
+	assert_int_equal(pl.image->reason, EV_REASON_NAMED);
+	assert_true(pl.image->fd >= 0 && pl.image->build_id_len > 0);
+	assert_int_equal(trk_stats(t)->images_failed, 1);
+	trk_free(t);
 	fake_free(l);
 	files_remove(&f);
 }
@@ -1594,13 +1740,13 @@ static void test_more_files_than_descriptors(void **state)
 	}
 	assert_true(again >= 2);
 	assert_true(kept <= 10);
-	/* The last one was closed: now another file has its name. */
-	assert_int_equal(trk_place(t, &id, (uintptr_t)p[N - 1], &pl), 0);
+	/* Those that were closed are written to, made longer, and go. */
+	wait_ms(11); /* time stamps of files are that coarse */
 	for (int k = 0; k < N; k++) {
 		assert_int_equal(trk_place(t, &id, (uintptr_t)p[k], &pl), 0);
 		if (pl.image->fd >= 0)
 			continue;
-		append_byte(path[k], 'x');
+		write_last_byte(path[k], 'x', again++ % 2);
 		assert_int_equal(trk_image_fd(t, pl.image->id, &shut), -ESTALE);
 		assert_int_equal(unlink(path[k]), 0);
 		assert_int_equal(trk_image_fd(t, pl.image->id, &shut), -ENOENT);
@@ -1719,6 +1865,7 @@ static void test_process_that_may_not_be_read(void **state)
 	ev_mmap(t, id.pid, 0x10000, 0x11000, 0, 1);
 	trk_flush(t);
 	assert_true(fake_slot(l, id.pid)->there);
+	assert_int_equal(trk_main_image(t, &id), 0); /* that was a library */
 	trk_free(t);
 	fake_free(l);
 	child_end(&c);
@@ -2002,6 +2149,7 @@ int main(void)
 		cmocka_unit_test(test_pid_reuse_seen_by_the_iterator),
 		cmocka_unit_test(test_start_is_learned),
 		cmocka_unit_test(test_threads_outlive_their_leader),
+		cmocka_unit_test(test_threads_are_counted_by_the_scan),
 		cmocka_unit_test(test_kernel_threads_are_not_published),
 		cmocka_unit_test(test_mapping_over_part_of_another),
 		cmocka_unit_test(test_replaced_mappings_are_remembered),
@@ -2020,6 +2168,8 @@ int main(void)
 		cmocka_unit_test(test_exec_that_crossed_with_the_scan),
 		cmocka_unit_test(test_old_mmap_does_not_undo_the_scan),
 		cmocka_unit_test(test_unknown_process_is_read),
+		cmocka_unit_test(test_fork_older_than_the_reading),
+		cmocka_unit_test(test_what_was_unmapped_is_remembered),
 		cmocka_unit_test(test_vdso),
 		cmocka_unit_test(test_special_names_are_images_without_file),
 		cmocka_unit_test(test_deleted_file),
