@@ -257,6 +257,9 @@ static void test_losses_are_counted_and_told(void **state)
 	assert_int_equal(seen.e[3].type, EV_PROC_LOST);
 	assert_int_equal(seen.e[3].lost, 2);
 	assert_int_equal(st->lost, 49);
+	assert_int_equal(lseek(fake.fd[0], 0, SEEK_SET),
+	                 0); /* the same answer again: all is told */
+	assert_int_equal(pev_sideband_read(s, true, on_record, &seen), 0);
 	free(seen.e);
 	pev_sideband_free(s);
 }

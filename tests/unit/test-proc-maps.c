@@ -189,6 +189,7 @@ static void test_map_kinds(void **state)
 	        {"/SYSV00000000 (deleted)", &file, EV_MAP_ANON},
 	        {"/SYSV0012abcd", &file, EV_MAP_ANON},
 	        {"/SYSV00000000.so", &file, EV_MAP_FILE},
+	        {"/SYSV0012wxyz", &file, EV_MAP_FILE},
 	        {"/SYSTEM", &file, EV_MAP_FILE},
 	        {"anon_inode:[perf_event]", &file, EV_MAP_ANON},
 	        {"[vdso]", &none, EV_MAP_VDSO},
