@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Hostile registers and stacks: the walk ends, reads only what is declared, two words a frame at the most. */
+/* Hostile registers and stacks: the walk ends, reads only what is declared, two words a frame at
+ * the most. */
 #include "event/event.h"
 #include "unwind/unwind.h"
 
@@ -39,7 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	s.len = cursor_left(&c);
 	s.base = at.sp;
 	n = uw_walk_fp(&at, &mem, pcs, ABI_MAX_USER_FRAMES, &stop);
-	if (n < 1 || n > ABI_MAX_USER_FRAMES || s.reads > 2 * n || stop < ABI_WALK_ROOT || stop > ABI_WALK_BAD_PC)
+	if (n < 1 || n > ABI_MAX_USER_FRAMES || s.reads > 2 * n || stop < ABI_WALK_ROOT ||
+	    stop > ABI_WALK_BAD_PC)
 		abort();
 	return 0;
 }

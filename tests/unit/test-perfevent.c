@@ -27,7 +27,6 @@ static void test_attributes_of_a_cpu_clock(void **state)
 	assert_int_equal(set.skipped_cpus, 0);
 	for (uint32_t i = 0; i < 4; i++) {
 		assert_int_equal(set.e[i].cpu, i);
-		assert_int_equal(set.e[i].pid, 0);
 		assert_int_equal(set.e[i].fd, fake.fd[i]);
 	}
 	assert_int_equal(fake.enabled, 0);

@@ -21,11 +21,13 @@ static int parse(const struct record *r, size_t n_frames, struct ev_stack *ret)
 
 static void test_user_frames_are_decoded(void **state)
 {
-	struct record r = {.h = {.hash = 77, .kind = ABI_STACK_USER, .walk = ABI_WALK_IMPLAUSIBLE, .n = 4}};
+	struct record r = {
+	        .h = {.hash = 77, .kind = ABI_STACK_USER, .walk = ABI_WALK_IMPLAUSIBLE, .n = 4}};
 	struct ev_stack st;
 
 	(void)state;
-	r.frames[0] = (ABI_SPACE_IMAGE << 62) | ABI_FRAME_EXACT | (ABI_IMAGE_MAX * 1ULL << 40) | 0xffffffffffULL;
+	r.frames[0] = (ABI_SPACE_IMAGE << 62) | ABI_FRAME_EXACT | (ABI_IMAGE_MAX * 1ULL << 40) |
+	              0xffffffffffULL;
 	r.frames[1] = (ABI_SPACE_IMAGE << 62) | (1ULL << 40) | 0x1234;
 	r.frames[2] = (ABI_SPACE_ANON << 62) | 0x7f0000001000;
 	r.frames[3] = 0x00ffffffffffffff;
@@ -50,7 +52,8 @@ static void test_user_frames_are_decoded(void **state)
 
 static void test_kernel_frames_are_addresses(void **state)
 {
-	struct record r = {.h = {.hash = 1, .kind = ABI_STACK_KERNEL, .walk = ABI_WALK_ROOT, .n = 2}};
+	struct record r = {
+	        .h = {.hash = 1, .kind = ABI_STACK_KERNEL, .walk = ABI_WALK_ROOT, .n = 2}};
 	struct ev_stack st;
 
 	(void)state;
@@ -82,18 +85,20 @@ static void test_records_that_contradict_themselves(void **state)
 		struct abi_stack h;
 		size_t frames;
 	} cases[] = {
-		{"no hash", {.hash = 0, .kind = ABI_STACK_USER, .n = 1}, 1},
-		{"no kind", {.hash = 1, .kind = 0, .n = 1}, 1},
-		{"unknown kind", {.hash = 1, .kind = 3, .n = 1}, 1},
-		{"unknown outcome", {.hash = 1, .kind = ABI_STACK_USER, .walk = EV_WALK_CNT, .n = 1}, 1},
-		{"fewer frames than told", {.hash = 1, .kind = ABI_STACK_USER, .n = 2}, 1},
-		{"count near overflow", {.hash = 1, .kind = ABI_STACK_USER, .n = UINT32_MAX}, 1},
-		{"deeper than any user stack",
-		 {.hash = 1, .kind = ABI_STACK_USER, .n = ABI_MAX_USER_FRAMES + 1},
-		 ABI_MAX_USER_FRAMES + 1},
-		{"deeper than any kernel stack",
-		 {.hash = 1, .kind = ABI_STACK_KERNEL, .n = ABI_MAX_KERNEL_FRAMES + 1},
-		 ABI_MAX_KERNEL_FRAMES + 1},
+	        {"no hash", {.hash = 0, .kind = ABI_STACK_USER, .n = 1}, 1},
+	        {"no kind", {.hash = 1, .kind = 0, .n = 1}, 1},
+	        {"unknown kind", {.hash = 1, .kind = 3, .n = 1}, 1},
+	        {"unknown outcome",
+	         {.hash = 1, .kind = ABI_STACK_USER, .walk = EV_WALK_CNT, .n = 1},
+	         1},
+	        {"fewer frames than told", {.hash = 1, .kind = ABI_STACK_USER, .n = 2}, 1},
+	        {"count near overflow", {.hash = 1, .kind = ABI_STACK_USER, .n = UINT32_MAX}, 1},
+	        {"deeper than any user stack",
+	         {.hash = 1, .kind = ABI_STACK_USER, .n = ABI_MAX_USER_FRAMES + 1},
+	         ABI_MAX_USER_FRAMES + 1},
+	        {"deeper than any kernel stack",
+	         {.hash = 1, .kind = ABI_STACK_KERNEL, .n = ABI_MAX_KERNEL_FRAMES + 1},
+	         ABI_MAX_KERNEL_FRAMES + 1},
 	};
 	struct record r = {0};
 	struct ev_stack st;
@@ -114,10 +119,10 @@ static void test_records_that_contradict_themselves(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_user_frames_are_decoded),
-		cmocka_unit_test(test_kernel_frames_are_addresses),
-		cmocka_unit_test(test_the_ring_may_pad_a_record),
-		cmocka_unit_test(test_records_that_contradict_themselves),
+	        cmocka_unit_test(test_user_frames_are_decoded),
+	        cmocka_unit_test(test_kernel_frames_are_addresses),
+	        cmocka_unit_test(test_the_ring_may_pad_a_record),
+	        cmocka_unit_test(test_records_that_contradict_themselves),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -41,7 +41,8 @@ static struct fake_memory *chain(size_t n, uint64_t end)
 	return m;
 }
 
-static size_t walk(struct fake_memory *m, uint64_t sp, uint64_t fp, uint64_t *pcs, size_t max, int *ret_walk)
+static size_t walk(struct fake_memory *m, uint64_t sp, uint64_t fp, uint64_t *pcs, size_t max,
+                   int *ret_walk)
 {
 	const struct uw_start at = {.pc = 0x3fffff, .sp = sp, .fp = fp};
 	const struct uw_memory mem = {.read = read_fake, .arg = m};
@@ -90,14 +91,15 @@ static void test_every_way_to_end(void **state)
 		uint64_t fp, sp_off, next, ra;
 		int want;
 	} cases[] = {
-		{"no frame pointer", ~0ULL, 0, 0, 0, 0, ABI_WALK_ROOT},
-		{"misaligned", ~0ULL, 0x7ffc00001004, 0, 0, 0, ABI_WALK_IMPLAUSIBLE},
-		{"below the stack pointer", 0, 0, 64, 0, 0x400000, ABI_WALK_IMPLAUSIBLE},
-		{"kernel half", ~0ULL, 0xffff888000000000, 0, 0, 0, ABI_WALK_IMPLAUSIBLE},
-		{"not mapped", ~0ULL, 0x7ffd00000000, 0, 0, 0, ABI_WALK_FAULT},
-		{"no return address", 0, 0, 0, 0x7ffc00001040, 0, ABI_WALK_ROOT},
-		{"return address in page zero", 0, 0, 0, 0x7ffc00001040, 4095, ABI_WALK_BAD_PC},
-		{"return address in the kernel", 0, 0, 0, 0x7ffc00001040, 0xffffffff81000000, ABI_WALK_BAD_PC},
+	        {"no frame pointer", ~0ULL, 0, 0, 0, 0, ABI_WALK_ROOT},
+	        {"misaligned", ~0ULL, 0x7ffc00001004, 0, 0, 0, ABI_WALK_IMPLAUSIBLE},
+	        {"below the stack pointer", 0, 0, 64, 0, 0x400000, ABI_WALK_IMPLAUSIBLE},
+	        {"kernel half", ~0ULL, 0xffff888000000000, 0, 0, 0, ABI_WALK_IMPLAUSIBLE},
+	        {"not mapped", ~0ULL, 0x7ffd00000000, 0, 0, 0, ABI_WALK_FAULT},
+	        {"no return address", 0, 0, 0, 0x7ffc00001040, 0, ABI_WALK_ROOT},
+	        {"return address in page zero", 0, 0, 0, 0x7ffc00001040, 4095, ABI_WALK_BAD_PC},
+	        {"return address in the kernel", 0, 0, 0, 0x7ffc00001040, 0xffffffff81000000,
+	         ABI_WALK_BAD_PC},
 	};
 
 	(void)state;
@@ -109,7 +111,8 @@ static void test_every_way_to_end(void **state)
 		m->words[0] = cases[i].next;
 		m->words[1] = cases[i].ra;
 		if (walk(m, m->base + cases[i].sp_off,
-		         cases[i].fp_off == ~0ULL ? cases[i].fp : m->base + cases[i].fp_off, pcs, 8, &stop) != 1 ||
+		         cases[i].fp_off == ~0ULL ? cases[i].fp : m->base + cases[i].fp_off, pcs, 8,
+		         &stop) != 1 ||
 		    stop != cases[i].want)
 			fail_msg("%s: ended with %d, not %d", cases[i].what, stop, cases[i].want);
 		free(m);
@@ -162,15 +165,15 @@ static void test_calls_before_a_return_address(void **state)
 		bool call;
 	} cases[] = {
 #if defined(__x86_64__)
-		{{0x90, 0x90, 0x90, 0xe8, 1, 2, 3, 4}, true},	    /* call rel32 */
+		{{0x90, 0x90, 0x90, 0xe8, 1, 2, 3, 4}, true},             /* call rel32 */
 		{{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0}, true}, /* call *%rax */
 		{{0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0x50, 0x08}, true}, /* call *8(%rax) */
 		{{0x90, 0x90, 0x90, 0x90, 0xff, 0x54, 0x24, 0x08}, true}, /* call *8(%rsp) */
-		{{0x90, 0x90, 0xff, 0x15, 1, 2, 3, 4}, true},	    /* call *rip+disp32 */
-		{{0x90, 0xff, 0x94, 0x24, 1, 2, 3, 4}, true},	    /* call *disp32(%rsp) */
+		{{0x90, 0x90, 0xff, 0x15, 1, 2, 3, 4}, true},             /* call *rip+disp32 */
+		{{0x90, 0xff, 0x94, 0x24, 1, 2, 3, 4}, true},             /* call *disp32(%rsp) */
 		{{0}, false},
 		{{0x00, 0x7f, 0x12, 0x34, 0x56, 0x78, 0x00, 0x00}, false}, /* a pointer in data */
-		{{0x90, 0x90, 0x90, 0xe9, 1, 2, 3, 4}, false},	     /* jmp rel32 */
+		{{0x90, 0x90, 0x90, 0xe9, 1, 2, 3, 4}, false},             /* jmp rel32 */
 		{{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xe0}, false}, /* jmp *%rax */
 #elif defined(__aarch64__)
 		{{0, 0, 0, 0, 0x01, 0x00, 0x00, 0x94}, true},  /* bl */
@@ -191,15 +194,21 @@ static void test_hash_tells_stacks_apart(void **state)
 	uint64_t a[3] = {1, 2, 3}, b[3] = {1, 3, 2};
 
 	(void)state;
-	assert_int_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT), uw_stack_hash(7, a, 3, ABI_WALK_ROOT));
-	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT), uw_stack_hash(8, a, 3, ABI_WALK_ROOT));
-	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT), uw_stack_hash(7, b, 3, ABI_WALK_ROOT));
-	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT), uw_stack_hash(7, a, 2, ABI_WALK_ROOT));
-	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT), uw_stack_hash(7, a, 3, ABI_WALK_DEPTH));
+	assert_int_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT),
+	                 uw_stack_hash(7, a, 3, ABI_WALK_ROOT));
+	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT),
+	                     uw_stack_hash(8, a, 3, ABI_WALK_ROOT));
+	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT),
+	                     uw_stack_hash(7, b, 3, ABI_WALK_ROOT));
+	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT),
+	                     uw_stack_hash(7, a, 2, ABI_WALK_ROOT));
+	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT),
+	                     uw_stack_hash(7, a, 3, ABI_WALK_DEPTH));
 	assert_int_not_equal(uw_stack_hash(7, NULL, 0, ABI_WALK_NONE), 0);
 }
 
-/* ---- this very stack ---------------------------------------------------------------------------- */
+/* ---- this very stack ----------------------------------------------------------------------------
+ */
 
 static int read_own(void *arg, uint64_t *ret, uint64_t addr)
 {
@@ -216,14 +225,15 @@ static __attribute__((noinline)) void innermost(void)
 {
 	const struct uw_memory mem = {.read = read_own};
 	const struct uw_start at = {
-		.pc = (uintptr_t)&innermost,
-		.sp = (uintptr_t)__builtin_frame_address(0) - 16,
-		.fp = (uintptr_t)__builtin_frame_address(0),
+	        .pc = (uintptr_t)&innermost,
+	        .sp = (uintptr_t)__builtin_frame_address(0) - 16,
+	        .fp = (uintptr_t)__builtin_frame_address(0),
 	};
 	int stop;
 
 	expected[0] = __builtin_return_address(0);
-	/* 4: no further than the test's own functions, whose caller may be built without frame pointers */
+	/* 4: no further than the test's own functions, whose caller may be built without frame
+	 * pointers */
 	own_n = uw_walk_fp(&at, &mem, own_pcs, 4, &stop);
 }
 
@@ -254,14 +264,14 @@ static void test_own_stack_against_the_compiler(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chain_is_walked_to_its_root),
-		cmocka_unit_test(test_limit_is_told_from_the_root),
-		cmocka_unit_test(test_every_way_to_end),
-		cmocka_unit_test(test_a_loop_in_the_chain_ends),
-		cmocka_unit_test(test_random_memory_is_bounded),
-		cmocka_unit_test(test_calls_before_a_return_address),
-		cmocka_unit_test(test_hash_tells_stacks_apart),
-		cmocka_unit_test(test_own_stack_against_the_compiler),
+	        cmocka_unit_test(test_chain_is_walked_to_its_root),
+	        cmocka_unit_test(test_limit_is_told_from_the_root),
+	        cmocka_unit_test(test_every_way_to_end),
+	        cmocka_unit_test(test_a_loop_in_the_chain_ends),
+	        cmocka_unit_test(test_random_memory_is_bounded),
+	        cmocka_unit_test(test_calls_before_a_return_address),
+	        cmocka_unit_test(test_hash_tells_stacks_apart),
+	        cmocka_unit_test(test_own_stack_against_the_compiler),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
