@@ -164,7 +164,8 @@ int file_write_full(int fd, const void *buf, size_t len);
 		(v)->p = NULL;                                                                     \
 		(v)->n = (v)->cap = 0;                                                             \
 	} while (0)
-#define vec_each(it, v) for (__typeof__((v)->p) it = (v)->p; it != (v)->p + (v)->n; it++)
+/* NULL + 0 is undefined: an empty vector is asked for its length first. */
+#define vec_each(it, v) for (__typeof__((v)->p) it = (v)->p; (v)->n && it != (v)->p + (v)->n; it++)
 int vec_grow_(void *pp, size_t *cap, size_t n, size_t more, size_t max, size_t item_size);
 
 /* ---- arena ---------------------------------------------------------------------------------- */

@@ -7,9 +7,10 @@ int cursor_bytes(struct cursor *c, void *dst, size_t n)
 {
 	if (cursor_left(c) < n)
 		return -ENODATA;
-	if (n > 0)
+	if (n > 0) { /* an empty cursor may be NULL: neither memcpy nor NULL + 0 are defined */
 		memcpy(dst, c->p, n);
-	c->p += n;
+		c->p += n;
+	}
 	return 0;
 }
 
@@ -95,7 +96,8 @@ int cursor_skip(struct cursor *c, size_t n)
 {
 	if (cursor_left(c) < n)
 		return -ENODATA;
-	c->p += n;
+	if (n > 0)
+		c->p += n;
 	return 0;
 }
 

@@ -48,12 +48,15 @@ int queue_new(size_t item_size, size_t max_items, struct queue **ret)
 {
 	_cleanup_free_ struct queue *q = NULL;
 	_cleanup_free_ uint8_t *items = NULL;
+	size_t bytes;
 	int r;
 
 	if (item_size == 0 || max_items == 0)
 		return -EINVAL;
+	if (!size_mul(max_items, item_size, &bytes))
+		return -ENOMEM;
 	q = calloc(1, sizeof(*q));
-	items = calloc(max_items, item_size); /* checks the product */
+	items = malloc(bytes);
 	if (!q || !items)
 		return -ENOMEM;
 	r = -pthread_mutex_init(&q->lock, NULL);

@@ -18,3 +18,45 @@ const char *ev_reason_name(enum ev_reason r)
 {
 	return (size_t)r < ARRAY_SIZE(reason_names) ? reason_names[r] : "unknown";
 }
+
+/* The end of a name, bare or with what the kernel adds to the names of unlinked files. */
+static bool is_end(const char *s)
+{
+	return *s == '\0' || strcmp(s, " (deleted)") == 0;
+}
+
+/* Files in name only: shared anonymous memory, anonymous huge pages, SysV segments. */
+static bool is_nameless_memory(const char *path)
+{
+	static const char *const names[] = { "/dev/zero", "/anon_hugepage" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (str_starts(path, names[i]) && is_end(path + strlen(names[i])))
+			return true;
+	}
+	return str_starts(path, "/SYSV") && strspn(path + 5, "0123456789abcdef") == 8 &&
+	       is_end(path + 13);
+}
+
+enum ev_map_kind ev_map_kind_of(const char *path, const struct ev_file_id *file)
+{
+	if (path[0] == '\0' || strcmp(path, "//anon") == 0)
+		return EV_MAP_ANON;
+	if (path[0] == '[') {
+		if (strcmp(path, "[vdso]") == 0)
+			return EV_MAP_VDSO;
+		if (strcmp(path, "[heap]") == 0 || str_starts(path, "[stack") ||
+		    str_starts(path, "[anon:") || str_starts(path, "[anon_shmem:"))
+			return EV_MAP_ANON;
+		return EV_MAP_OTHER;
+	}
+	if (str_starts(path, "anon_inode:") || str_starts(path, "/anon_inode:"))
+		return EV_MAP_ANON;
+	if (path[0] != '/')
+		return EV_MAP_OTHER;
+	if (is_nameless_memory(path))
+		return EV_MAP_ANON;
+	if (file->ino == 0 && file->dev_major == 0 && file->dev_minor == 0)
+		return EV_MAP_OTHER;
+	return EV_MAP_FILE;
+}

@@ -83,7 +83,7 @@ struct ev_file_id {
 
 enum ev_map_kind {
 	EV_MAP_FILE = 1,
-	EV_MAP_ANON = 2, /* anonymous or memfd-less executable memory: JIT; also //anon, [heap], [stack] */
+	EV_MAP_ANON = 2, /* memory without a file: JIT code; also //anon, [heap], /dev/zero, SysV shm */
 	EV_MAP_VDSO = 3,
 	EV_MAP_OTHER = 4, /* [vsyscall], [uprobes] and other special names */
 };
@@ -98,6 +98,15 @@ struct ev_mapping {
 	uint8_t deleted; /* 1: " (deleted)" stood behind the path (stripped from it) */
 	const char *path; /* borrowed: valid during the call-back; may contain blanks; "" if none */
 };
+
+/**
+ * ev_map_kind_of - what stands behind a mapping
+ * @path: as /proc/PID/maps and MMAP2 records write it, with or without " (deleted)"; "" for none
+ * @file: its device and inode there, zeroes where none are given
+ * Returns: never fails: names that start with no '/' and are not known are OTHER. A memfd is a FILE:
+ * it has an inode, and what is mapped from it can be read back.
+ */
+enum ev_map_kind ev_map_kind_of(const char *path, const struct ev_file_id *file);
 
 /* ---- process events (side-band) ------------------------------------------------------------- */
 

@@ -4,7 +4,8 @@
  *
  * The bytes belong to others: they are read with pread into bounded memory, never mapped (a file
  * that shrinks under a mapping raises SIGBUS), every offset is checked, and one bad item costs
- * that item. Thread: an img_file belongs to one thread at a time. Uses libelf for headers.
+ * that item. Thread: an img_file belongs to one thread at a time. Read by hand, without libelf:
+ * 32 and 64 bits, little-endian.
  */
 #ifndef PA_IMAGE_H
 #define PA_IMAGE_H
@@ -24,6 +25,7 @@ struct img_segment {
 /* A symbol with code in it, as img_symbols hands it on. */
 struct img_symbol {
 	uint64_t value, size; /* virtual address (file's own), bytes (0: unknown extent) */
+	uint64_t limit;	      /* end of its section, else of its segment; value if in neither */
 	uint32_t name_off;    /* in the string table of its symbol table */
 	uint8_t bind;	      /* STB_* */
 	uint8_t type;	      /* STT_* : FUNC, GNU_IFUNC or NOTYPE */
@@ -34,8 +36,8 @@ struct img_symbol {
  * img_file_open - read the headers of an ELF file
  * @fd:  regular file; stays the caller's and must stay open while @ret is used
  * @ret: new object
- * Returns: 0, -ENOEXEC (not an ELF file), -EINVAL (not a regular file, or headers that contradict
- * themselves), -ENOMEM, or errno of pread.
+ * Returns: 0, -ENOEXEC (not an ELF file, or big-endian), -EINVAL (not a regular file, or headers
+ * that contradict themselves), -ENOMEM, or errno of pread.
  */
 int img_file_open(int fd, struct img_file **ret, struct err *err);
 /* The same over bytes in memory (the vDSO, fuzzing); @p stays the caller's. */
@@ -59,11 +61,13 @@ typedef void (*img_symbol_fn)(void *arg, const struct img_symbol *sym);
 /**
  * img_symbols - hand on every defined code symbol of .symtab and .dynsym, in file order
  * Streams the tables in bounded chunks: memory does not grow with the file.
- * Returns: number handed on (>= 0), -ENOENT (there is no symbol table), or errno of pread.
+ * Left out: undefined, absolute and unnamed ones, labels outside executable sections, and the
+ * mapping symbols ($x, $d) of ARM and RISC-V. At most 16 million symbols of a table are looked at.
+ * Returns: number handed on (>= 0), -ENOENT (there is no symbol table), -ENOMEM, or errno of pread.
  */
 ssize_t img_symbols(struct img_file *f, img_symbol_fn fn, void *arg);
 /* The name of a symbol into @b (appended, at most 64 KiB): 0, -ENODATA if it lies outside its table
- * or has no end. */
+ * or has no end, -ENOMEM or -E2BIG of @b, or errno of pread. Cheapest in order of name_off. */
 int img_symbol_name(struct img_file *f, const struct img_symbol *sym, struct sbuf *b);
 
 #endif

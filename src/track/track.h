@@ -17,14 +17,17 @@
 
 struct trk;
 
-/* A file that some process mapped executable; id 1 … in order of discovery. */
+/* A file that some process mapped executable; id 1 … in order of discovery. One that could not be opened
+ * (reason NO_FILE, FILE_REPLACED, NOT_PERMITTED, NO_MEMORY) is tried again when another process maps it: then fd,
+ * reason and build-id change, once and on W only; other threads get copies from W. */
 struct trk_image {
 	uint32_t id;
 	struct ev_file_id file;
 	uint8_t kind;	  /* enum ev_map_kind: FILE, VDSO, OTHER */
 	const char *path; /* as first seen, " (deleted)" stripped */
-	int fd;		  /* kept open for reading, -EBADF when it could not be opened */
-	enum ev_reason reason; /* NAMED when fd is usable, else why not */
+	int fd;		  /* kept open for reading; -EBADF when it could not be opened, is no ELF file, or
+			   * there are too many open: trk_image_fd() */
+	enum ev_reason reason; /* NAMED when it can be read, else why not */
 	uint8_t build_id[EV_BUILD_ID_MAX];
 	uint8_t build_id_len; /* 0: none */
 	const void *mem;      /* VDSO: its bytes */
@@ -42,39 +45,65 @@ struct trk_place {
 struct trk_options {
 	struct load_oncpu *loader; /* may be NULL (tests): nothing is published */
 	uint32_t target_pid;	   /* != 0: processes other than this one are ignored (PID) */
+	bool follow_children;	   /* with target_pid: nor what it forks, and so on (COMMAND) */
 	uint32_t max_procs, max_images, max_mappings; /* 0: 65,536 · 65,536 · 4 M */
 };
 
 struct trk_stats {
 	uint64_t procs, images, mappings;	/* known, ever */
-	uint64_t images_failed;		/* could not be opened */
+	uint64_t images_failed;		/* could not be opened when first seen */
 	uint64_t procs_denied;		/* /proc/PID/maps not readable for lack of CAP_SYS_PTRACE */
 	uint64_t bad_map_lines, damaged_notes;
 	uint64_t dropped_procs, dropped_images, dropped_mappings; /* over a limit */
 	uint64_t ranges_full;		/* processes that found no place in the BPF process map */
+	uint64_t resyncs;		/* times that all was read again after losses */
+	int tasks_errno; /* the task iterator failed like this: exec ids are unknown, nothing is published */
 };
 
 int trk_new(const struct trk_options *o, struct trk **ret, struct err *err);
-struct trk *trk_free(struct trk *t);
+struct trk *trk_free(struct trk *t); /* the loader may be gone already */
 void trk_freep(struct trk **t);
 
 /* Learns every process (or the target) from the task iterator and /proc/PID/maps. Side-band rings must already be open.
  * -ESRCH: the target does not exist; a target whose maps may not be read is not an error (counted). */
 int trk_scan(struct trk *t, struct err *err);
-/* One side-band event. ev's pointers are borrowed. Bounded work: may read one /proc/PID/maps and open one file. */
+/* One side-band event. ev's pointers are borrowed. Bounded work: O(log mappings), and may open one file, or
+ * for a process not heard of before read its /proc/PID/maps and open what it maps. */
 void trk_event(struct trk *t, const struct ev_proc *ev);
+/**
+ * trk_flush - after each batch of events, and at least every 100 ms while there are none
+ * Publishes what changed, once for each process; reads again what became uncertain (an exec that crossed
+ * with a reading of /proc) and, at most once a second, everything after a LOST event.
+ */
+void trk_flush(struct trk *t);
 
-/* Places an address of (process, exec); looks at what was mapped there last. *ret filled always. 0, -ENOENT. */
+/*
+ * Which program an ev_proc_id means, in this order:
+ *  - start: equal, or not known on one side (0; a process known by its fork alone). Otherwise it is another process.
+ *  - exec_id: equal, or not known on one side (0 in the id; here, a process that the iterator has not shown).
+ *  - of several: an equal start before an equal exec_id before neither; then the newest, but of processes known by
+ *    their forks alone the one forked first after id->start_ns.
+ *  - none: the only program that this pid ever was, if its start does not contradict.
+ */
+
+/* Places an address of (process, exec); looks at what is mapped there now, else at what was there last.
+ * *ret filled always. 0, -ENOENT. */
 int trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr, struct trk_place *ret);
 /* Mapping of image @image in this process that holds file offset @off (for the profile's addresses), else in any process. 0, -ENOENT. */
 int trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image, uint64_t off,
 		    struct trk_place *ret);
 size_t trk_image_cnt(const struct trk *t);
 const struct trk_image *trk_image(const struct trk *t, uint32_t id); /* 1 … image_cnt; borrowed until trk_free */
+/* Descriptor to read an image from: trk_image's own (*ret_close false), or one opened now that the caller
+ * closes (*ret_close true; only where more images are in use than half of RLIMIT_NOFILE). -ENOENT (never could be
+ * opened), -ESTALE (replaced on disk meanwhile), -EINVAL (no such image), errno of open. */
+int trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close);
 /* Image of the main executable of a process (the newest program of a pid when exec_id is 0): id or 0. */
 uint32_t trk_main_image(const struct trk *t, const struct ev_proc_id *id);
 /* Was the process's memory map readable? NAMED, NOT_PERMITTED, NO_MAPPING (process unknown). */
 enum ev_reason trk_proc_reason(const struct trk *t, const struct ev_proc_id *id);
+/* Name of a process as last heard ("" unknown); borrowed until the next change of t. */
+const char *trk_comm(const struct trk *t, const struct ev_proc_id *id);
 const struct trk_stats *trk_stats(const struct trk *t);
 
 #endif

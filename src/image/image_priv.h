@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PA_IMAGE_PRIV_H
+#define PA_IMAGE_PRIV_H
+
+#include <elf.h>
+
+#include "image/image.h"
+
+#define IMG_CHUNK_BYTES (64 * 1024) /* of a symbol or string table in memory at a time */
+/* Of program headers; linked files have 10 to 15. Small, for symbols search the segments. */
+#define IMG_SEGMENTS_MAX 128
+/* Linked files have some 40 sections; with -ffunction-sections and no merging, thousands. */
+#define IMG_SECTIONS_MAX 16384
+#define IMG_NOTES_MAX	 128		 /* note areas; linked files have 2 to 4 */
+#define IMG_NOTE_BYTES	 (64 * 1024)	 /* of one note area that are looked at */
+#define IMG_SYMBOLS_MAX	 (16 * 1024 * 1024) /* of one table; large browsers have 2 million */
+#define IMG_NAME_MAX	 (64 * 1024)
+
+struct img_note_area {
+	uint64_t off, size; /* in the file */
+	uint32_t align;	    /* of names and descriptors: 4 or 8 */
+};
+
+struct img_section {
+	uint64_t addr, end;
+	bool exec;
+};
+
+/* One symbol table and its strings. Both lie inside the file as it was at opening. */
+struct img_table {
+	bool present;
+	uint64_t sym_off, sym_cnt;
+	uint64_t str_off, str_size;
+};
+
+/* The piece of a string table that was read last: hits that are asked for in order of their
+ * offset cost one pread per 64 KiB. */
+struct img_window {
+	char *buf;    /* buf[len], IMG_CHUNK_BYTES allocated; NULL until the first name */
+	uint64_t off; /* in the file */
+	size_t len;
+};
+
+struct img_file {
+	int fd;		    /* borrowed; -EBADF when in memory */
+	const uint8_t *mem; /* borrowed; NULL when a file */
+	uint64_t size;
+	bool is64;
+	uint16_t machine; /* EM_* */
+	struct img_segment *segs;
+	size_t n_segs;
+	struct img_section *sections; /* by index; NULL when the file has no section headers */
+	size_t n_sections;
+	struct img_note_area notes[IMG_NOTES_MAX];
+	size_t n_notes;
+	struct img_table tables[2]; /* .symtab, .dynsym */
+	struct img_window windows[2];
+	uint64_t bad;
+};
+
+/* Exactly @len bytes at @off: 0, -ENODATA (past the end), errno of pread. */
+int img_read(const struct img_file *f, uint64_t off, void *buf, size_t len);
+/* The executable segment that holds the virtual address @vaddr, NULL if none. */
+const struct img_segment *img_exec_segment(const struct img_file *f, uint64_t vaddr);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proc/proc_priv.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define CPUS_ONLINE "/sys/devices/system/cpu/online"
+/* The list of 8,192 CPUs, every second one online, has 24 KB. */
+#define CPUS_MAX_BYTES (64 * 1024)
+#define SYSCTL_MAX_BYTES 256
+#define NOTES_MAX_BYTES (1024 * 1024)
+#define NOTE_TYPE_BUILD_ID 3 /* NT_GNU_BUILD_ID of elf.h */
+/* PROC_PID_INIT_INO of the kernel's proc_ns.h: the first pid namespace has a fixed inode. */
+#define PIDNS_INIT_INO 0xEFFFFFFCULL
+
+/* ---- directories of tasks ------------------------------------------------------------------- */
+
+static int each_number(DIR *d, proc_pid_fn fn, void *arg)
+{
+	for (;;) {
+		struct dirent *e;
+		uint64_t nr;
+		int r;
+
+		errno = 0;
+		e = readdir(d);
+		if (!e)
+			return -errno;
+		if (parse_u64(e->d_name, 10, &nr) < 0 || nr == 0 || nr > INT32_MAX)
+			continue;
+		r = fn(arg, (uint32_t)nr);
+		if (r != 0)
+			return r;
+	}
+}
+
+int proc_each(proc_pid_fn fn, void *arg, struct err *err)
+{
+	DIR *d = opendir("/proc");
+	int r;
+
+	if (!d)
+		return err_set(err, -errno, "open /proc: %s", err_name(errno));
+	r = each_number(d, fn, arg);
+	(void)closedir(d); /* only read from */
+	return r;
+}
+
+int proc_each_thread(uint32_t pid, proc_pid_fn fn, void *arg)
+{
+	char path[PROC_PATH_SIZE];
+	DIR *d;
+	int r;
+
+	proc_path(path, pid, "task");
+	d = opendir(path);
+	if (!d)
+		return proc_task_errno(errno);
+	r = each_number(d, fn, arg);
+	(void)closedir(d); /* only read from */
+	/* A process that goes during the walk: the kernel says ENOENT. */
+	return r == -ENOENT ? proc_task_errno(ENOENT) : r;
+}
+
+/* ---- CPUs ----------------------------------------------------------------------------------- */
+
+int proc_cpu_list_parse(const char *s, uint32_t *cpus, uint32_t max)
+{
+	size_t len = strcspn(s, "\n");
+	struct cursor c = cursor_of(s, len);
+	uint64_t next = 0; /* lowest number that may follow */
+	uint32_t n = 0;
+
+	if (s[len] == '\n' && s[len + 1] != '\0')
+		return -EINVAL;
+	while (cursor_left(&c) > 0) {
+		uint64_t first, last;
+		const uint8_t *comma = memchr(c.p, ',', cursor_left(&c));
+		struct cursor part;
+		bool range;
+
+		if (cursor_sub(&c, comma ? (size_t)(comma - c.p) : cursor_left(&c), &part) < 0)
+			return -EINVAL;
+		if (comma && (cursor_skip(&c, 1) < 0 || cursor_left(&c) == 0))
+			return -EINVAL;
+		range = memchr(part.p, '-', cursor_left(&part)) != NULL;
+		if (proc_field_u64(&part, "-", 10, &first) < 0)
+			return -EINVAL;
+		last = first;
+		if (range && proc_field_u64(&part, "", 10, &last) < 0)
+			return -EINVAL;
+		if (first < next || last < first || last > INT32_MAX)
+			return -EINVAL;
+		if (last - first >= max - n)
+			return -E2BIG;
+		for (uint64_t cpu = first; cpu <= last; cpu++)
+			cpus[n++] = (uint32_t)cpu;
+		next = last + 1;
+	}
+	return (int)n;
+}
+
+int proc_online_cpus(uint32_t *cpus, uint32_t max, struct err *err)
+{
+	_cleanup_(sbuf_done) struct sbuf b;
+	int r;
+
+	sbuf_init(&b, CPUS_MAX_BYTES);
+	r = file_read_all(AT_FDCWD, CPUS_ONLINE, &b, err);
+	if (r < 0)
+		return r;
+	r = proc_cpu_list_parse(b.p ? b.p : "", cpus, max);
+	if (r == -E2BIG)
+		return err_set(err, r, "%s: E2BIG: more than %u CPUs", CPUS_ONLINE, max);
+	if (r <= 0)
+		return err_set(err, -EINVAL, "%s: EINVAL: no list of CPUs: %.64s", CPUS_ONLINE,
+			       b.p ? b.p : "");
+	return r;
+}
+
+/* ---- settings and rights -------------------------------------------------------------------- */
+
+int proc_sysctl(const char *name, int64_t *ret)
+{
+	_cleanup_(sbuf_done) struct sbuf path, b;
+	int r;
+
+	sbuf_init(&path, SYSCTL_MAX_BYTES);
+	sbuf_init(&b, SYSCTL_MAX_BYTES);
+	r = sbuf_addf(&path, "/proc/sys/%s", name);
+	if (r < 0)
+		return r;
+	r = file_read_all(AT_FDCWD, path.p, &b, NULL);
+	if (r < 0)
+		return r;
+	if (b.len == 0)
+		return -EINVAL;
+	b.p[strcspn(b.p, "\n")] = '\0';
+	return parse_i64_range(b.p, INT64_MIN, INT64_MAX, ret);
+}
+
+int proc_self_pidns(uint64_t *ret_dev, uint64_t *ret_ino, bool *ret_initial)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st) < 0)
+		return -errno;
+	*ret_dev = st.st_dev;
+	*ret_ino = st.st_ino;
+	*ret_initial = st.st_ino == PIDNS_INIT_INO;
+	return 0;
+}
+
+bool proc_has_cap(int cap)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3, .pid = 0 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	if (cap < 0 || (size_t)cap >= 32 * ARRAY_SIZE(data))
+		return false;
+	if (syscall(SYS_capget, &head, data) < 0)
+		return false;
+	return (data[CAP_TO_INDEX(cap)].effective & CAP_TO_MASK(cap)) != 0;
+}
+
+const char *proc_cap_name(int cap)
+{
+#define CAP(x) [x] = #x
+	static const char *const names[] = {
+		CAP(CAP_CHOWN), CAP(CAP_DAC_OVERRIDE), CAP(CAP_DAC_READ_SEARCH), CAP(CAP_FOWNER),
+		CAP(CAP_FSETID), CAP(CAP_KILL), CAP(CAP_SETGID), CAP(CAP_SETUID), CAP(CAP_SETPCAP),
+		CAP(CAP_LINUX_IMMUTABLE), CAP(CAP_NET_BIND_SERVICE), CAP(CAP_NET_BROADCAST),
+		CAP(CAP_NET_ADMIN), CAP(CAP_NET_RAW), CAP(CAP_IPC_LOCK), CAP(CAP_IPC_OWNER),
+		CAP(CAP_SYS_MODULE), CAP(CAP_SYS_RAWIO), CAP(CAP_SYS_CHROOT), CAP(CAP_SYS_PTRACE),
+		CAP(CAP_SYS_PACCT), CAP(CAP_SYS_ADMIN), CAP(CAP_SYS_BOOT), CAP(CAP_SYS_NICE),
+		CAP(CAP_SYS_RESOURCE), CAP(CAP_SYS_TIME), CAP(CAP_SYS_TTY_CONFIG), CAP(CAP_MKNOD),
+		CAP(CAP_LEASE), CAP(CAP_AUDIT_WRITE), CAP(CAP_AUDIT_CONTROL), CAP(CAP_SETFCAP),
+		CAP(CAP_MAC_OVERRIDE), CAP(CAP_MAC_ADMIN), CAP(CAP_SYSLOG), CAP(CAP_WAKE_ALARM),
+		CAP(CAP_BLOCK_SUSPEND), CAP(CAP_AUDIT_READ), CAP(CAP_PERFMON), CAP(CAP_BPF),
+		CAP(CAP_CHECKPOINT_RESTORE),
+	};
+#undef CAP
+
+	return cap >= 0 && (size_t)cap < ARRAY_SIZE(names) ? names[cap] : "CAP_?";
+}
+
+void proc_lockdown(char ret[32])
+{
+	_cleanup_(sbuf_done) struct sbuf b;
+	const char *open, *close;
+	size_t len = 0;
+
+	sbuf_init(&b, SYSCTL_MAX_BYTES);
+	ret[0] = '\0';
+	if (file_read_all(AT_FDCWD, "/sys/kernel/security/lockdown", &b, NULL) < 0 || b.len == 0)
+		return;
+	/* "none [integrity] confidentiality" */
+	open = strchr(b.p, '[');
+	close = open ? strchr(open, ']') : NULL;
+	if (close)
+		len = (size_t)(close - open - 1);
+	if (len >= 32)
+		return;
+	memcpy(ret, open ? open + 1 : "", len);
+	ret[len] = '\0';
+}
+
+/* ---- build-id of the kernel ----------------------------------------------------------------- */
+
+static size_t padding_of(uint32_t n)
+{
+	return (4 - n % 4) % 4;
+}
+
+/* A field of a note; the padding behind the last one may be absent. */
+static int note_field(struct cursor *c, uint32_t len, struct cursor *ret)
+{
+	if (cursor_sub(c, len, ret) < 0)
+		return -EINVAL;
+	if (cursor_skip(c, MIN_OF(padding_of(len), cursor_left(c))) < 0)
+		return -EINVAL;
+	return 0;
+}
+
+int proc_notes_build_id(const void *notes, size_t len, uint8_t ret[EV_BUILD_ID_MAX], size_t *ret_len)
+{
+	struct cursor c = cursor_of(notes, len);
+	bool damaged = false;
+
+	while (cursor_left(&c) > 0) {
+		uint32_t name_len, desc_len, type;
+		struct cursor name, desc;
+
+		/* Once a size is wrong there is no telling where the next note begins. */
+		if (cursor_u32(&c, &name_len) < 0 || cursor_u32(&c, &desc_len) < 0 ||
+		    cursor_u32(&c, &type) < 0 || note_field(&c, name_len, &name) < 0 ||
+		    note_field(&c, desc_len, &desc) < 0)
+			return -EINVAL;
+		if (type != NOTE_TYPE_BUILD_ID || name_len != 4 || memcmp(name.p, "GNU", 4) != 0)
+			continue;
+		if (desc_len == 0 || desc_len > EV_BUILD_ID_MAX) {
+			damaged = true;
+			continue;
+		}
+		memcpy(ret, desc.p, desc_len);
+		*ret_len = desc_len;
+		return 0;
+	}
+	return damaged ? -EINVAL : -ENOENT;
+}
+
+int proc_kernel_build_id(uint8_t ret[EV_BUILD_ID_MAX], size_t *ret_len)
+{
+	_cleanup_(sbuf_done) struct sbuf b;
+	int r;
+
+	sbuf_init(&b, NOTES_MAX_BYTES);
+	r = file_read_all(AT_FDCWD, "/sys/kernel/notes", &b, NULL);
+	if (r < 0)
+		return r;
+	return proc_notes_build_id(b.p ? b.p : "", b.len, ret, ret_len);
+}

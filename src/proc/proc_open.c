@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens the files behind mappings. They belong to others: nothing but regular files is ever opened (the
+ * open of a device or of a FIFO does things), and what is opened is compared with what is mapped. */
+#include "proc/proc_priv.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+bool proc_same_file(const struct stat *st, const struct ev_file_id *file)
+{
+	if (st->st_ino != file->ino)
+		return false;
+	if (major(st->st_dev) == file->dev_major && minor(st->st_dev) == file->dev_minor)
+		return true;
+	return major(st->st_dev) == 0 || file->dev_major == 0;
+}
+
+/* "/proc/PID/root<path><suffix>" */
+static int root_path(struct sbuf *b, uint32_t pid, const char *path, const char *suffix)
+{
+	return sbuf_addf(b, "/proc/%u/root%s%s", pid, path, suffix);
+}
+
+bool proc_deleted_is_name(uint32_t pid, const char *path, const struct ev_file_id *file)
+{
+	_cleanup_(sbuf_done) struct sbuf b;
+	struct stat st;
+
+	sbuf_init(&b, 2 * PATH_MAX);
+	return root_path(&b, pid, path, PROC_DELETED) == 0 && stat(b.p, &st) == 0 &&
+	       proc_same_file(&st, file);
+}
+
+/* Opens @path for reading if it is the file of the mapping. Returns descriptor, -ESTALE, -EINVAL, errno. */
+static int open_if_same(const char *path, const struct ev_file_id *file)
+{
+	_cleanup_close_ int handle = -EBADF;
+	char self[PROC_PATH_SIZE];
+	struct stat st;
+	int fd, n;
+
+	handle = open(path, O_PATH | O_CLOEXEC);
+	if (handle < 0)
+		return -errno;
+	if (fstat(handle, &st) < 0)
+		return -errno;
+	if (!proc_same_file(&st, file))
+		return -ESTALE;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	n = snprintf(self, sizeof(self), "/proc/self/fd/%d", handle);
+	assert(n > 0 && (size_t)n < sizeof(self));
+	fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+/* No use in trying another way: it would fail for the same reason. */
+static bool is_out_of_something(int r)
+{
+	return r == -EMFILE || r == -ENFILE || r == -ENOMEM;
+}
+
+int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err)
+{
+	_cleanup_(sbuf_done) struct sbuf b;
+	char name[PROC_PATH_SIZE];
+	const char *remedy = "";
+	int fd, first, n;
+
+	sbuf_init(&b, 2 * PATH_MAX);
+	if (m->kind != EV_MAP_FILE)
+		return err_set(err, -EINVAL, "open \"%s\" of process %u: EINVAL: no file is mapped there",
+			       m->path, pid);
+	n = snprintf(name, sizeof(name), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, pid, m->start,
+		     m->end);
+	assert(n > 0 && (size_t)n < sizeof(name));
+	first = open_if_same(name, &m->file);
+	if (first >= 0)
+		return first;
+
+	fd = first;
+	if (!is_out_of_something(fd) && m->path[0] == '/') {
+		if (root_path(&b, pid, m->path, "") < 0)
+			return err_set(err, b.err, "open %s of process %u: %s", m->path, pid,
+				       err_name(b.err));
+		fd = open_if_same(b.p, &m->file);
+		/* The path of a mapping that a side-band record told may end so by itself. */
+		if (m->deleted && (fd == -ENOENT || fd == -ESTALE)) {
+			int second;
+
+			sbuf_reset(&b);
+			second = root_path(&b, pid, m->path, PROC_DELETED) < 0 ?
+					 b.err :
+					 open_if_same(b.p, &m->file);
+			if (second >= 0 || is_out_of_something(second))
+				fd = second;
+		}
+	}
+	if (fd >= 0)
+		return fd;
+	if ((first == -EPERM || first == -EACCES) && (fd == -ENOENT || fd == -ESTALE))
+		remedy = "; the mapped file itself can be opened with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN";
+	else if (fd == -EACCES || fd == -EPERM)
+		remedy = proc_has_cap(CAP_SYS_PTRACE) ? "" : ": needs CAP_SYS_PTRACE";
+	return err_set(err, fd, "open %s of process %u: %s%s%s", m->path, pid, err_name(fd),
+		       fd == -ESTALE ? ": another file is there now" : "", remedy);
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Life cycle and answers of track.
+ */
+#include "track/track_priv.h"
+
+#include <sys/resource.h>
+
+#define TRK_PROCS_MAX    65536
+#define TRK_IMAGES_MAX   65536
+#define TRK_MAPPINGS_MAX (4U << 20) /* 128 MiB */
+
+int trk_new(const struct trk_options *o, struct trk **ret, struct err *err)
+{
+	_cleanup_(trk_freep) struct trk *t = NULL;
+	struct rlimit rl;
+	int r;
+
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return err_set(err, -ENOMEM, "track: out of memory");
+	t->o = *o;
+	if (t->o.max_procs == 0)
+		t->o.max_procs = TRK_PROCS_MAX;
+	if (t->o.max_images == 0)
+		t->o.max_images = TRK_IMAGES_MAX;
+	t->o.max_images = MIN_OF(t->o.max_images, ABI_IMAGE_MAX); /* bits in a frame */
+	if (t->o.max_mappings == 0)
+		t->o.max_mappings = TRK_MAPPINGS_MAX;
+	t->img.max = t->o.max_images;
+	t->tmp.max = t->o.max_mappings;
+	/* Half of what we may open; the rest is for events, maps and the program that we are part
+	 * of. */
+	if (getrlimit(RLIMIT_NOFILE, &rl) < 0)
+		return err_set(err, -errno, "getrlimit NOFILE: %s", err_name(errno));
+	t->fds_max = rl.rlim_cur / 2;
+	r = trk_pub_init(t, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(t);
+	return 0;
+}
+
+struct trk *trk_free(struct trk *t)
+{
+	if (!t)
+		return NULL;
+	t->o.loader = NULL;
+	trk_forget_all(t);
+	trk_pub_done(t);
+	trk_img_free_all(t);
+	vec_done(&t->tmp);
+	free(t);
+	return NULL;
+}
+
+void trk_freep(struct trk **t)
+{
+	*t = trk_free(*t);
+}
+
+static void fill(const struct trk *t, const struct trk_map *m, uint64_t addr, struct trk_place *ret)
+{
+	ret->map_start = m->start;
+	ret->map_end = m->end;
+	ret->map_pgoff = m->pgoff;
+	ret->anon = m->image == 0;
+	ret->image = trk_image(t, m->image);
+	ret->off = m->image ? addr - m->start + m->pgoff : addr;
+}
+
+int trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+              struct trk_place *ret)
+{
+	const struct trk_inc *i = trk_match(t, id);
+	const struct trk_map *m = NULL;
+
+	*ret = (struct trk_place){.off = addr};
+	if (i)
+		m = trk_list_find(i->list, addr);
+	if (i && !m)
+		m = trk_list_find_old(i->list, addr);
+	if (!m)
+		return -ENOENT;
+	fill(t, m, addr, ret);
+	return 0;
+}
+
+static bool holds(const struct trk_map *m, uint32_t image, uint64_t off)
+{
+	return m->image == image && off >= m->pgoff && off - m->pgoff < m->end - m->start;
+}
+
+static const struct trk_map *map_of(const struct trk_inc *i, uint32_t image, uint64_t off)
+{
+	struct trk_pos p = {0, 0};
+	const struct trk_map *m;
+
+	if (!i->list)
+		return NULL;
+	for (; (m = trk_list_at(i->list, p)); p = trk_list_next(i->list, p))
+		if (holds(m, image, off))
+			return m;
+	for (size_t k = i->list->n_old; k-- > 0;)
+		if (holds(&i->list->old[k], image, off))
+			return &i->list->old[k];
+	return NULL;
+}
+
+static const struct trk_map *map_anywhere(const struct trk *t, uint32_t image, uint64_t off)
+{
+	const struct trk_img *g = t->img.p[image - 1];
+	const struct trk_map *m;
+
+	for (uint32_t k = 0; k < g->n_seg; k++)
+		if (holds(&g->seg[k], image, off))
+			return &g->seg[k];
+	if (!g->segs_full)
+		return NULL;
+	for (const struct trk_pid *p = t->pids; p; p = p->hh.next)
+		for (const struct trk_inc *i = p->newest; i; i = i->older) {
+			m = map_of(i, image, off);
+			if (m)
+				return m;
+		}
+	return NULL;
+}
+
+int trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image, uint64_t off,
+                    struct trk_place *ret)
+{
+	const struct trk_inc *i;
+	const struct trk_map *m;
+
+	*ret = (struct trk_place){.off = off, .image = trk_image(t, image)};
+	if (!ret->image)
+		return -ENOENT;
+	i = trk_match(t, id);
+	m = i ? map_of(i, image, off) : NULL;
+	if (!m)
+		m = map_anywhere(t, image, off);
+	if (!m)
+		return -ENOENT;
+	fill(t, m, m->start + (off - m->pgoff), ret);
+	return 0;
+}
+
+uint32_t trk_main_image(const struct trk *t, const struct ev_proc_id *id)
+{
+	const struct trk_inc *i = trk_match(t, id);
+
+	return i ? i->main_image : 0;
+}
+
+const char *trk_comm(const struct trk *t, const struct ev_proc_id *id)
+{
+	const struct trk_inc *i = trk_match(t, id);
+
+	return i ? i->comm : "";
+}
+
+enum ev_reason trk_proc_reason(const struct trk *t, const struct ev_proc_id *id)
+{
+	const struct trk_inc *i = trk_match(t, id);
+
+	if (!i)
+		return EV_REASON_NO_MAPPING;
+	return i->denied && !i->by_exec ? EV_REASON_NOT_PERMITTED : EV_REASON_NAMED;
+}
+
+const struct trk_stats *trk_stats(const struct trk *t)
+{
+	return &t->stats;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * track, private: the pieces behind track.h.
+ *
+ *   track.c          life cycle, limits, answers
+ *   track_proc.c     processes and incarnations; side-band events
+ *   track_scan.c     the task iterator and /proc/PID/maps; putting right what became uncertain
+ *   track_list.c     the mappings of one incarnation, shared by forks until one changes
+ *   track_image.c    files, opened once
+ *   track_publish.c  places in the BPF ranges array
+ *
+ * Thread: W while a capture runs, C before and after.
+ */
+#ifndef PA_TRACK_PRIV_H
+#define PA_TRACK_PRIV_H
+
+#include "track/track.h"
+
+#include <sys/types.h>
+#include <time.h>
+
+/* An element that could not be added has hh.tbl == NULL. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+#include <utlist.h>
+
+/* ---- mappings ------------------------------------------------------------------------------- */
+
+/* 128 mappings (4 KiB): what one insertion into a list of any length has to move at most. */
+#define TRK_CHUNK_MAPS 128
+/* Replaced mappings kept for each list: a program that loads and unloads plugins for ever. */
+#define TRK_HISTORY_MAX 4096
+/* How far back an equal entry of the history is looked for before another is added. */
+#define TRK_HISTORY_LOOKBACK 64
+
+struct trk_map {
+	uint64_t start, end; /* end exclusive */
+	uint64_t pgoff;      /* file offset of start; 0 where image == 0 */
+	uint32_t image;      /* 0: anonymous */
+	uint32_t pad;
+};
+
+struct trk_chunk {
+	uint32_t n, cap; /* 1 … n <= cap <= TRK_CHUNK_MAPS */
+	struct trk_map m[];
+};
+
+/* Mappings of one incarnation, or of several after a fork: ref > 1 means read-only. */
+struct trk_list {
+	uint32_t ref;
+	uint32_t n_chunks, cap_chunks;
+	struct trk_chunk **chunk; /* ascending, none empty */
+	size_t n;                 /* mappings in all chunks: ascending, disjoint */
+	struct trk_map *old;      /* old[n_old]: replaced, oldest first */
+	size_t n_old, cap_old;
+	struct trk_block *block; /* weak: the published copy of exactly this content, or NULL */
+};
+
+struct trk_pos {
+	uint32_t chunk, i;
+};
+
+struct trk_list *trk_list_new(void);
+void trk_list_unref(struct trk *t, struct trk_list *l);
+/* A copy of @l with its history, ref 1; NULL without memory or over the limit. */
+struct trk_list *trk_list_copy(struct trk *t, const struct trk_list *l);
+/* First mapping that ends after @addr, or the end. */
+struct trk_pos trk_list_lower(const struct trk_list *l, uint64_t addr);
+struct trk_map *trk_list_at(const struct trk_list *l, struct trk_pos p); /* NULL at the end */
+struct trk_pos trk_list_next(const struct trk_list *l, struct trk_pos p);
+const struct trk_map *trk_list_find(const struct trk_list *l, uint64_t addr);
+/* In the history, newest first. */
+const struct trk_map *trk_list_find_old(const struct trk_list *l, uint64_t addr);
+/* Does the list already say all that @m says? */
+bool trk_list_covers(const struct trk_list *l, const struct trk_map *m);
+/* Puts @m over what is there (@cut: only takes away what is there). The list must be exclusive.
+ * What finds no memory or is over the limit is counted and left out. */
+void trk_list_put(struct trk *t, struct trk_list *l, const struct trk_map *m, bool cut);
+/* Adds behind all others; used to fill a new list in order. */
+void trk_list_append(struct trk *t, struct trk_list *l, const struct trk_map *m);
+/* Adds to the history. */
+void trk_list_remember(struct trk *t, struct trk_list *l, const struct trk_map *m);
+/* Do both say the same about an address that both hold? */
+bool trk_map_agree(const struct trk_map *a, const struct trk_map *b);
+
+/* ---- images --------------------------------------------------------------------------------- */
+
+/* Different (offset, length) pairs remembered for each image; past it all processes are searched.
+ */
+#define TRK_SEGS_MAX 16
+/* Processes that are asked for a file which could not be opened before. */
+#define TRK_OPEN_TRIES_MAX 8
+
+struct trk_img_key {
+	struct ev_file_id file;
+	uint64_t size; /* VDSO: of the mapping */
+	uint64_t kind;
+};
+_Static_assert(sizeof(struct trk_img_key) == 32, "hashed as bytes");
+
+struct trk_img {
+	struct trk_image pub;
+	struct trk_img_key key; /* FILE, VDSO: key of images; OTHER: path is the key in others */
+	bool shut; /* over the cap of descriptors: opened again by path when asked for */
+	uint8_t tries;
+	struct timespec ctime; /* of the file that was open, to know it again */
+	uint64_t size_bytes, st_dev;
+	struct trk_map *seg; /* seg[n_seg]: where it was mapped, by (pgoff, length) */
+	uint32_t n_seg;
+	bool segs_full;
+	UT_hash_handle hh;
+};
+
+/* Id of the image behind @m, opening it if it is new; 0 with a counter when it has no place.
+ * Not for ANON. */
+uint32_t trk_img_get(struct trk *t, uint32_t pid, const struct ev_mapping *m);
+void trk_img_note(struct trk *t, const struct trk_map *m);
+void trk_img_free_all(struct trk *t);
+
+/* ---- processes ------------------------------------------------------------------------------ */
+
+/* Programs that a pid was: one from its fork or from each exec on. */
+struct trk_inc {
+	struct trk_pid *p;
+	struct trk_inc *older;
+	struct trk_inc *prev, *next; /* in trk.past */
+	struct trk_list *list;       /* NULL: no mappings */
+	uint64_t start_ns;           /* CLOCK_BOOTTIME; 0: not known */
+	uint64_t born_ns; /* CLOCK_BOOTTIME: it started at this time or earlier; 0: not known */
+	/* Between these two the maps were read last (CLOCK_MONOTONIC); 0: all is from events. */
+	uint64_t maps_begin_ns, maps_end_ns;
+	uint32_t exec_id;
+	uint32_t threads;    /* as far as known; it is only used to know the end */
+	uint32_t main_image; /* 0: not known */
+	bool exec_known;
+	bool start_coarse; /* start_ns is rounded down to 10 ms */
+	bool by_exec;      /* begun by an exec that was seen: its first file is the program */
+	bool leader_gone;
+	bool past; /* ended, or another program took its place: may be forgotten for want of room */
+	bool kthread;
+	bool denied; /* /proc/PID/maps not readable */
+	char comm[EV_COMM_LEN];
+};
+
+enum trk_queue {
+	TRK_Q_NONE = 0,
+	TRK_Q_DIRTY,
+	TRK_Q_WAIT, /* found no place */
+};
+
+struct trk_pid {
+	uint32_t pid;
+	enum trk_queue q;
+	struct trk_pid *q_prev, *q_next;
+	struct trk_inc *newest; /* chain by .older; NULL only while pinned */
+	bool pinned;
+	/* What the BPF process map says of this pid now. */
+	struct trk_block *block;
+	uint64_t published_ns;
+	bool counted_full;
+	/* Queue of processes to be looked at again. */
+	bool unsure;
+	uint64_t unsure_until_ns; /* what is read after this time is right */
+	struct trk_pid *u_prev, *u_next;
+	uint64_t round; /* last resynchronisation that saw it */
+	UT_hash_handle hh;
+};
+
+/* COMM is recorded a little before the exec is counted, and time stamps may be delayed by
+ * pre-emption: 10 ms later the iterator surely sees it. */
+#define TRK_EXEC_SETTLE_NS (10 * NSEC_PER_MSEC)
+/* Reading all of /proc costs tens of ms, so loss in a row is answered once a second. */
+#define TRK_RESYNC_EVERY_NS NSEC_PER_SEC
+
+struct trk_pid *trk_pid_find(const struct trk *t, uint32_t pid);
+/* Newest incarnation of @pid, made if @pid is new; NULL over the limit or without memory (counted).
+ */
+struct trk_inc *trk_inc_first(struct trk *t, uint32_t pid);
+/* A new program on top of the others of @p; the one before becomes past. NULL: counted, and p is
+ * freed if it holds nothing any more. */
+struct trk_inc *trk_inc_push(struct trk *t, struct trk_pid *p);
+/* The next program of the same process: keeps start, threads and name. NULL: counted. */
+struct trk_inc *trk_inc_exec(struct trk *t, struct trk_inc *i);
+/* It has ended, or (revive) is alive after all. */
+void trk_inc_end(struct trk *t, struct trk_inc *i);
+void trk_inc_revive(struct trk *t, struct trk_inc *i);
+void trk_set_unsure(struct trk *t, struct trk_pid *p, uint64_t until_ns);
+void trk_set_sure(struct trk *t, struct trk_pid *p);
+/* Makes i->list exclusive for a change; false without memory (counted). */
+bool trk_inc_own(struct trk *t, struct trk_inc *i);
+/* Does a process that started at @start_ns fit? 0 no, 1 cannot be told, 2 yes. */
+int trk_start_fits(const struct trk_inc *i, uint64_t start_ns);
+struct trk_inc *trk_match(const struct trk *t, const struct ev_proc_id *id);
+/* Forgets past incarnations until @k more mappings may be held. */
+bool trk_hold_maps(struct trk *t, size_t k);
+void trk_forget_all(struct trk *t);
+
+/* ---- scan ----------------------------------------------------------------------------------- */
+
+/* Reads /proc/PID/maps into i->list; what it no longer shows goes to the history.
+ * 0, -ESRCH (no such process), -EACCES (noted in i), errno. */
+int trk_maps_read(struct trk *t, struct trk_inc *i);
+/* Learns a process that an event told of. @ev_ns: time of the event. NULL: counted. */
+struct trk_inc *trk_adopt(struct trk *t, uint32_t pid, uint64_t ev_ns);
+/* Looks again at processes that are uncertain, or at all. */
+void trk_rescan(struct trk *t, uint64_t now);
+
+/* ---- publishing ----------------------------------------------------------------------------- */
+
+/* 100 ms: a program that found the old place in the process map has ended by then. */
+#define TRK_QUARANTINE_NS (100 * NSEC_PER_MSEC)
+/* A list of this many is written anew at most every TRK_QUARANTINE_NS, so that one process that
+ * maps without pause cannot fill the array with its old lists. */
+#define TRK_BIG_LIST     4096
+#define TRK_BLOCK_ROUND  8   /* ranges: fewer different sizes, fewer splinters */
+#define TRK_WAIT_RETRIES 256 /* processes without place tried again in one flush */
+
+struct trk_block {
+	uint32_t first, cap;   /* ranges[first … first + cap) */
+	uint32_t cnt;          /* of these in use */
+	uint32_t ref;          /* pids that it is published for */
+	struct trk_list *list; /* weak, see trk_list.block */
+	uint64_t freed_ns;
+	struct trk_block *prev, *next; /* in quarantine */
+};
+
+struct trk_extent {
+	uint32_t first, cnt;
+};
+
+struct trk_ranges {
+	struct abi_range *r; /* r[cnt], mapped; NULL: nothing is published */
+	uint32_t cnt;
+	VEC(struct trk_extent) space; /* ascending, no two touch; room for blocks + 1 */
+	size_t blocks;                /* in use or in quarantine */
+	struct trk_block *quarantine; /* oldest first */
+	struct trk_pid *dirty, *wait;
+	bool freed; /* since the waiting were tried last */
+};
+
+int trk_pub_init(struct trk *t, struct err *err);
+void trk_pub_done(struct trk *t);
+void trk_pub_dirty(struct trk *t, struct trk_pid *p);
+/* Takes @p out of the BPF map and of the queues. */
+void trk_pub_drop(struct trk *t, struct trk_pid *p);
+/* For a pid that goes while the BPF map would not let go of it: its place stays taken for good. */
+void trk_pub_abandon(struct trk_pid *p);
+/* The content of @l changes: its published copy is no longer one. */
+void trk_pub_forget_list(struct trk_list *l);
+void trk_pub_flush(struct trk *t, uint64_t now);
+
+/* ---- all together --------------------------------------------------------------------------- */
+
+struct trk {
+	struct trk_options o;
+	struct trk_stats stats;
+	struct trk_pid *pids; /* uthash by pid */
+	struct trk_inc *past; /* in order of their end */
+	struct trk_pid *unsure;
+	size_t n_incs, n_maps; /* held now */
+	bool resync;
+	uint64_t resync_ns, round;
+	struct trk_ranges ranges;
+
+	struct trk_img *images, *others; /* uthash by key, by path */
+	VEC(struct trk_img *) img;       /* by id - 1 */
+	size_t fds_open, fds_max;
+	void *vdso; /* our own, copied */
+	size_t vdso_len;
+
+	VEC(struct trk_map) tmp; /* maps of the process being read */
+};
+
+#endif

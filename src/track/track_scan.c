@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the kernel and /proc say of processes now: at the start, after losses, and for single
+ * processes whose events and readings crossed.
+ */
+#include "track/track_priv.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+/* ---- one process ---------------------------------------------------------------------------- */
+
+struct reading {
+	struct trk *t;
+	uint32_t pid;
+	struct ev_file_id exe; /* ino 0: not known */
+	uint32_t main_image, first_image;
+	uint64_t bad;
+};
+
+static int take_map(void *arg, const struct ev_mapping *ev)
+{
+	struct reading *rd = arg;
+	struct trk *t = rd->t;
+	struct trk_map m = {.start = ev->start, .end = ev->end};
+
+	if (m.end <= m.start || (t->tmp.n > 0 && m.start < t->tmp.p[t->tmp.n - 1].end)) {
+		rd->bad++;
+		return 0;
+	}
+	if (ev->kind != EV_MAP_ANON) {
+		m.image = trk_img_get(t, rd->pid, ev);
+		if (m.image == 0) {
+			t->stats.dropped_mappings++;
+			return 0;
+		}
+	}
+	if (ev->kind == EV_MAP_FILE) {
+		m.pgoff = ev->pgoff;
+		if (rd->first_image == 0)
+			rd->first_image = m.image;
+		/* Device numbers of stat and maps may differ (btrfs, overlayfs). */
+		if (rd->main_image == 0 && rd->exe.ino != 0 && rd->exe.ino == ev->file.ino &&
+		    ((rd->exe.dev_major == ev->file.dev_major &&
+		      rd->exe.dev_minor == ev->file.dev_minor) ||
+		     (rd->exe.dev_major == 0 && ev->file.dev_major == 0)))
+			rd->main_image = m.image;
+	}
+	if (vec_push(&t->tmp, m) < 0)
+		t->stats.dropped_mappings++;
+	return 0;
+}
+
+static bool same_content(const struct trk_list *l, const struct trk_map *m, size_t n)
+{
+	struct trk_pos p = {0, 0};
+
+	if (!l || l->n != n)
+		return n == 0 && (!l || l->n == 0);
+	for (size_t k = 0; k < n; k++, p = trk_list_next(l, p)) {
+		const struct trk_map *o = trk_list_at(l, p);
+
+		if (o->start != m[k].start || o->end != m[k].end || !trk_map_agree(o, &m[k]))
+			return false;
+	}
+	return true;
+}
+
+/* t->tmp becomes the list of @i; what was there before and is no more goes to the history. */
+static void replace_list(struct trk *t, struct trk_inc *i)
+{
+	struct trk_list *l, *was = i->list;
+	struct trk_pos p = {0, 0};
+	const struct trk_map *o;
+
+	l = trk_list_new();
+	if (!l) {
+		t->stats.dropped_mappings += t->tmp.n;
+		return;
+	}
+	for (size_t k = 0; k < t->tmp.n; k++) {
+		trk_list_append(t, l, &t->tmp.p[k]);
+		trk_img_note(t, &t->tmp.p[k]);
+		if (!trk_list_covers(was, &t->tmp.p[k]))
+			t->stats.mappings++;
+	}
+	if (was) {
+		for (size_t k = 0; k < was->n_old; k++)
+			trk_list_remember(t, l, &was->old[k]);
+		for (; (o = trk_list_at(was, p)); p = trk_list_next(was, p))
+			if (!trk_list_covers(l, o))
+				trk_list_remember(t, l, o);
+	}
+	trk_list_unref(t, was);
+	i->list = l;
+}
+
+/* /proc/PID/task has two links of its own and one for each thread. */
+static uint32_t count_threads(uint32_t pid)
+{
+	char path[32];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%u/task", pid); /* fits any number */
+	return stat(path, &st) < 0 || st.st_nlink < 3 ? 1 : (uint32_t)(st.st_nlink - 2);
+}
+
+static void stat_exe(uint32_t pid, struct ev_file_id *ret)
+{
+	char path[32];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%u/exe", pid); /* fits any number */
+	if (stat(path, &st) < 0)
+		return; /* kernel thread, zombie, not ours to see: the first file is taken instead
+		         */
+	ret->dev_major = major(st.st_dev);
+	ret->dev_minor = minor(st.st_dev);
+	ret->ino = st.st_ino;
+}
+
+int trk_maps_read(struct trk *t, struct trk_inc *i)
+{
+	struct reading rd = {.t = t, .pid = i->p->pid};
+	uint64_t begin = now_ns(), bad = 0;
+	uint32_t threads = count_threads(rd.pid);
+	int r;
+
+	stat_exe(rd.pid, &rd.exe);
+	t->tmp.n = 0;
+	r = proc_maps_read(rd.pid, take_map, &rd, &bad, NULL);
+	t->stats.bad_map_lines += bad + rd.bad;
+	if (r == -EACCES || r == -EPERM) {
+		if (!i->denied)
+			t->stats.procs_denied++;
+		i->denied = true;
+		return -EACCES;
+	}
+	if (r < 0)
+		return r;
+	i->denied = false;
+	i->threads = threads;
+	i->maps_begin_ns = begin;
+	i->maps_end_ns = now_ns();
+	if (rd.main_image != 0)
+		i->main_image = rd.main_image;
+	else if (i->main_image == 0)
+		i->main_image = rd.first_image;
+	if (!same_content(i->list, t->tmp.p, t->tmp.n)) {
+		replace_list(t, i);
+		trk_pub_dirty(t, i->p);
+	}
+	return 0;
+}
+
+struct trk_inc *trk_adopt(struct trk *t, uint32_t pid, uint64_t ev_ns)
+{
+	struct trk_inc *i = trk_inc_first(t, pid);
+
+	if (!i)
+		return NULL;
+	trk_set_unsure(t, i->p, ev_ns + TRK_EXEC_SETTLE_NS);
+	/* When it has gone, what the events tell is all there is; a refusal is noted in i. */
+	(void)trk_maps_read(t, i);
+	return i;
+}
+
+/* ---- tasks ---------------------------------------------------------------------------------- */
+
+struct task {
+	struct abi_task a;
+	bool by_proc; /* from /proc: start rounded down, exec id not known */
+};
+
+struct tasks {
+	struct trk *t;
+	VEC(struct task) v;
+	bool only_unsure;
+	uint64_t now;
+	bool incomplete;
+};
+
+static bool is_due(const struct trk_pid *p, uint64_t now)
+{
+	return p && p->unsure && p->unsure_until_ns <= now;
+}
+
+static bool is_wanted(const struct tasks *ts, uint32_t pid)
+{
+	if (pid == 0 || pid == UINT32_MAX)
+		return false;
+	if (ts->t->o.target_pid != 0 && pid != ts->t->o.target_pid)
+		return false;
+	return !ts->only_unsure || is_due(trk_pid_find(ts->t, pid), ts->now);
+}
+
+static void take_task(void *arg, const struct abi_task *a)
+{
+	struct tasks *ts = arg;
+
+	if (!is_wanted(ts, a->tgid))
+		return;
+	if (vec_push(&ts->v, (struct task){.a = *a}) < 0) {
+		ts->incomplete = true;
+		ts->t->stats.dropped_procs++;
+	}
+}
+
+static int take_pid(void *arg, uint32_t pid)
+{
+	struct tasks *ts = arg;
+	struct task k = {.a = {.tgid = pid}, .by_proc = true};
+	struct proc_status st;
+	uint64_t start_ns;
+
+	if (!is_wanted(ts, pid))
+		return 0;
+	if (proc_start_ns(pid, &start_ns) < 0 || proc_status_read(pid, &st, NULL) < 0 ||
+	    st.tgid != pid)
+		return 0; /* gone meanwhile, or a thread's number */
+	k.a.start_ns = start_ns;
+	if (st.kthread)
+		k.a.flags = ABI_KEY_KTHREAD;
+	(void)str_copy(k.a.comm, sizeof(k.a.comm), st.name); /* kernel threads' names are cut */
+	if (vec_push(&ts->v, k) < 0) {
+		ts->incomplete = true;
+		ts->t->stats.dropped_procs++;
+	}
+	return 0;
+}
+
+/* From the iterator; without it from /proc, which knows no exec ids: then nothing is published. */
+static int tasks_read(struct tasks *ts, struct err *err)
+{
+	struct trk *t = ts->t;
+	int r = -ENOSYS;
+
+	ts->v.max = t->o.max_procs;
+	if (t->o.loader) {
+		r = load_tasks(t->o.loader, take_task, ts);
+		t->stats.tasks_errno = r < 0 ? -r : 0;
+	}
+	if (r >= 0)
+		return 0;
+	ts->v.n = 0;
+	ts->incomplete = false;
+	if (t->o.target_pid != 0)
+		return take_pid(ts, t->o.target_pid);
+	return proc_each(take_pid, ts, err);
+}
+
+static bool same_process(const struct trk_inc *i, const struct task *k)
+{
+	int fits;
+
+	if (k->by_proc && !i->start_coarse && i->start_ns != 0)
+		/* The other way round: what is known is exact. */
+		return i->start_ns >= k->a.start_ns &&
+		       i->start_ns - k->a.start_ns < 10 * NSEC_PER_MSEC;
+	if (k->by_proc && i->start_coarse)
+		return i->start_ns == k->a.start_ns;
+	fits = trk_start_fits(i, k->a.start_ns);
+	if (fits == 1 && i->born_ns != 0)
+		return k->a.start_ns <= i->born_ns + 10 * NSEC_PER_MSEC;
+	return fits != 0;
+}
+
+static void scan_task(struct trk *t, const struct task *k)
+{
+	struct trk_pid *p = trk_pid_find(t, k->a.tgid);
+	struct trk_inc *i = p ? p->newest : NULL;
+
+	if (i && !same_process(i, k)) {
+		trk_inc_end(t, i);
+		i = trk_inc_push(t, p);
+		if (!i)
+			return;
+		t->stats.procs++;
+	} else if (i && i->past) {
+		/* It was taken for dead, and is not. */
+		trk_inc_revive(t, i);
+	}
+	if (i && !k->by_proc && i->exec_known && i->exec_id != k->a.exec_id)
+		i = trk_inc_exec(t, i);
+	else if (!i)
+		i = trk_inc_first(t, k->a.tgid);
+	if (!i)
+		return;
+	if (!k->by_proc && (!i->exec_known || i->start_ns == 0 || i->start_coarse))
+		trk_pub_dirty(t, i->p);
+	if (!k->by_proc) {
+		i->exec_known = true;
+		i->exec_id = k->a.exec_id;
+	}
+	if (!k->by_proc || i->start_ns == 0) {
+		i->start_ns = k->a.start_ns;
+		i->start_coarse = k->by_proc;
+	}
+	i->kthread = k->a.flags & ABI_KEY_KTHREAD;
+	memcpy(i->comm, k->a.comm, sizeof(i->comm));
+	i->comm[sizeof(i->comm) - 1] = '\0';
+	i->p->round = t->round;
+	if (i->kthread)
+		return;
+	if (trk_maps_read(t, i) == -ESRCH)
+		trk_inc_end(t, i);
+}
+
+/* Those that the iterator no longer shows have ended. */
+static void end_unseen(struct trk *t, bool only_unsure, uint64_t now)
+{
+	for (struct trk_pid *p = t->pids; p; p = p->hh.next)
+		if (!p->newest->past && p->round != t->round && (!only_unsure || is_due(p, now)))
+			trk_inc_end(t, p->newest);
+}
+
+static int scan(struct trk *t, bool only_unsure, struct err *err)
+{
+	struct tasks ts = {.t = t, .only_unsure = only_unsure, .now = now_ns()};
+	struct trk_pid *p, *next;
+	int r, n;
+
+	t->round++;
+	r = tasks_read(&ts, err);
+	if (r < 0) {
+		vec_done(&ts.v);
+		return r;
+	}
+	vec_each (k, &ts.v)
+		scan_task(t, k);
+	if (!ts.incomplete)
+		end_unseen(t, only_unsure, ts.now);
+	for (p = t->unsure; p; p = next) {
+		next = p->u_next;
+		if (is_due(p, ts.now))
+			trk_set_sure(t, p);
+	}
+	n = (int)MIN_OF(ts.v.n, (size_t)INT32_MAX);
+	vec_done(&ts.v);
+	return n;
+}
+
+int trk_scan(struct trk *t, struct err *err)
+{
+	int r = scan(t, false, err);
+
+	if (r < 0)
+		return r;
+	if (r == 0 && t->o.target_pid != 0)
+		return err_set(err, -ESRCH, "there is no process %u", t->o.target_pid);
+	trk_flush(t);
+	return 0;
+}
+
+void trk_rescan(struct trk *t, uint64_t now)
+{
+	bool all = t->resync && now - t->resync_ns >= TRK_RESYNC_EVERY_NS, due = false;
+
+	for (const struct trk_pid *p = t->unsure; p && !due; p = p->u_next)
+		due = is_due(p, now);
+	if (!all && !due)
+		return;
+	if (all) {
+		t->resync = false;
+		t->resync_ns = now;
+		t->stats.resyncs++;
+	}
+	/* Out of descriptors or memory: what is known stays, and the next flush tries again. */
+	if (scan(t, !all, NULL) < 0 && all)
+		t->resync = true;
+}
+
+void trk_flush(struct trk *t)
+{
+	trk_rescan(t, now_ns());
+	trk_pub_flush(t, now_ns());
+}

@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+
+/* ---- failures on demand (-Wl,--wrap) -------------------------------------------------------- */
+
+/* The call number @at from now on (1: the next one) fails once; 0: none does. */
+static int fail_alloc_at, fail_init_at;
+
+void *__real_realloc(void *p, size_t len);
+void *__wrap_realloc(void *p, size_t len);
+void *__real_malloc(size_t len);
+void *__wrap_malloc(size_t len);
+void *__real_calloc(size_t n, size_t len);
+void *__wrap_calloc(size_t n, size_t len);
+int __real_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attr);
+int __wrap_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attr);
+int __real_pthread_cond_init(pthread_cond_t *c, const pthread_condattr_t *attr);
+int __wrap_pthread_cond_init(pthread_cond_t *c, const pthread_condattr_t *attr);
+
+static bool fails(int *at)
+{
+	return *at > 0 && --*at == 0;
+}
+
+void *__wrap_realloc(void *p, size_t len)
+{
+	return fails(&fail_alloc_at) ? NULL : __real_realloc(p, len);
+}
+
+void *__wrap_malloc(size_t len)
+{
+	return fails(&fail_alloc_at) ? NULL : __real_malloc(len);
+}
+
+void *__wrap_calloc(size_t n, size_t len)
+{
+	return fails(&fail_alloc_at) ? NULL : __real_calloc(n, len);
+}
+
+int __wrap_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attr)
+{
+	return fails(&fail_init_at) ? EAGAIN : __real_pthread_mutex_init(m, attr);
+}
+
+int __wrap_pthread_cond_init(pthread_cond_t *c, const pthread_condattr_t *attr)
+{
+	return fails(&fail_init_at) ? EAGAIN : __real_pthread_cond_init(c, attr);
+}
+
+static int no_failures(void **state)
+{
+	(void)state;
+	fail_alloc_at = fail_init_at = 0;
+	return 0;
+}
+
+/* ---- vector --------------------------------------------------------------------------------- */
+
+struct pair {
+	uint32_t a;
+	uint64_t b;
+};
+
+static void test_vec_keeps_what_is_pushed(void **state)
+{
+	VEC(struct pair) v = VEC_INIT(100000);
+	uint64_t sum = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 100000; i++)
+		assert_int_equal(vec_push(&v, (struct pair){.a = i, .b = 2 * (uint64_t)i}), 0);
+	assert_int_equal(v.n, 100000);
+	assert_int_equal(v.cap, 100000); /* doubling stops at the cap */
+	vec_each (it, &v) {
+		assert_int_equal(it->b, 2 * (uint64_t)it->a);
+		sum += it->a;
+	}
+	assert_int_equal(sum, UINT64_C(100000) * 99999 / 2);
+	assert_int_equal(vec_push(&v, (struct pair){0}), -E2BIG);
+	assert_int_equal(v.n, 100000);
+	vec_done(&v);
+	assert_null(v.p);
+	assert_int_equal(v.n + v.cap, 0);
+	vec_each (it, &v)
+		fail();
+}
+
+static void test_vec_reserve_is_bounded(void **state)
+{
+	VEC(uint32_t) v = VEC_INIT(10);
+	VEC(struct pair) huge = VEC_INIT(SIZE_MAX);
+
+	(void)state;
+	assert_int_equal(vec_reserve(&v, 0), 0);
+	assert_int_equal(vec_reserve(&v, 11), -E2BIG);
+	assert_int_equal(vec_reserve(&v, SIZE_MAX), -E2BIG);
+	assert_int_equal(vec_reserve(&v, 10), 0);
+	assert_int_equal(v.cap, 10);
+	assert_int_equal(v.n, 0);
+	fail_alloc_at = 1;
+	for (uint32_t i = 0; i < 10; i++)
+		assert_int_equal(vec_push(&v, i), 0); /* room is there: no allocation */
+	assert_int_equal(fail_alloc_at, 1);
+	assert_int_equal(vec_reserve(&v, 1), -E2BIG);
+	assert_int_equal(vec_reserve(&v, SIZE_MAX - 5), -E2BIG);
+	vec_done(&v);
+	/* The product of items and their size must not wrap. */
+	assert_int_equal(vec_reserve(&huge, SIZE_MAX / sizeof(struct pair) + 1), -ENOMEM);
+	assert_null(huge.p);
+}
+
+static void test_vec_without_memory_stays_whole(void **state)
+{
+	VEC(int) v = VEC_INIT(1000);
+	int pushed = 0;
+
+	(void)state;
+	fail_alloc_at = 1;
+	assert_int_equal(vec_push(&v, 0), -ENOMEM);
+	assert_int_equal(v.n, 0);
+	fail_alloc_at = 2;
+	while (vec_push(&v, pushed) == 0)
+		pushed++;
+	assert_in_range(pushed, 1, 999);
+	assert_int_equal(v.n, pushed);
+	assert_int_equal(vec_push(&v, pushed), 0);
+	for (int i = 0; i <= pushed; i++)
+		assert_int_equal(v.p[i], i);
+	vec_done(&v);
+}
+
+/* ---- arena ---------------------------------------------------------------------------------- */
+
+static void test_arena_memory_is_zeroed_aligned_and_apart(void **state)
+{
+	_cleanup_(arena_done) struct arena a;
+	static const size_t lens[] = {0, 1, 7, 8, 9, 100, 3000, 4096, 65536, 100000, 5};
+	uint8_t *p[ARRAY_SIZE(lens) * 50];
+	size_t n = 0, total = 0;
+
+	(void)state;
+	arena_init(&a, SIZE_MAX);
+	for (int round = 0; round < 50; round++) {
+		for (size_t i = 0; i < ARRAY_SIZE(lens); i++, n++) {
+			p[n] = arena_alloc(&a, lens[i]);
+			assert_non_null(p[n]);
+			assert_int_equal((uintptr_t)p[n] % 8, 0);
+			for (size_t k = 0; k < lens[i]; k++)
+				assert_int_equal(p[n][k], 0);
+			memset(p[n], (int)(n % 255) + 1, lens[i]);
+			total += lens[i];
+		}
+	}
+	for (size_t i = 0; i < n; i++) {
+		size_t len = lens[i % ARRAY_SIZE(lens)];
+
+		for (size_t k = 0; k < len; k++)
+			assert_int_equal(p[i][k], i % 255 + 1);
+	}
+	assert_ptr_not_equal(p[0], p[1]); /* also 0 bytes have an address of their own */
+	assert_true(a.used_bytes >= total);
+	assert_true(a.used_bytes < total + total / 4);
+	arena_done(&a);
+	assert_int_equal(a.used_bytes, 0);
+}
+
+static void test_arena_cap_bounds_memory_held(void **state)
+{
+	static const size_t caps[] = {0, 1, 31, 32, 33, 100, 4095, 4096, 5000, 70000, 200001};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
+		_cleanup_(arena_done) struct arena a;
+		size_t got = 0;
+
+		arena_init(&a, caps[i]);
+		while (arena_alloc(&a, 8))
+			got += 8;
+		assert_true(a.used_bytes <= caps[i]);
+		assert_true(got <= a.used_bytes);
+		/* Nearly all of the cap is of use: 24 bytes of header in each chunk, of 4 to 64
+		 * KiB. */
+		if (caps[i] >= 32)
+			assert_true(got + 32 + caps[i] / 64 >= caps[i]);
+		assert_null(arena_alloc(&a, SIZE_MAX));
+		assert_null(arena_alloc(&a, SIZE_MAX - 7));
+		assert_null(arena_alloc(&a, SIZE_MAX - 40));
+	}
+}
+
+static void test_arena_large_object_leaves_the_room_of_the_chunk(void **state)
+{
+	_cleanup_(arena_done) struct arena a;
+	uint8_t *first, *next;
+
+	(void)state;
+	arena_init(&a, SIZE_MAX);
+	first = arena_alloc(&a, 8);
+	assert_non_null(arena_alloc(&a, 1000000));
+	next = arena_alloc(&a, 8);
+	assert_ptr_equal(next, first + 8);
+}
+
+static void test_arena_without_memory(void **state)
+{
+	_cleanup_(arena_done) struct arena a;
+
+	(void)state;
+	arena_init(&a, SIZE_MAX);
+	fail_alloc_at = 1;
+	assert_null(arena_alloc(&a, 8));
+	assert_int_equal(a.used_bytes, 0);
+	assert_non_null(arena_alloc(&a, 8));
+}
+
+static void test_arena_strndup(void **state)
+{
+	_cleanup_(arena_done) struct arena a;
+	char *p;
+
+	(void)state;
+	arena_init(&a, 5000);
+	p = arena_strndup(&a, "abcdef", 3);
+	assert_string_equal(p, "abc");
+	assert_string_equal(arena_strndup(&a, "abc", 100), "abc");
+	assert_string_equal(arena_strndup(&a, "ab\0cd", 5), "ab");
+	assert_string_equal(arena_strndup(&a, "", 0), "");
+	assert_string_equal(p, "abc");
+	while (arena_strndup(&a, "0123456789", 10))
+		;
+	assert_true(a.used_bytes <= 5000);
+}
+
+/* ---- interner ------------------------------------------------------------------------------- */
+
+static void test_intern_ids_are_dense_and_keys_stay(void **state)
+{
+	_cleanup_(intern_freep) struct intern *in = NULL;
+	const uint32_t n = 1000000;
+	const void *first;
+	char key[32];
+
+	(void)state;
+	assert_int_equal(intern_new(n, SIZE_MAX, &in), 0);
+	for (uint32_t i = 0; i < n; i++) {
+		int len = snprintf(key, sizeof(key), "key-%u", i * 2654435761U);
+		uint32_t id = INTERN_NONE;
+		bool is_new = false;
+
+		if (intern_add(in, key, (size_t)len, &id, &is_new) != 0 || id != i || !is_new)
+			fail_msg("key %u: id %u", i, id);
+		if (i == 0)
+			first = intern_get(in, 0, NULL);
+	}
+	assert_int_equal(intern_count(in), n);
+	assert_ptr_equal(intern_get(in, 0, NULL), first);
+	for (uint32_t i = 0; i < n; i++) {
+		int len = snprintf(key, sizeof(key), "key-%u", i * 2654435761U);
+		const char *got;
+		size_t got_len;
+		uint32_t id = INTERN_NONE;
+		bool is_new = true;
+
+		if (intern_find(in, key, (size_t)len) != i ||
+		    intern_add(in, key, (size_t)len, &id, &is_new) != 0 || id != i || is_new)
+			fail_msg("key %u: id %u", i, id);
+		got = intern_get(in, i, &got_len);
+		if (got_len != (size_t)len || strcmp(got, key) != 0)
+			fail_msg("key %u: %s", i, got);
+	}
+	assert_int_equal(intern_find(in, "key-", 4), INTERN_NONE);
+	assert_int_equal(intern_count(in), n);
+}
+
+static void test_intern_keys_are_bytes(void **state)
+{
+	_cleanup_(intern_freep) struct intern *in = NULL;
+	static const struct {
+		const char *p;
+		size_t len;
+	} keys[] = {{"", 0}, {"\0", 1}, {"\0\0", 2}, {"a", 1}, {"a\0", 2}, {"a\0b", 3}};
+	uint32_t id;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(intern_new(10, 10000, &in), 0);
+	assert_int_equal(intern_find(in, "a", 1), INTERN_NONE);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		assert_int_equal(intern_add(in, keys[i].p, keys[i].len, &id, NULL), 0);
+		assert_int_equal(id, i);
+	}
+	assert_int_equal(intern_add(in, NULL, 0, &id, NULL), 0);
+	assert_int_equal(id, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const char *p = intern_get(in, (uint32_t)i, &len);
+
+		assert_int_equal(len, keys[i].len);
+		assert_memory_equal(p, keys[i].p, len + 1); /* with the NUL behind */
+		assert_int_equal((uintptr_t)p % 8, 0);
+	}
+}
+
+static void test_intern_max_items(void **state)
+{
+	(void)state;
+	for (uint32_t max = 0; max <= 40; max++) {
+		_cleanup_(intern_freep) struct intern *in = NULL;
+		uint32_t id = 77;
+		bool is_new = true;
+
+		assert_int_equal(intern_new(max, SIZE_MAX, &in), 0);
+		for (uint32_t i = 0; i < max; i++)
+			assert_int_equal(intern_add(in, &i, sizeof(i), &id, NULL), 0);
+		id = 77;
+		assert_int_equal(intern_add(in, &max, sizeof(max), &id, &is_new), -E2BIG);
+		assert_int_equal(id, 77);
+		assert_true(is_new);
+		assert_int_equal(intern_count(in), max);
+		for (uint32_t i = 0; i < max; i++) {
+			assert_int_equal(intern_add(in, &i, sizeof(i), &id, &is_new), 0);
+			assert_int_equal(id, i);
+			assert_false(is_new);
+			is_new = true;
+		}
+	}
+}
+
+static void test_intern_max_bytes_bounds_memory_held(void **state)
+{
+	static const size_t caps[] = {0, 500, 1000, 5000, 20000, 100000, 1000000};
+	struct intern *empty = NULL;
+	size_t handle;
+	char big[3000] = {0};
+
+	(void)state;
+	assert_int_equal(intern_new(10, 10, &empty), 0);
+	handle = intern_bytes(empty);
+	assert_null(intern_free(empty));
+	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
+		_cleanup_(intern_freep) struct intern *in = NULL;
+		uint32_t n = 0, id;
+		int r;
+
+		assert_int_equal(intern_new(UINT32_MAX, caps[i], &in), 0);
+		while ((r = intern_add(in, &n, sizeof(n), &id, NULL)) == 0)
+			n++;
+		assert_int_equal(r, -E2BIG);
+		assert_int_equal(intern_count(in), n);
+		assert_true(intern_bytes(in) <= caps[i] + handle);
+		if (caps[i] >= 20000) /* below, the first chunk of keys takes nearly all */
+			assert_true(n >= caps[i] / 100);
+		assert_int_equal(intern_add(in, big, sizeof(big), &id, NULL), -E2BIG);
+		for (uint32_t k = 0; k < n; k++)
+			assert_int_equal(intern_find(in, &k, sizeof(k)), k);
+		assert_int_equal(intern_find(in, &n, sizeof(n)), INTERN_NONE);
+	}
+}
+
+/* Each allocation of a growing interner fails once: nothing is lost and the next try succeeds. */
+static void test_intern_without_memory_stays_whole(void **state)
+{
+	int failures = 0;
+
+	(void)state;
+	for (int at = 1;; at++) {
+		_cleanup_(intern_freep) struct intern *in = NULL;
+		bool failed = false;
+		uint32_t id;
+
+		fail_alloc_at = at + 1; /* the first is the handle */
+		assert_int_equal(intern_new(100, SIZE_MAX, &in), 0);
+		for (uint32_t i = 0; i < 60; i++) {
+			int r = intern_add(in, &i, sizeof(i), &id, NULL);
+
+			if (r < 0) {
+				assert_int_equal(r, -ENOMEM);
+				assert_false(failed);
+				failed = true;
+				assert_int_equal(intern_find(in, &i, sizeof(i)), INTERN_NONE);
+				assert_int_equal(intern_add(in, &i, sizeof(i), &id, NULL), 0);
+			}
+			assert_int_equal(id, i);
+		}
+		for (uint32_t i = 0; i < 60; i++)
+			assert_int_equal(intern_find(in, &i, sizeof(i)), i);
+		if (!failed)
+			break;
+		failures++;
+	}
+	assert_in_range(failures, 5, 20); /* 3 of items, 3 of slots, 1 of keys */
+	fail_alloc_at = 1;
+	assert_int_equal(intern_new(1, 1, &(struct intern *){NULL}), -ENOMEM);
+}
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+static void test_clocks_are_the_named_ones(void **state)
+{
+	static const struct {
+		uint64_t (*now)(void);
+		clockid_t id;
+	} cases[] = {
+	        {now_ns, CLOCK_MONOTONIC},
+	        {now_realtime_ns, CLOCK_REALTIME},
+	        {now_boottime_ns, CLOCK_BOOTTIME},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct timespec ts;
+		uint64_t want, got = cases[i].now();
+
+		assert_int_equal(clock_gettime(cases[i].id, &ts), 0);
+		want = (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+		assert_true(want >= got);
+		assert_true(want - got < 60 * NSEC_PER_SEC); /* far less than the clocks differ */
+	}
+}
+
+/* ---- queue ---------------------------------------------------------------------------------- */
+
+static void test_queue_is_first_in_first_out(void **state)
+{
+	_cleanup_(queue_freep) struct queue *q = NULL;
+	uint32_t pushed = 0, popped = 0, val;
+
+	(void)state;
+	assert_int_equal(queue_new(sizeof(val), 5, &q), 0);
+	/* Rounds of 3 on 5 places: the ring's end falls everywhere. */
+	for (int round = 0; round < 20; round++) {
+		for (int i = 0; i < 3; i++, pushed++)
+			assert_int_equal(queue_push(q, &pushed), 0);
+		assert_int_equal(queue_len(q), 3);
+		for (int i = 0; i < 3; i++, popped++) {
+			assert_int_equal(queue_pop(q, &val, 0), 0);
+			assert_int_equal(val, popped);
+		}
+	}
+	assert_int_equal(queue_drops(q), 0);
+}
+
+static void test_queue_full_drops_and_counts(void **state)
+{
+	_cleanup_(queue_freep) struct queue *q = NULL;
+	uint64_t val;
+
+	(void)state;
+	assert_int_equal(queue_new(sizeof(val), 3, &q), 0);
+	for (val = 0; val < 10; val++)
+		assert_int_equal(queue_push(q, &val), val < 3 ? 0 : -EAGAIN);
+	assert_int_equal(queue_drops(q), 7);
+	assert_int_equal(queue_len(q), 3);
+	assert_int_equal(queue_pop(q, &val, 0), 0);
+	assert_int_equal(val, 0);
+	val = 33;
+	assert_int_equal(queue_push(q, &val), 0);
+	assert_int_equal(queue_push(q, &val), -EAGAIN);
+	assert_int_equal(queue_drops(q), 8);
+}
+
+static void test_queue_close_lets_the_rest_out(void **state)
+{
+	_cleanup_(queue_freep) struct queue *q = NULL;
+	uint8_t val = 1;
+
+	(void)state;
+	assert_int_equal(queue_new(sizeof(val), 1, &q), 0);
+	assert_int_equal(queue_push(q, &val), 0);
+	queue_close(q);
+	queue_close(q);
+	assert_int_equal(queue_push(q, &val), -EPIPE); /* also when full: no drop */
+	assert_int_equal(queue_drops(q), 0);
+	val = 9;
+	assert_int_equal(queue_pop(q, &val, UINT64_MAX), 0);
+	assert_int_equal(val, 1);
+	val = 9;
+	assert_int_equal(queue_pop(q, &val, UINT64_MAX), -EPIPE);
+	assert_int_equal(queue_pop(q, &val, 0), -EPIPE);
+	assert_int_equal(val, 9);
+}
+
+static void test_queue_pop_times_out(void **state)
+{
+	static const uint64_t waits_ns[] = {0, 1, 5 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC};
+	_cleanup_(queue_freep) struct queue *q = NULL;
+	uint32_t val = 5;
+
+	(void)state;
+	assert_int_equal(queue_new(sizeof(val), 1, &q), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(waits_ns); i++) {
+		uint64_t start = now_ns();
+
+		assert_int_equal(queue_pop(q, &val, waits_ns[i]), -ETIMEDOUT);
+		assert_true(now_ns() - start >= waits_ns[i]);
+		assert_true(now_ns() - start < 30 * NSEC_PER_SEC);
+		assert_int_equal(val, 5);
+	}
+}
+
+static void test_queue_new_fails_clean(void **state)
+{
+	struct queue *q = NULL;
+
+	(void)state;
+	assert_int_equal(queue_new(0, 1, &q), -EINVAL);
+	assert_int_equal(queue_new(1, 0, &q), -EINVAL);
+	assert_int_equal(queue_new(SIZE_MAX / 2, 3, &q), -ENOMEM);
+	for (int at = 1; at <= 2; at++) {
+		fail_alloc_at = at;
+		assert_int_equal(queue_new(8, 8, &q), -ENOMEM);
+		assert_int_equal(fail_alloc_at, 0);
+		fail_init_at = at;
+		assert_int_equal(queue_new(8, 8, &q), -EAGAIN);
+		fail_init_at = 0;
+	}
+	assert_null(q);
+	assert_null(queue_free(NULL));
+}
+
+#define PER_PRODUCER 50000
+
+struct work {
+	struct queue *q;
+	uint64_t id; /* of the producer */
+	uint64_t sent, sum, refused, r_end;
+	uint64_t timeout_ns;
+	uint64_t last[2]; /* consumer: last number seen of each producer */
+	bool disorder;
+};
+
+static void *produce(void *arg)
+{
+	struct work *w = arg;
+
+	for (uint64_t i = 1; i <= PER_PRODUCER; i++) {
+		uint64_t val = w->id << 32 | i;
+
+		if (queue_push(w->q, &val) == 0) {
+			w->sent++;
+			w->sum += val;
+		} else {
+			w->refused++;
+		}
+	}
+	return NULL;
+}
+
+static void *consume(void *arg)
+{
+	struct work *w = arg;
+	uint64_t val;
+	int r;
+
+	while ((r = queue_pop(w->q, &val, w->timeout_ns)) == 0 || r == -ETIMEDOUT) {
+		uint64_t num = val & UINT32_MAX, id = val >> 32;
+
+		if (r == -ETIMEDOUT)
+			continue;
+		if (id > 1 || num <= w->last[id])
+			w->disorder = true;
+		else
+			w->last[id] = num;
+		w->sent++;
+		w->sum += val;
+	}
+	w->r_end = (uint64_t)-r;
+	return NULL;
+}
+
+static void test_queue_conserves_items_between_threads(void **state)
+{
+	static const struct {
+		size_t places;
+		uint64_t timeout_ns;
+	} cases[] = {{7, UINT64_MAX}, {1, 50000}, {2 * PER_PRODUCER, UINT64_MAX - 1}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(queue_freep) struct queue *q = NULL;
+		struct work prod[2], cons[2];
+		pthread_t thr[4];
+
+		assert_int_equal(queue_new(sizeof(uint64_t), cases[i].places, &q), 0);
+		for (uint64_t k = 0; k < 2; k++) {
+			prod[k] = (struct work){.q = q, .id = k};
+			cons[k] = (struct work){.q = q, .timeout_ns = cases[i].timeout_ns};
+			assert_int_equal(pthread_create(&thr[2 + k], NULL, consume, &cons[k]), 0);
+			assert_int_equal(pthread_create(&thr[k], NULL, produce, &prod[k]), 0);
+		}
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(pthread_join(thr[k], NULL), 0);
+		queue_close(q);
+		for (int k = 2; k < 4; k++)
+			assert_int_equal(pthread_join(thr[k], NULL), 0);
+
+		assert_int_equal(prod[0].sent + prod[0].refused, PER_PRODUCER);
+		assert_int_equal(prod[1].sent + prod[1].refused, PER_PRODUCER);
+		assert_int_equal(prod[0].sent + prod[1].sent, cons[0].sent + cons[1].sent);
+		assert_int_equal(prod[0].sum + prod[1].sum, cons[0].sum + cons[1].sum);
+		assert_int_equal(prod[0].refused + prod[1].refused, queue_drops(q));
+		assert_false(cons[0].disorder);
+		assert_false(cons[1].disorder);
+		assert_int_equal(cons[0].r_end, EPIPE);
+		assert_int_equal(cons[1].r_end, EPIPE);
+		assert_int_equal(queue_len(q), 0);
+		if (cases[i].places == 2 * PER_PRODUCER)
+			assert_int_equal(queue_drops(q), 0);
+	}
+}
+
+/* Consumers that wait for ever are woken by an item and by the close. */
+static void test_queue_wakes_waiters(void **state)
+{
+	_cleanup_(queue_freep) struct queue *q = NULL;
+	struct work cons[2];
+	pthread_t thr[2];
+
+	(void)state;
+	assert_int_equal(queue_new(sizeof(uint64_t), 8, &q), 0);
+	for (int k = 0; k < 2; k++) {
+		cons[k] = (struct work){.q = q, .timeout_ns = UINT64_MAX};
+		assert_int_equal(pthread_create(&thr[k], NULL, consume, &cons[k]), 0);
+	}
+	for (uint64_t i = 1; i <= 100; i++) {
+		assert_int_equal(queue_push(q, &i), 0);
+		while (queue_len(q) > 0)
+			sched_yield();
+	}
+	queue_close(q);
+	for (int k = 0; k < 2; k++)
+		assert_int_equal(pthread_join(thr[k], NULL), 0);
+	assert_int_equal(cons[0].sent + cons[1].sent, 100);
+	assert_int_equal(cons[0].sum + cons[1].sum, 5050);
+	assert_int_equal(queue_drops(q), 0);
+}
+
+int main(void)
+{
+#define T(fn) cmocka_unit_test_teardown(fn, no_failures)
+	const struct CMUnitTest tests[] = {
+	        T(test_vec_keeps_what_is_pushed),
+	        T(test_vec_reserve_is_bounded),
+	        T(test_vec_without_memory_stays_whole),
+	        T(test_arena_memory_is_zeroed_aligned_and_apart),
+	        T(test_arena_cap_bounds_memory_held),
+	        T(test_arena_large_object_leaves_the_room_of_the_chunk),
+	        T(test_arena_without_memory),
+	        T(test_arena_strndup),
+	        T(test_intern_ids_are_dense_and_keys_stay),
+	        T(test_intern_keys_are_bytes),
+	        T(test_intern_max_items),
+	        T(test_intern_max_bytes_bounds_memory_held),
+	        T(test_intern_without_memory_stays_whole),
+	        T(test_clocks_are_the_named_ones),
+	        T(test_queue_is_first_in_first_out),
+	        T(test_queue_full_drops_and_counts),
+	        T(test_queue_close_lets_the_rest_out),
+	        T(test_queue_pop_times_out),
+	        T(test_queue_new_fails_clean),
+	        T(test_queue_conserves_items_between_threads),
+	        T(test_queue_wakes_waiters),
+	};
+#undef T
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("base-containers", tests, NULL, NULL);
+}
