@@ -571,7 +571,8 @@ static void test_file_of_another_user_in_a_sticky_directory(void **state)
 	}
 	assert_int_equal(r, 0);
 	assert_int_equal(entries(at("sticky")), 2);
-	/* Root may. */
+	/* Root may, though neither the file nor the directory is its own. */
+	assert_int_equal(chown(at("sticky"), 1, 1), 0);
 	assert_int_equal(open_path(at("sticky/mine"), &o, NULL), 0);
 	assert_int_equal(enc_output_commit(o, "3", 1, NULL), 0);
 	enc_output_free(o);
@@ -584,7 +585,7 @@ static int odd_file_systems(void)
 	struct enc_output *o = NULL;
 	struct err err = {0};
 
-	if (unshare(CLONE_NEWNS) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+	if (unshare(CLONE_NEWNS) < 0)
 		return CANNOT;
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("none", at("mnt"), "tmpfs", 0, "size=16k") < 0)

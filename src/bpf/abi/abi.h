@@ -98,9 +98,9 @@ struct abi_proc {
 _Static_assert(sizeof(struct abi_proc) == 24, "shared layout");
 
 /* ---- counts ---------------------------------------------------------------------------------- */
-#define ABI_KEY_FOREIGN_NS 1u /* numbers are the kernel's: the task is outside our pid namespace   \
-	                       */
-#define ABI_KEY_KTHREAD 2u
+/* FOREIGN_NS: the numbers are the kernel's, the task is outside our pid namespace. */
+#define ABI_KEY_FOREIGN_NS 1u
+#define ABI_KEY_KTHREAD    2u
 
 struct abi_count_key {
 	__u64 ustack, kstack; /* hashes, 0 = none */
