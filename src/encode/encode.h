@@ -8,7 +8,9 @@
 
 #include "profile/profile.h"
 
-/* A gzipped pprof (github.com/google/pprof, profile.proto) appended to @out. 0, -ENOMEM, -E2BIG. */
+/* A gzipped pprof (github.com/google/pprof, profile.proto) appended to @out. 0, -ENOMEM, -E2BIG
+ * (the cap of @out, or 1 GiB before compression); a failure also sticks in @out. Equal models give
+ * equal bytes. Strings that are not UTF-8 have their wrong bytes as "\xNN". */
 int enc_pprof(const struct prof_model *m, struct sbuf *out);
 /* The same without gzip. */
 int enc_pprof_raw(const struct prof_model *m, struct sbuf *out);
@@ -17,8 +19,8 @@ int enc_pprof_raw(const struct prof_model *m, struct sbuf *out);
 typedef int (*enc_write_fn)(void *arg, const void *data, size_t len);
 struct enc_target {
 	const char *path;
-	int fd;
-	enc_write_fn write;
+	int fd; /* open for writing, borrowed until commit or free; may be non-blocking */
+	enc_write_fn write; /* called once, by commit; 0 or negative errno */
 	void *arg;
 };
 
@@ -26,12 +28,19 @@ struct enc_target {
 struct enc_output;
 /**
  * enc_output_open - check that the output can be written, before anything is captured
- * A path: its directory must be there and writable; a temporary file is created beside it (mode 0666 & ~umask)
- * and renamed over it by commit, so there is never a partial file. A path that exists and is not a regular file
- * (/dev/full, a FIFO, a terminal) is opened and written directly.
+ * A path: its directory must be there and writable; a temporary file is created beside it (mode
+ * 0666 & ~umask) and renamed over it by commit, so there is never a partial file. A symbolic link
+ * stays, the file that it names is replaced. A path that exists and is not a regular file
+ * (/dev/full, a FIFO, a terminal) is opened and written directly; block devices are refused.
+ * Returns: 0; -EINVAL (not exactly one target, empty path, block device), -EISDIR, -ENOENT (the
+ * directory, or what a link names), -ENOTDIR, -EACCES, -EROFS, -EPERM (another user's file in a
+ * sticky directory), -ENXIO (a FIFO without reader, a socket), -EBADF (a descriptor that is not
+ * open for writing), what else open gives; -ENOMEM.
  */
 int enc_output_open(const struct enc_target *t, struct enc_output **ret, struct err *err);
-/* Writes all, syncs names by rename; on failure removes the temporary file. The object is used up but must be freed. */
+/* Writes all, puts the name in place by rename; on failure removes the temporary file. The object
+ * is used up (a second commit is -EINVAL) but must be freed. Raises no SIGPIPE and no SIGXFSZ:
+ * -EPIPE, -EFBIG. -ENOSPC, what else write, close and rename give; what the call-back returned. */
 int enc_output_commit(struct enc_output *o, const void *data, size_t len, struct err *err);
 /* Without commit: removes the temporary file. */
 struct enc_output *enc_output_free(struct enc_output *o);

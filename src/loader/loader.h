@@ -27,9 +27,10 @@ int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes
 struct load_oncpu *load_oncpu_free(struct load_oncpu *l); /* detaches */
 void load_oncpu_freep(struct load_oncpu **l);
 
-/* Makes the program run on each sample of @perf_fd. On success the link owns the descriptor. */
+/* Makes the program run on each sample of @perf_fd, which stays the caller's and must be closed after detaching.
+ * Through a link (5.15), else by PERF_EVENT_IOC_SET_BPF, which lasts until the event is closed. */
 int load_oncpu_attach(struct load_oncpu *l, int perf_fd, struct err *err);
-void load_oncpu_detach(struct load_oncpu *l); /* all; events end with their links */
+void load_oncpu_detach(struct load_oncpu *l); /* closes all links */
 
 /* Process map. Thread: one (W). */
 uint32_t load_range_cnt(const struct load_oncpu *l);
@@ -42,8 +43,8 @@ typedef void (*load_ring_fn)(void *arg, const void *rec, size_t len);
 int load_ring_drain(struct load_oncpu *l, load_ring_fn fn, void *arg);
 int load_ring_fd(const struct load_oncpu *l); /* polls readable past the fill mark */
 
-/* Flips the tables of counts, waits until nothing writes the idle one, reads and clears it. Thread: one (D).
- * *@ret_bad counts entries that could not be read. Returns entries or errno. */
+/* Flips the tables of counts, waits until no program writes the one that was active (10 ms and more: an RCU grace
+ * period), reads and clears it. Thread: one (D). Returns entries or errno. */
 typedef void (*load_count_fn)(void *arg, const struct abi_count_key *key, const struct abi_count *val);
 int load_counts_take(struct load_oncpu *l, load_count_fn fn, void *arg);
 /* Both tables, after detaching. */
@@ -54,6 +55,8 @@ int load_threads_take(struct load_oncpu *l, bool clear, load_thread_fn fn, void 
 
 /* Sums over CPUs. Thread: any. */
 int load_counters(const struct load_oncpu *l, struct abi_counters *ret);
+/* Descriptor of the sampling program, for bpf_prog_info; borrowed. */
+int load_oncpu_prog_fd(const struct load_oncpu *l);
 struct abi_control *load_control(struct load_oncpu *l); /* mapped */
 uint64_t load_locked_bytes(const struct load_oncpu *l); /* memory of all maps, from fdinfo */
 

@@ -3,8 +3,8 @@
  * profile - aggregation and the profile model. No system calls, no symbols of its own.
  * Thread: objects belong to one thread at a time.
  *
- * prof_agg adds up what samplers deliver: stacks by hash, counts by (process, thread, stacks, cgroup),
- * thread names. prof_model is the finished profile that encoders turn into bytes: strings,
+ * prof_agg adds up what samplers deliver: stacks by hash, counts by (process, thread, stacks,
+ * cgroup), thread names. prof_model is the finished profile that encoders turn into bytes: strings,
  * mappings, functions, locations and samples, each with a dense id.
  */
 #ifndef PA_PROFILE_H
@@ -17,26 +17,30 @@
 struct prof_agg;
 
 struct prof_agg_limits {
-	uint32_t max_stacks;  /* distinct stacks; 0: 1 M */
-	uint32_t max_counts;  /* distinct (thread, stacks) pairs; 0: 4 M */
-	size_t max_bytes;     /* of frames; 0: 256 MiB */
+	uint32_t max_stacks; /* distinct stacks; 0: 1 M */
+	uint32_t max_counts; /* distinct (thread, stacks) pairs; 0: 4 M */
+	size_t max_bytes;    /* of frames; 0: 256 MiB */
 };
 
 struct prof_agg_stats {
 	uint64_t stacks, counts, threads; /* distinct */
-	uint64_t samples, weight;	  /* added up */
-	uint64_t stacks_dropped;	  /* over a limit: their counts become [stack lost] */
-	uint64_t counts_dropped_samples, counts_dropped_weight; /* over max_counts */
+	uint64_t samples, weight;         /* added up */
+	uint64_t stacks_dropped; /* calls refused at a limit: their counts become [stack lost] */
+	uint64_t counts_dropped_samples,
+	        counts_dropped_weight; /* over max_counts; not in samples, weight */
+	uint64_t threads_dropped;      /* names refused: over 1 M threads */
 };
 
+/* @lim may be NULL: the defaults. */
 int prof_agg_new(const struct prof_agg_limits *lim, struct prof_agg **ret);
 struct prof_agg *prof_agg_free(struct prof_agg *a);
 void prof_agg_freep(struct prof_agg **a);
-/* A stack; known hashes are ignored. *ret_new (may be NULL): 1 if it was new. 0, -E2BIG (counted), -ENOMEM (counted). */
+/* A stack, which may have no frames; known hashes are ignored. *ret_new (may be NULL): whether it
+ * was new. 0, -E2BIG (counted), -ENOMEM (counted), -EINVAL (hash 0). */
 int prof_agg_add_stack(struct prof_agg *a, const struct ev_stack *s, bool *ret_new);
 /* Adds samples and weight to the entry of this key. 0, -E2BIG/-ENOMEM (counted in the stats). */
 int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c);
-/* Remembers the newest name of a thread. */
+/* Remembers the newest name of a thread. 0, -E2BIG/-ENOMEM (counted). */
 int prof_agg_add_thread(struct prof_agg *a, const struct ev_thread *t);
 
 /* Stack by hash, NULL if it never arrived. Borrowed until the next add_stack or free. */
@@ -46,46 +50,68 @@ const char *prof_agg_comm(const struct prof_agg *a, const struct ev_proc_id *pro
 size_t prof_agg_count_cnt(const struct prof_agg *a);
 const struct ev_count *prof_agg_count_at(const struct prof_agg *a, size_t i); /* i < count_cnt */
 size_t prof_agg_stack_cnt(const struct prof_agg *a);
-const struct ev_stack *prof_agg_stack_at(const struct prof_agg *a, size_t i); /* borrowed: until the next call */
+const struct ev_stack *prof_agg_stack_at(const struct prof_agg *a,
+                                         size_t i); /* borrowed: until the next call */
 const struct prof_agg_stats *prof_agg_stats(const struct prof_agg *a);
 
 /* ---- model ---------------------------------------------------------------------------------- */
 
-/* Ids: strings from 0 ("" is 0); mappings, functions, locations from 1, 0 = none. */
+/* Ids: strings from 0 ("" is 0); mappings, functions, locations from 1, 0 = none. An id that was
+ * never given out is a bug and stops in an assert. Every prof_model_* that returns int gives 0,
+ * -ENOMEM, or -E2BIG at one of these caps, and then leaves the model as it was (but for lists that
+ * no sample uses): */
+#define PROF_STRINGS_MAX   16777216U
+#define PROF_MAPPINGS_MAX  1048576U /* 10,000 processes of 100 mappings */
+#define PROF_FUNCTIONS_MAX 4194304U
+#define PROF_LOCATIONS_MAX 16777216U /* as many as there are frames in prof_agg's 256 MiB */
+#define PROF_LINES_MAX     67108864U
+#define PROF_SAMPLES_MAX   4194304U /* as prof_agg's max_counts */
+#define PROF_LOC_IDS_MAX   134217728U
+#define PROF_LABELS_MAX    33554432U
+#define PROF_COMMENTS_MAX  65536U
+#define PROF_KEY_BYTES_MAX                                                                         \
+	((size_t)1 << 30) /* of each interner: strings, keys of locations and stacks */
+#define PROF_COMMENT_LEN_MAX    65536
+#define PROF_LOCATION_LINES_MAX 1024U  /* inlined functions at one address */
+#define PROF_SAMPLE_LOCS_MAX    65536U /* user and kernel stack, 512 frames each at most, and room */
+#define PROF_SAMPLE_LABELS_MAX  64U
 
 struct prof_mapping {
 	uint64_t start, limit, offset; /* addresses, limit exclusive; file offset of start, bytes */
 	uint32_t path, build_id;       /* strings; build-id in hex */
-	bool has_functions, has_filenames, has_lines, has_inlines; /* kept true by prof_model_location */
+	bool has_functions, has_filenames, has_lines,
+	        has_inlines; /* kept true by prof_model_location */
+	uint32_t serial;     /* private: order of arrival */
 };
 
 struct prof_function {
-	uint32_t name, system_name, file; /* strings: demangled, as in the symbol table, source file */
-	int64_t start_line;		  /* 0 unknown */
+	uint32_t name, system_name,
+	        file;       /* strings: demangled, as in the symbol table, source file */
+	int64_t start_line; /* 0 unknown */
 };
 
 struct prof_line {
 	uint32_t function; /* id */
-	int64_t line;	   /* 0 unknown */
+	int64_t line;      /* 0 unknown */
 };
 
 struct prof_location {
-	uint32_t mapping;  /* id or 0 */
-	uint64_t address;  /* absolute, inside its mapping */
+	uint32_t mapping;              /* id or 0 */
+	uint64_t address;              /* absolute, inside its mapping */
 	uint32_t line_first, line_cnt; /* lines[]: innermost inlined function first */
-	uint8_t reason;	   /* enum ev_reason */
+	uint8_t reason;                /* enum ev_reason */
 };
 
 struct prof_label {
-	uint32_t key;	/* string */
-	uint32_t str;	/* string value, when != 0 */
-	int64_t num;	/* else a number */
+	uint32_t key; /* string */
+	uint32_t str; /* string value, when != 0 */
+	int64_t num;  /* else a number */
 };
 
 struct prof_sample {
-	uint32_t loc_first, loc_cnt;	 /* loc_ids[]: leaf first */
+	uint32_t loc_first, loc_cnt;     /* loc_ids[]: leaf first */
 	uint32_t label_first, label_cnt; /* labels[] */
-	int64_t value[2];		 /* by sample_type */
+	int64_t value[2];                /* by sample_type */
 };
 
 #define PROF_TYPE_MAX 2
@@ -100,17 +126,22 @@ struct prof_model {
 	VEC(struct prof_location) locations;
 	VEC(struct prof_line) lines;
 	VEC(struct prof_sample) samples;
-	VEC(uint32_t) loc_ids;
-	VEC(struct prof_label) labels;
-	VEC(uint32_t) comments; /* strings */
+	VEC(uint32_t) loc_ids;         /* each distinct list once: samples share them */
+	VEC(struct prof_label) labels; /* as well */
+	VEC(uint32_t) comments;        /* strings */
 	struct prof_type sample_type[PROF_TYPE_MAX];
-	uint32_t n_types;
+	uint32_t n_types;      /* set before the first sample */
 	uint32_t default_type; /* string: a sample_type's name */
 	struct prof_type period_type;
 	int64_t period;
 	int64_t time_realtime_ns, duration_ns;
 	/* private: de-duplication */
-	struct intern *function_keys, *location_keys, *sample_keys, *mapping_keys;
+	struct intern *function_keys, *location_keys, *sample_keys, *mapping_keys, *stack_keys,
+	        *label_keys;
+	VEC(uint32_t) mapping_ids; /* by serial: id */
+	VEC(uint32_t) stack_first,
+	        label_first; /* by id in stack_keys, label_keys: index in loc_ids, labels */
+	struct sbuf scratch;
 };
 
 int prof_model_new(struct prof_model **ret);
@@ -120,26 +151,35 @@ int prof_model_string(struct prof_model *m, const char *s, uint32_t *ret_id);
 const char *prof_model_str(const struct prof_model *m, uint32_t id);
 /* A comment of one line; newlines and control bytes become blanks. */
 int prof_model_comment(struct prof_model *m, const char *fmt, ...) PRINTF_FMT(2, 3);
-/* Equal ones (path, build-id, offset, start, limit) share an id. */
+/* Equal ones (path, build-id, offset, start, limit) share an id. The has_* flags of @map do not
+ * matter. */
 int prof_model_mapping(struct prof_model *m, const struct prof_mapping *map, uint32_t *ret_id);
 int prof_model_function(struct prof_model *m, const struct prof_function *fn, uint32_t *ret_id);
-/* Location by (mapping, address - start + offset, first function): equal ones share an id. Lines are copied. */
+/* Equal ones (mapping, address - start + offset, reason, lines) share an id. Lines are copied.
+ * -EINVAL: the address is outside of its mapping (one whose limit is 0 has no known range). The
+ * flags of the mapping follow the lines of locations with EV_REASON_NAMED. */
 int prof_model_location(struct prof_model *m, uint32_t mapping, uint64_t address, uint8_t reason,
-			const struct prof_line *lines, uint32_t n_lines, uint32_t *ret_id);
-/* Samples with equal locations and labels are added up. */
+                        const struct prof_line *lines, uint32_t n_lines, uint32_t *ret_id);
+/* Samples with equal locations and labels are added up; sums stop at the ends of int64.
+ * values[n_types]. */
 int prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_locs,
-		      const struct prof_label *labels, uint32_t n_labels, const int64_t *values);
-/* Moves mapping @id to the front (ids of all locations follow): pprof takes the first for the main binary. */
+                      const struct prof_label *labels, uint32_t n_labels, const int64_t *values);
+/* Moves mapping @id to the front (ids of all locations follow, and so do later look-ups; ids that
+ * the caller holds do not): pprof takes the first for the main binary. */
 void prof_model_main_mapping(struct prof_model *m, uint32_t id);
 
 /* ---- report --------------------------------------------------------------------------------- */
 
 struct prof_top {
-	uint32_t name;	   /* string */
-	uint32_t mapping;  /* id of the mapping of its first location, 0 none */
-	int64_t self, cum; /* of value[type_idx]; a recursive function counts once a sample in cum */
+	uint32_t name;    /* string; 0: all locations of this mapping that have no function */
+	uint32_t mapping; /* id of the mapping of its first location, 0 none */
+	int64_t self,
+	        cum; /* of value[type_idx]; a recursive function counts once a sample in cum */
 };
-/* The @max hottest functions by self value, ties by cum then name; malloc'ed array in @ret, its length in *ret_n. */
-int prof_model_top(const struct prof_model *m, uint32_t type_idx, size_t max, struct prof_top **ret, size_t *ret_n);
+/* The @max hottest functions (one entry a name) by self value, ties by cum then name; malloc'ed
+ * array in @ret, its length in *ret_n. The innermost line of the leaf location has the self value.
+ * 0, -ENOMEM, -EINVAL (no such type). */
+int prof_model_top(const struct prof_model *m, uint32_t type_idx, size_t max, struct prof_top **ret,
+                   size_t *ret_n);
 
 #endif

@@ -47,6 +47,7 @@ struct trk_place {
 struct trk_options {
 	struct load_oncpu *loader; /* may be NULL (tests): nothing is published */
 	uint32_t target_pid;       /* != 0: processes other than this one are ignored (PID) */
+	bool follow_children;      /* with target_pid: nor what it forks, and so on (COMMAND) */
 	uint32_t max_procs, max_images, max_mappings; /* 0: 65,536 · 65,536 · 4 M */
 };
 

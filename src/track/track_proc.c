@@ -415,6 +415,16 @@ static void exit_event(struct trk *t, const struct ev_proc *ev)
 		trk_inc_end(t, i);
 }
 
+/* Is this event of the target, or of what it forked? */
+static bool is_followed(const struct trk *t, const struct ev_proc *ev)
+{
+	if (ev->pid == t->o.target_pid)
+		return true;
+	if (!t->o.follow_children)
+		return false;
+	return trk_pid_find(t, ev->pid) || (ev->type == EV_PROC_FORK && trk_pid_find(t, ev->ppid));
+}
+
 void trk_event(struct trk *t, const struct ev_proc *ev)
 {
 	if (ev->type == EV_PROC_LOST) {
@@ -423,7 +433,7 @@ void trk_event(struct trk *t, const struct ev_proc *ev)
 	}
 	if (ev->pid == 0 || ev->pid == UINT32_MAX)
 		return; /* outside our pid namespace */
-	if (t->o.target_pid != 0 && ev->pid != t->o.target_pid)
+	if (t->o.target_pid != 0 && !is_followed(t, ev))
 		return;
 	switch (ev->type) {
 	case EV_PROC_MMAP:

@@ -1903,6 +1903,69 @@ static void test_target_only(void **state)
 	fake_free(l);
 }
 
+static bool with_child(int step, void *arg)
+{
+	static struct child c;
+
+	(void)arg;
+	if (step == 0)
+		c = child_start(idle, NULL);
+	else
+		child_end(&c);
+	return true;
+}
+
+static uint32_t child_of(pid_t pid)
+{
+	char path[64];
+	uint32_t kid;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%u", &kid), 1);
+	fclose(f);
+	return kid;
+}
+
+static void test_children_are_followed(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct child c = child_start(with_child, NULL), other = child_start(idle, NULL);
+	struct trk_options o = {
+	        .loader = l, .target_pid = (uint32_t)c.pid, .follow_children = true};
+	uint32_t kid = child_of(c.pid);
+	struct trk *t;
+
+	(void)state;
+	/* The child before its parent, so that one pass does not find it. */
+	fake_task(l, kid, 1, 1);
+	fake_task(l, (uint32_t)other.pid, 1, 1);
+	fake_task(l, (uint32_t)c.pid, 1, 1);
+	assert_int_equal(trk_new(&o, &t, NULL), 0);
+	assert_int_equal(trk_scan(t, NULL), 0);
+	assert_true(fake_slot(l, (uint32_t)c.pid)->there);
+	assert_true(fake_slot(l, kid)->there);
+	assert_int_equal(trk_stats(t)->procs, 2);
+	ev_fork(t, PID_BASE, kid);
+	ev_fork(t, PID_BASE + 1, PID_BASE);
+	ev_fork(t, PID_BASE + 2, (uint32_t)other.pid);
+	trk_flush(t);
+	assert_true(fake_slot(l, PID_BASE + 1)->there);
+	assert_int_equal(l->there, 4);
+	/* Reading all again neither loses the living nor takes in others. */
+	ev_lost(t);
+	trk_flush(t);
+	assert_int_equal(l->there, 2);
+	assert_true(fake_slot(l, kid)->there);
+	trk_free(t);
+	fake_free(l);
+	child_end(&other);
+	child_step(&c);
+	child_end(&c);
+}
+
 static void test_without_loader_or_iterator(void **state)
 {
 	struct child c = child_start(idle, NULL);
@@ -2179,6 +2242,7 @@ int main(void)
 		cmocka_unit_test(test_every_page_against_proc_maps),
 		cmocka_unit_test(test_process_that_may_not_be_read),
 		cmocka_unit_test(test_target_only),
+		cmocka_unit_test(test_children_are_followed),
 		cmocka_unit_test(test_without_loader_or_iterator),
 		cmocka_unit_test(test_limits_are_counted),
 		cmocka_unit_test(test_endless_replacing_is_bounded),

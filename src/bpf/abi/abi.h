@@ -63,7 +63,7 @@ struct abi_config {
 	__u32 ring_wake_bytes; /* wake the reader when this much waits in the ring */
 	__u32 shipped_mask;  /* entries of the cache of shipped stacks - 1 */
 	__u32 range_cnt;     /* entries of the ranges array */
-	__u32 pad[2];
+	__u64 hash_seed;     /* random: targets cannot make two stacks collide on purpose */
 };
 _Static_assert(sizeof(struct abi_config) == 48, "shared layout");
 
@@ -71,7 +71,7 @@ _Static_assert(sizeof(struct abi_config) == 48, "shared layout");
 struct abi_control {
 	__u32 active;  /* 0, 1: which table of counts is written */
 	__u32 resolved_tgid; /* PID, nested: the kernel's number of the target once it was seen */
-	__u32 agent_tids[ABI_AGENT_TIDS]; /* kernel-side numbers are translated: numbers in our namespace; 0 = none */
+	__u32 agent_tids[ABI_AGENT_TIDS]; /* numbers in our pid namespace, 0 = none */
 };
 _Static_assert(sizeof(struct abi_control) == 40, "shared layout");
 

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# Thin over Meson: `make help` lists what there is. Each configuration has a build folder of its own.
+
+BUILD    ?= build
+PREFIX   ?=
+DESTDIR  ?=
+
+.DEFAULT_GOAL := all
+
+# Everything by default: Meson knows what changed. A failed set-up says which packages are missing.
+.PHONY: all
+all: $(BUILD)/build.ninja
+	ninja -C $(BUILD)
+	@tools/stage $(BUILD)
+	@tools/give-back
+
+$(BUILD)/build.ninja:
+	meson setup $(BUILD) $(if $(PREFIX),--prefix $(PREFIX)) || { tools/bootstrap --check build; exit 1; }
+
+.PHONY: help
+help:
+	@echo 'make                  build ./perf-agent and ./libperfagent.so'
+	@echo 'sudo make demo        install what is missing, build, profile a bundled program for 5 s'
+	@echo 'sudo make check       install what is missing, run every test (asan, clang, tsan and fuzzing too)'
+	@echo 'make install          DESTDIR= and PREFIX= as usual (default prefix /usr/local)'
+	@echo 'make lint | format    check style and spelling | reformat the sources'
+	@echo 'make asan | tsan      tests under sanitizers'
+	@echo 'make fuzz             FUZZ_SECONDS=60 of new input for each fuzz target'
+	@echo 'make cov              line coverage, by module'
+	@echo 'make bench            benchmarks, one JSON line each'
+	@echo 'make clean            remove what was built'
+
+.PHONY: bootstrap-build bootstrap-test
+bootstrap-build bootstrap-test: bootstrap-%:
+	@tools/bootstrap $*
+
+.PHONY: demo
+demo: bootstrap-build
+	@$(MAKE) --no-print-directory all
+	@tools/demo; status=$$?; tools/give-back; exit $$status
+
+# The tests first build what they need themselves.
+.PHONY: check asan tsan fuzz lint
+check: bootstrap-test
+	@tools/check
+
+asan tsan lint: bootstrap-test
+	@tools/check $@
+
+fuzz: bootstrap-test
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} tools/check fuzz
+
+.PHONY: format
+format:
+	find src include tests bench examples \( -name '*.c' -o -name '*.h' -o -name '*.cc' \) -exec clang-format-14 -i {} +
+
+.PHONY: cov
+cov: bootstrap-test
+	@tools/coverage; status=$$?; tools/give-back; exit $$status
+
+.PHONY: bench
+bench: all
+	@bench/run $(BUILD); status=$$?; tools/give-back; exit $$status
+
+.PHONY: install
+install: $(BUILD)/build.ninja
+	$(if $(PREFIX),meson configure $(BUILD) -Dprefix=$(PREFIX))
+	ninja -C $(BUILD)
+	meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+	$(if $(DESTDIR),,[ "$$(id -u)" -ne 0 ] || ldconfig)
+	@tools/give-back
+
+.PHONY: clean
+clean:
+	rm -rf build build-asan build-tsan build-clang build-fuzz build-cov build-check build-dest
+	rm -f perf-agent libperfagent.so* demo.pb.gz

@@ -1,0 +1,616 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+/*
+ * On-CPU sampling: one program, run by each tick of a perf event.
+ *
+ * Order of work: filter, identify, walk, ship a stack that user space does not have yet, count. Every way out is a
+ * tick of the idle task, of a foreign process, or a sample that is either kept or dropped with a counted reason.
+ */
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <linux/errno.h>
+#include <linux/ptrace.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "bpf/abi/abi.h"
+#include "bpf/lib/kernel_types.h"
+#include "bpf/lib/regs.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+const volatile struct abi_config cfg = {};
+struct abi_control ctl = {};
+
+#define WINDOW_SIZE 4096 /* a page: a read never crosses one, since one absent page fails it whole */
+
+/* Working memory of one sample. A map value, since it is far beyond the 512 bytes of a BPF stack. */
+struct scratch {
+	/* What is shipped: header and frames stand together. */
+	struct abi_stack ustack;
+	__u64 uframes[ABI_MAX_USER_FRAMES];
+	struct abi_stack kstack;
+	__u64 kframes[ABI_MAX_KERNEL_FRAMES + 1];
+
+	struct abi_count_key key;
+	struct abi_thread_key tkey;
+	struct abi_thread thread;
+	struct abi_count count;
+
+	/* The walk. */
+	__u64 pc, sp, fp;
+	__u64 hash;
+	__u32 n_raw;
+	__u32 range_first, range_cnt; /* of this process; cnt 0: not known */
+	struct abi_range range;	      /* the one that was found last */
+	__u64 window_base;	      /* address of window[0] */
+	__u32 window_len;	      /* valid bytes */
+	__u32 pad;
+	user_regs_t regs;
+	__u8 window[WINDOW_SIZE];
+};
+_Static_assert(sizeof(struct scratch) <= 32768, "a per-CPU array value is at most 32 KiB");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct abi_counters);
+} counters SEC(".maps");
+
+/* Sizes of the following maps are set before load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct abi_range);
+} ranges SEC(".maps");
+
+/* Not preallocated: a preallocated element is handed to another process while a reader still looks at it. Kernels
+ * before 6.1 refuse that for perf_event programs; the loader then clears the flag, and the walk copies and
+ * compares what it reads. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct abi_proc);
+} procs SEC(".maps");
+
+struct count_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, struct abi_count_key);
+	__type(value, struct abi_count);
+};
+struct count_map counts_a SEC(".maps");
+struct count_map counts_b SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, struct abi_thread_key);
+	__type(value, struct abi_thread);
+} threads SEC(".maps");
+
+/* Hashes of stacks that the ring took, direct-mapped in pairs. A collision only ships a stack again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} shipped SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} ring SEC(".maps");
+
+#define CNT_ADD(c, id, n) ((c)->v[ABI_CNT_##id] += (n))
+
+#define HAS_HELPER(name) bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_##name)
+/* Reads a field of a task: directly where it is a typed pointer (5.11), else by a probe read. */
+#define TASK_GET(task, field)                                                                      \
+	(HAS_HELPER(get_current_task_btf) ? (task)->field : BPF_CORE_READ(task, field))
+
+static __always_inline struct scratch *get_scratch(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&scratch, &zero);
+}
+
+static __always_inline struct task_struct *current_task(void)
+{
+	if (HAS_HELPER(get_current_task_btf))
+		return (struct task_struct *)bpf_get_current_task_btf();
+	return (struct task_struct *)bpf_get_current_task();
+}
+
+/* Number of a task in our pid namespace, 0 if it has none there. Walks the namespaces it is in. */
+static __noinline __u32 ns_number(struct task_struct *task)
+{
+	struct pid *p = BPF_CORE_READ(task, thread_pid);
+	__u32 level, i;
+
+	if (!p)
+		return 0;
+	level = BPF_CORE_READ(p, level);
+	/* 32: MAX_PID_NS_LEVEL */
+	for (i = 0; i <= 32 && i <= level; i++) {
+		struct pid_namespace *ns = 0;
+		const char *at = (const char *)p + bpf_core_field_offset(struct pid, numbers) +
+				 i * bpf_core_type_size(struct upid);
+		int nr = 0;
+
+		if (bpf_probe_read_kernel(&ns, sizeof(ns), at + bpf_core_field_offset(struct upid, ns)))
+			return 0;
+		if (!ns || BPF_CORE_READ(ns, ns.inum) != cfg.pidns_ino)
+			continue;
+		if (bpf_probe_read_kernel(&nr, sizeof(nr), at + bpf_core_field_offset(struct upid, nr)))
+			return 0;
+		return nr;
+	}
+	return 0;
+}
+
+/* ---- memory of the target --------------------------------------------------------------------- */
+
+/* Reads 8 bytes through the window: one copy up to the end of the page serves the frames that follow. */
+static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
+{
+	__u64 off = addr - s->window_base;
+	__u32 len;
+
+	if ((addr & 7) == 0) {
+		if (off >= s->window_len) {
+			len = WINDOW_SIZE - (addr & (WINDOW_SIZE - 1));
+			/* verifier: 1 … 4096 */
+			if (len > WINDOW_SIZE)
+				return -1;
+			s->window_len = 0;
+			if (bpf_probe_read_user(s->window, len, (const void *)addr) == 0) {
+				s->window_base = addr;
+				s->window_len = len;
+			}
+			off = 0;
+		}
+		if (s->window_len) {
+			/* verifier: aligned and below 4096, both true already */
+			*ret = *(__u64 *)(s->window + (off & (WINDOW_SIZE - 8)));
+			return 0;
+		}
+	}
+	return bpf_probe_read_user(ret, sizeof(*ret), (const void *)addr) ? -1 : 0;
+}
+
+#define UW_MEM		       struct scratch
+#define UW_READ(mem, ret, addr) read_word(mem, ret, addr)
+#include "unwind/unwind_step.h"
+
+/* ---- process map ------------------------------------------------------------------------------- */
+
+/* Puts the range that holds @pc into s->range: 0, or 1 if there is none. Global, so that it is verified once. */
+__noinline int find_range(__u64 pc)
+{
+	struct scratch *s = get_scratch();
+	__u32 lo, hi, mid, i;
+	struct abi_range *r;
+
+	if (!s)
+		return 1;
+	lo = s->range_first;
+	hi = lo + s->range_cnt;
+	/* Last range with start <= pc. */
+	for (i = 0; i < ABI_BISECT_STEPS && lo < hi; i++) {
+		mid = lo + (hi - lo) / 2;
+		r = bpf_map_lookup_elem(&ranges, &mid);
+		if (!r)
+			return 1;
+		if (r->start <= pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == s->range_first)
+		return 1;
+	lo--;
+	r = bpf_map_lookup_elem(&ranges, &lo);
+	if (!r || pc < r->start || pc >= r->end)
+		return 1;
+	s->range = *r;
+	return 0;
+}
+
+static __always_inline __u64 encode_frame(struct scratch *s, __u64 pc, __u64 lookup, int *ret_known)
+{
+	*ret_known = 1;
+	if (lookup < s->range.start || lookup >= s->range.end) {
+		if (!s->range_cnt || find_range(lookup)) {
+			*ret_known = 0;
+			return pc & ABI_FRAME_ADDR_MASK;
+		}
+	}
+	if (s->range.image == 0)
+		return (ABI_SPACE_ANON << ABI_FRAME_SPACE_SHIFT) | (pc & ABI_FRAME_ADDR_MASK);
+	return (ABI_SPACE_IMAGE << ABI_FRAME_SPACE_SHIFT) |
+	       ((__u64)(s->range.image & ABI_IMAGE_MAX) << ABI_FRAME_IMAGE_SHIFT) |
+	       ((pc - s->range.start + s->range.pgoff) & ABI_FRAME_OFF_MASK);
+}
+
+/* ---- the walk ------------------------------------------------------------------------------------ */
+
+/*
+ * Records frame @i and steps to its caller: 0 to go on, else ABI_WALK_*. A global function, verified once; the
+ * loop around it takes a frame number and this finds its own state.
+ */
+__noinline int walk_frame(__u32 i)
+{
+	struct scratch *s = get_scratch();
+	struct uw_regs r;
+	__u64 frame, code;
+	int known, stop;
+
+	if (!s)
+		return ABI_WALK_NO_REGS;
+	r.pc = s->pc;
+	r.sp = s->sp;
+	r.fp = s->fp;
+	/* A return address belongs to the call before it, which may end a mapping. */
+	frame = encode_frame(s, r.pc, i ? r.pc - 1 : r.pc, &known);
+	if (!known) {
+		/* In a process whose mappings are known, what is no code of them is code only if a call stands before
+		 * it (new or generated code): else a heap or stack pointer in rbp led here. */
+		if (i && s->range_cnt &&
+		    (bpf_probe_read_user(&code, sizeof(code), (const void *)(r.pc - 8)) || !uw_after_call(code)))
+			return ABI_WALK_IMPLAUSIBLE;
+		s->n_raw++;
+	}
+	if (i == 0)
+		frame |= ABI_FRAME_EXACT;
+	s->uframes[i & (ABI_MAX_USER_FRAMES - 1)] = frame; /* verifier: i < 512 */
+	s->ustack.n = i + 1;
+	s->hash = uw_hash_mix(s->hash, frame);
+	stop = uw_step_fp(&r, s);
+	if (stop)
+		return stop;
+	s->pc = r.pc;
+	s->sp = r.sp;
+	s->fp = r.fp;
+	return 0;
+}
+
+static __always_inline void walk_user(struct scratch *s, user_regs_t *regs)
+{
+	__u32 i, stop = ABI_WALK_DEPTH;
+
+	s->ustack.n = 0;
+	s->n_raw = 0;
+	s->window_len = 0;
+	s->window_base = 0;
+	s->range.start = s->range.end = 0;
+	s->hash = cfg.hash_seed;
+	s->pc = REGS_PC(regs);
+	s->sp = REGS_SP(regs);
+	s->fp = REGS_FP(regs);
+	if (REGS_IS_COMPAT(regs)) {
+		int known;
+		__u64 frame = encode_frame(s, s->pc, s->pc, &known) | ABI_FRAME_EXACT;
+
+		s->uframes[0] = frame;
+		s->ustack.n = 1;
+		s->hash = uw_hash_mix(s->hash, frame);
+		stop = ABI_WALK_COMPAT;
+	} else {
+		for (i = 0; i < ABI_MAX_USER_FRAMES; i++) {
+			int r = walk_frame(i);
+
+			if (r) {
+				stop = r;
+				break;
+			}
+		}
+	}
+	s->ustack.kind = ABI_STACK_USER;
+	s->ustack.walk = stop;
+	s->ustack.hash = uw_hash_finish(s->hash, s->ustack.n, stop);
+}
+
+static __always_inline void walk_kernel(struct bpf_perf_event_data *ctx, struct scratch *s,
+					struct abi_counters *c)
+{
+	long len = bpf_get_stack(ctx, s->kframes, ABI_MAX_KERNEL_FRAMES * 8, 0);
+	__u64 h = ~cfg.hash_seed;
+	__u32 n, i;
+
+	if (len <= 0) {
+		CNT_ADD(c, KERNEL_STACK_FAILED, 1);
+		s->kstack.hash = 0;
+		return;
+	}
+	n = (__u32)len / 8;
+	for (i = 0; i < ABI_MAX_KERNEL_FRAMES; i++) {
+		if (i >= n)
+			break;
+		h = uw_hash_mix(h, s->kframes[i]);
+	}
+	s->kstack.kind = ABI_STACK_KERNEL;
+	s->kstack.walk = n >= ABI_MAX_KERNEL_FRAMES ? ABI_WALK_DEPTH : ABI_WALK_ROOT;
+	s->kstack.n = n;
+	s->kstack.hash = uw_hash_finish(h, n, s->kstack.walk);
+}
+
+/* Sends a stack unless user space has it. It counts as sent only after the ring took it. */
+static __always_inline void ship(struct abi_stack *st, __u32 max_frames, struct abi_counters *c)
+{
+	__u32 slot = (__u32)st->hash & cfg.shipped_mask & ~1U, other = slot | 1;
+	__u64 *a = bpf_map_lookup_elem(&shipped, &slot), *b = bpf_map_lookup_elem(&shipped, &other);
+	__u64 len, flags = BPF_RB_NO_WAKEUP;
+	__u32 n = st->n;
+
+	if (!a || !b || *a == st->hash || *b == st->hash)
+		return;
+	/* verifier: true already */
+	if (n > max_frames)
+		n = max_frames;
+	len = sizeof(*st) + (__u64)n * 8;
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= cfg.ring_wake_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	if (bpf_ringbuf_output(&ring, st, len, flags)) {
+		CNT_ADD(c, STACK_RING_FULL, 1);
+		return;
+	}
+	CNT_ADD(c, STACK_SHIPPED, 1);
+	CNT_ADD(c, STACK_BYTES, len + 8); /* 8: the ring's own header */
+	*b = *a;
+	*a = st->hash;
+}
+
+/* ---- counting ------------------------------------------------------------------------------------ */
+
+static __always_inline void count_in(void *map, struct scratch *s, struct abi_counters *c)
+{
+	struct abi_count *v = bpf_map_lookup_elem(map, &s->key);
+	long err;
+
+	if (v) {
+		/* The thread is in the key and runs on one CPU at a time: no other writer. */
+		v->samples += s->count.samples;
+		v->weight += s->count.weight;
+		CNT_ADD(c, KEPT, 1);
+		return;
+	}
+	err = bpf_map_update_elem(map, &s->key, &s->count, BPF_NOEXIST);
+	if (err == 0) {
+		CNT_ADD(c, KEPT, 1);
+		CNT_ADD(c, COUNTS_NEW, 1);
+	} else if (err == -E2BIG) {
+		CNT_ADD(c, DROP_COUNTS_FULL, 1);
+	} else {
+		CNT_ADD(c, DROP_COUNTS_BUSY, 1);
+	}
+}
+
+static __always_inline void note_thread(struct scratch *s, struct abi_counters *c)
+{
+	struct abi_thread *known;
+
+	s->tkey.start_ns = s->key.start_ns;
+	s->tkey.tgid = s->key.tgid;
+	s->tkey.tid = s->key.tid;
+	s->tkey.exec_id = s->key.exec_id;
+	s->tkey.flags = s->key.flags;
+	bpf_get_current_comm(s->thread.comm, sizeof(s->thread.comm));
+	known = bpf_map_lookup_elem(&threads, &s->tkey);
+	/* A new name replaces the element as a whole: user space may be emptying the table meanwhile. */
+	if (known && *(__u64 *)known->comm == *(__u64 *)s->thread.comm &&
+	    *(__u64 *)(known->comm + 8) == *(__u64 *)(s->thread.comm + 8))
+		return;
+	if (bpf_map_update_elem(&threads, &s->tkey, &s->thread, BPF_ANY))
+		CNT_ADD(c, THREADS_FULL, 1);
+	else
+		CNT_ADD(c, THREADS_NEW, 1);
+}
+
+/* The agent's own samples: all of its process or only its threads. */
+static __always_inline int is_agent(__u32 tgid, __u32 tid)
+{
+	__u32 i;
+
+	if (tgid != cfg.agent_tgid)
+		return 0;
+	if (cfg.agent_whole)
+		return 1;
+	for (i = 0; i < ABI_AGENT_TIDS; i++)
+		if (ctl.agent_tids[i] && ctl.agent_tids[i] == tid)
+			return 1;
+	return 0;
+}
+
+static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_counters *c,
+				   struct task_struct *task, __u32 tgid, __u32 tid)
+{
+	struct scratch *s = get_scratch();
+	struct task_struct *leader = TASK_GET(task, group_leader);
+	struct abi_proc *p;
+	__u32 in_user = REGS_IS_USER(&ctx->regs), kthread, flags = 0;
+
+	CNT_ADD(c, SEEN, 1);
+	if (!s) {
+		/* verifier: cannot happen, the one element always exists */
+		CNT_ADD(c, DROP_COUNTS_BUSY, 1);
+		return;
+	}
+	if (cfg.nested_ns) {
+		__u32 ns_tgid = ns_number(leader), ns_tid = ns_number(task);
+
+		if (ns_tgid && ns_tid) {
+			tgid = ns_tgid;
+			tid = ns_tid;
+		} else {
+			flags |= ABI_KEY_FOREIGN_NS;
+		}
+	}
+	if (!(flags & ABI_KEY_FOREIGN_NS) && is_agent(tgid, tid)) {
+		CNT_ADD(c, DROP_AGENT, 1);
+		return;
+	}
+	kthread = TASK_GET(task, flags) & PF_KTHREAD;
+	if (kthread)
+		flags |= ABI_KEY_KTHREAD;
+
+	s->key.tgid = tgid;
+	s->key.tid = tid;
+	s->key.flags = flags;
+	s->key.exec_id = (__u32)TASK_GET(leader, self_exec_id);
+	s->key.start_ns = TASK_GET(leader, start_boottime);
+	s->key.cgroup_id = bpf_get_current_cgroup_id();
+	s->key.ustack = 0;
+	s->key.kstack = 0;
+	s->count.samples = 1;
+	s->count.weight = ctx->sample_period;
+
+	if (!kthread) {
+		user_regs_t *regs = &s->regs;
+		long bad = 0;
+
+		/* Which program was mapped when: a map of an earlier exec is not used. */
+		s->range_cnt = 0;
+		p = flags & ABI_KEY_FOREIGN_NS ? 0 : bpf_map_lookup_elem(&procs, &tgid);
+		if (p) {
+			struct abi_proc copy = *p;
+
+			if (copy.exec_id == s->key.exec_id &&
+			    (copy.start_ns == 0 || copy.start_ns == s->key.start_ns)) {
+				s->range_first = copy.first;
+				s->range_cnt = copy.cnt;
+			}
+		}
+		if (!s->range_cnt)
+			CNT_ADD(c, RANGE_STALE, 1);
+
+		if (in_user) {
+			REGS_COPY(regs, &ctx->regs);
+		} else if (HAS_HELPER(task_pt_regs)) {
+			bad = bpf_probe_read_kernel(regs, sizeof(*regs),
+						    (void *)bpf_task_pt_regs(task));
+		} else {
+			const char *top = (const char *)TASK_GET(task, stack) + REGS_STACK_SIZE -
+					  REGS_STACK_PAD - sizeof(*regs);
+
+			bad = bpf_probe_read_kernel(regs, sizeof(*regs), top);
+		}
+		if (bad || !REGS_IS_USER(regs)) {
+			s->ustack.kind = ABI_STACK_USER;
+			s->ustack.walk = ABI_WALK_NO_REGS;
+			s->ustack.n = 0;
+			s->ustack.hash = uw_hash_finish(cfg.hash_seed, 0, ABI_WALK_NO_REGS);
+		} else {
+			walk_user(s, regs);
+			CNT_ADD(c, FRAMES, s->ustack.n);
+			CNT_ADD(c, FRAMES_RAW, s->n_raw);
+		}
+		ship(&s->ustack, ABI_MAX_USER_FRAMES, c);
+		s->key.ustack = s->ustack.hash;
+	}
+	if (!in_user && cfg.kernel_stacks) {
+		walk_kernel(ctx, s, c);
+		if (s->kstack.hash)
+			ship(&s->kstack, ABI_MAX_KERNEL_FRAMES, c);
+		s->key.kstack = s->kstack.hash;
+	}
+	note_thread(s, c);
+	if (ctl.active & 1)
+		count_in(&counts_b, s, c);
+	else
+		count_in(&counts_a, s, c);
+}
+
+/* 1: the tick hit what is to be sampled. */
+static __always_inline int is_target(struct task_struct *task, __u32 tgid)
+{
+	if (cfg.target != ABI_TARGET_PID)
+		return 1;
+	if (!cfg.nested_ns)
+		return tgid == cfg.target_tgid;
+	/* In a container the kernel's number is learnt from the first tick that hits the target. */
+	if (ctl.resolved_tgid)
+		return tgid == ctl.resolved_tgid;
+	if (ns_number(TASK_GET(task, group_leader)) != cfg.target_tgid)
+		return 0;
+	ctl.resolved_tgid = tgid;
+	return 1;
+}
+
+SEC("perf_event")
+int oncpu_sample(struct bpf_perf_event_data *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid(), t0;
+	__u32 tgid = id >> 32, tid = (__u32)id, zero = 0, timed, hit;
+	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
+
+	if (!c)
+		return 0; /* verifier: cannot happen */
+	if (cfg.target == ABI_TARGET_PID && !cfg.nested_ns) {
+		hit = tgid == cfg.target_tgid;
+		timed = hit || ((c->v[ABI_CNT_TICK_FOREIGN] + c->v[ABI_CNT_TICK_IDLE]) & 63) == 0;
+		if (!timed) {
+			if (tid)
+				CNT_ADD(c, TICK_FOREIGN, 1);
+			else
+				CNT_ADD(c, TICK_IDLE, 1);
+			return 0;
+		}
+	}
+	t0 = bpf_ktime_get_ns();
+	if (tid == 0) {
+		CNT_ADD(c, TICK_IDLE, 1);
+		hit = 0;
+	} else {
+		struct task_struct *task = current_task();
+
+		hit = is_target(task, tgid);
+		if (hit)
+			sample(ctx, c, task, tgid, tid);
+		else
+			CNT_ADD(c, TICK_FOREIGN, 1);
+	}
+	if (hit) {
+		CNT_ADD(c, PROG_NS, bpf_ktime_get_ns() - t0);
+	} else {
+		CNT_ADD(c, FOREIGN_NS, bpf_ktime_get_ns() - t0);
+		CNT_ADD(c, FOREIGN_TIMED, 1);
+	}
+	return 0;
+}
+
+/* ---- every process, for user space ---------------------------------------------------------------- */
+
+SEC("iter/task")
+int tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct abi_task t = {};
+
+	if (!task || task->pid != task->tgid)
+		return 0;
+	t.kernel_tgid = task->tgid;
+	t.tgid = cfg.nested_ns ? ns_number(task) : t.kernel_tgid;
+	if (!t.tgid)
+		return 0;
+	t.exec_id = (__u32)task->self_exec_id;
+	t.start_ns = task->start_boottime;
+	t.flags = task->flags & PF_KTHREAD ? ABI_KEY_KTHREAD : 0;
+	bpf_probe_read_kernel_str(t.comm, sizeof(t.comm), task->comm);
+	bpf_seq_write(ctx->meta->seq, &t, sizeof(t));
+	return 0;
+}

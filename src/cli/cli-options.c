@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli-options.c - words of the command line; --help. The options themselves are in options.def. */
+#include "cli_priv.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind {
+	BOOL,
+	VALUE,
+	LIST,
+};
+
+enum opt_id {
+#define CLI_GROUP(heading)
+#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more) OPT_##id,
+#define CLI_HIDDEN(id, name, argument)                                           OPT_##id,
+#include "options.def"
+#undef CLI_GROUP
+#undef CLI_OPTION
+#undef CLI_HIDDEN
+};
+
+static const struct option_row {
+	enum opt_id id;
+	const char *name;
+	char short_name; /* 0: none */
+	enum kind kind;
+} option_rows[] = {
+#define CLI_GROUP(heading)
+#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)                   \
+	{OPT_##id, name, short_name, kind},
+#define CLI_HIDDEN(id, name, argument) {OPT_##id, name, 0, VALUE},
+#include "options.def"
+#undef CLI_GROUP
+#undef CLI_OPTION
+#undef CLI_HIDDEN
+};
+
+/* For argp's formatter. Keys that are no printable character mean "no short name". */
+static const struct argp_option argp_rows[] = {
+#define CLI_GROUP(heading) {NULL, 0, NULL, 0, heading, 0},
+#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)                   \
+	{name, (short_name) ? (short_name) : 0x100 + OPT_##id, argument, 0, help, 0},
+#define CLI_HIDDEN(id, name, argument) {name, 0x100 + OPT_##id, argument, OPTION_HIDDEN, "", 0},
+#include "options.def"
+#undef CLI_GROUP
+#undef CLI_OPTION
+#undef CLI_HIDDEN
+        {NULL, 0, NULL, 0, NULL, 0},
+};
+
+/* What is being read, for messages. */
+struct parse {
+	struct cli_options *o;
+	size_t n_tags;
+	uint32_t max_rate_hz;
+	char *message; /* CLI_MESSAGE_MAX bytes */
+};
+
+static int __attribute__((format(printf, 2, 3))) refuse(struct parse *p, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(p->message, CLI_MESSAGE_MAX, format, ap); /* long words are cut */
+	va_end(ap);
+	return -EINVAL;
+}
+
+static const struct option_row *find_row(const char *name, size_t len)
+{
+	for (size_t i = 0; i < sizeof(option_rows) / sizeof(option_rows[0]); i++) {
+		const struct option_row *r = &option_rows[i];
+
+		if (strlen(r->name) == len && !memcmp(r->name, name, len))
+			return r;
+		if (r->short_name && len == 1 && name[0] == r->short_name)
+			return r;
+	}
+	return NULL;
+}
+
+static int read_number(struct parse *p, const char *option, const char *value, uint64_t max,
+                       uint32_t *ret)
+{
+	uint64_t n;
+
+	if (cli_parse_u64(value, &n) < 0 || n < 1 || n > max)
+		return refuse(p, "--%s: '%s' is not a number from 1 to %llu", option, value,
+		              (unsigned long long)max);
+	*ret = (uint32_t)n;
+	return 0;
+}
+
+static int read_pid(struct parse *p, const char *value)
+{
+	uint32_t pid = 0; /* gcc 12 does not see that refuse() is negative */
+	int rc;
+
+	rc = read_number(p, "pid", value, CLI_PID_MAX, &pid);
+	if (rc < 0)
+		return rc;
+	p->o->pid = (int32_t)pid;
+	return 0;
+}
+
+static int read_duration(struct parse *p, const char *value)
+{
+	int64_t ns;
+	int rc;
+
+	rc = cli_parse_duration(value, &ns);
+	if (rc == -ERANGE)
+		return refuse(p, "--duration: '%s' is longer than 292 years", value);
+	if (rc < 0)
+		return refuse(p, "--duration: '%s' is not a duration such as 10s, 300ms or 1m30s",
+		              value);
+	if (ns <= 0)
+		return refuse(p, "--duration: '%s' is not longer than 0", value);
+	p->o->duration_ns = (uint64_t)ns;
+	return 0;
+}
+
+static int read_event(struct parse *p, const char *value)
+{
+	static const struct {
+		const char *name;
+		enum pfa_event event;
+	} events[] = {
+	        {"cpu-clock", PFA_EVENT_CPU_CLOCK},
+	        {"cycles", PFA_EVENT_CYCLES},
+	        {"auto", PFA_EVENT_AUTO},
+	};
+
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		if (!strcmp(value, events[i].name)) {
+			p->o->event = events[i].event;
+			return 0;
+		}
+	}
+	return refuse(p, "--event: '%s' is none of cpu-clock, cycles and auto", value);
+}
+
+static int read_unwind(struct parse *p, const char *value)
+{
+	if (!strcmp(value, "fp"))
+		return 0; /* the only one */
+	if (!strcmp(value, "dwarf") || !strcmp(value, "auto"))
+		return refuse(
+		        p,
+		        "--unwind: '%s' needs call-frame information, which is not in this version "
+		        "yet; use fp",
+		        value);
+	return refuse(p, "--unwind: '%s' is unknown; this version has fp", value);
+}
+
+static int read_tag(struct parse *p, const char *value)
+{
+	const char *equals = strchr(value, '=');
+
+	if (!equals || equals == value)
+		return refuse(p, "--tag: '%s' is not of the form key=value", value);
+	for (const char *c = value; *c; c++) {
+		/* A comment of the profile is one line. */
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			return refuse(p, "--tag: '%s' has a control character in it", value);
+	}
+	p->o->tags[p->n_tags++] = value;
+	return 0;
+}
+
+/* Returns: 0, -EINVAL, or the action to take at once. */
+static int apply(struct parse *p, const struct option_row *row, const char *value, bool yes)
+{
+	struct cli_options *o = p->o;
+
+	switch (row->id) {
+	case OPT_PROFILE:
+		o->profile = yes;
+		return 0;
+	case OPT_PID:
+		return read_pid(p, value);
+	case OPT_ALL:
+		o->all = yes;
+		return 0;
+	case OPT_DURATION:
+		return read_duration(p, value);
+	case OPT_SAMPLE_RATE:
+		/* The kernel's limit is looked at when all is read: it is the last value that
+		 * counts. */
+		return read_number(p, row->name, value, UINT32_MAX, &o->sample_rate_hz);
+	case OPT_EVENT:
+		return read_event(p, value);
+	case OPT_UNWIND:
+		return read_unwind(p, value);
+	case OPT_KERNEL_STACKS:
+		o->kernel_stacks = yes;
+		return 0;
+	case OPT_PROFILE_OUTPUT:
+		o->profile_output = *value ? value : NULL;
+		return 0;
+	case OPT_TAG:
+		return read_tag(p, value);
+	case OPT_HELP:
+		return yes ? CLI_ACTION_HELP : 0;
+	case OPT_VERSION:
+		return yes ? CLI_ACTION_VERSION : 0;
+	case OPT_TEST_RING_BYTES:
+		return read_number(p, row->name, value, UINT32_MAX, &o->ring_bytes);
+	case OPT_TEST_COUNT_ENTRIES:
+		return read_number(p, row->name, value, UINT32_MAX, &o->count_entries);
+	case OPT_TEST_RANGE_ENTRIES:
+		return read_number(p, row->name, value, UINT32_MAX, &o->range_entries);
+	}
+	return -EINVAL; /* no such id */
+}
+
+/* @word begins with '-' and is not "--"; @next is the word behind it or NULL. Sets *@used to how
+ * many were read. */
+static int read_option(struct parse *p, const char *word, const char *next, int *used)
+{
+	const char *name = word + (word[1] == '-' ? 2 : 1);
+	const char *equals = strchr(name, '=');
+	const char *value = equals ? equals + 1 : NULL;
+	size_t len = equals ? (size_t)(equals - name) : strlen(name);
+	const struct option_row *row = find_row(name, len);
+	bool yes = true;
+
+	*used = 1;
+	if (!row)
+		return refuse(p, "%.*s: unknown option; perf-agent --help lists them",
+		              (int)(name + len - word), word);
+	if (row->kind == BOOL) {
+		if (value && cli_parse_bool(value, &yes) < 0)
+			return refuse(p, "--%s: '%s' is neither true nor false", row->name, value);
+		return apply(p, row, NULL, yes);
+	}
+	if (!value) {
+		if (!next || !strcmp(next, "--"))
+			return refuse(p, "--%s: a value is missing", row->name);
+		value = next;
+		*used = 2;
+	}
+	return apply(p, row, value, true);
+}
+
+static int refuse_word(struct parse *p, const char *word, const char *before)
+{
+	bool ignored;
+
+	if (before && before[0] == '-' && cli_parse_bool(word, &ignored) == 0)
+		return refuse(p, "'%s' is no option; write %s=%s", word, before, word);
+	return refuse(p, "'%s' is no option; a command to profile stands behind --", word);
+}
+
+/* What only the whole of the options shows; in the order of the original. */
+static int check_together(struct parse *p)
+{
+	const struct cli_options *o = p->o;
+
+	if (o->all && o->pid)
+		return refuse(p, "--pid and -a/--all exclude each other");
+	if (o->command && o->pid)
+		return refuse(p, "--pid and -- COMMAND exclude each other");
+	if (o->command && o->all)
+		return refuse(p, "-a/--all and -- COMMAND exclude each other");
+	if (!o->all && !o->pid && !o->command)
+		return refuse(p, "no target: one of --pid, -a/--all and -- COMMAND is required");
+	if (!o->profile)
+		return refuse(p, "no mode: --profile is required");
+	if (p->max_rate_hz && o->sample_rate_hz > p->max_rate_hz)
+		return refuse(p,
+		              "--sample-rate: %u is above the kernel's limit: "
+		              "kernel.perf_event_max_sample_rate is %u",
+		              o->sample_rate_hz, p->max_rate_hz);
+	return 0;
+}
+
+static int read_words(struct parse *p, int argc, char *const *argv)
+{
+	int used, rc;
+
+	for (int i = 1; i < argc; i += used) {
+		if (!strcmp(argv[i], "--")) {
+			if (!argv[i + 1] || !*argv[i + 1])
+				return refuse(p, "--: a command is missing behind it");
+			p->o->command = &argv[i + 1];
+			break;
+		}
+		if (argv[i][0] != '-' || !argv[i][1])
+			return refuse_word(p, argv[i], i > 1 ? argv[i - 1] : NULL);
+		rc = read_option(p, argv[i], argv[i + 1], &used);
+		if (rc)
+			return rc;
+	}
+	return check_together(p);
+}
+
+int cli_options_parse(int argc, char *const *argv, uint32_t max_rate_hz, struct cli_options *ret,
+                      char message[CLI_MESSAGE_MAX])
+{
+	struct cli_options o = {
+	        .kernel_stacks = true,
+	        .sample_rate_hz = CLI_RATE_DEFAULT_HZ,
+	        .event = PFA_EVENT_CPU_CLOCK,
+	};
+	struct parse p = {.o = &o, .max_rate_hz = max_rate_hz, .message = message};
+	int rc;
+
+	/* One tag a word at most, and the NULL behind them. */
+	o.tags = calloc((size_t)(argc > 0 ? argc : 0) + 1, sizeof(*o.tags));
+	if (!o.tags)
+		return -ENOMEM;
+	rc = read_words(&p, argc, argv);
+	if (rc < 0) {
+		cli_options_done(&o);
+		return rc;
+	}
+	*ret = o;
+	return rc;
+}
+
+void cli_options_done(struct cli_options *o)
+{
+	free(o->tags);
+	o->tags = NULL;
+}
+
+int cli_options_help(FILE *to)
+{
+	static char name[] = "perf-agent";
+	static const struct argp argp = {
+	        .options = argp_rows,
+	        .args_doc = "--profile --pid N\n--profile -a\n--profile -- COMMAND [ARG...]",
+	        .doc = "Sample where a process, a command or the whole machine spends its time on "
+	               "the CPU, "
+	               "and write a pprof profile."
+	               "\v"
+	               "-name and --name mean the same; a value follows = or is the next word; "
+	               "options without a "
+	               "value take =true and =false.\n"
+	               "Exit status: 0 the profile was written, 1 it was not, 2 the command line "
+	               "is wrong.",
+	};
+
+	argp_help(&argp, to, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+	return fflush(to) || ferror(to) ? -EIO : 0;
+}

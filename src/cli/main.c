@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - perf-agent, the program */
+#include "cli_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Files opened later must not become standard streams: a profile would be mixed with messages. */
+static int fill_standard_descriptors(void)
+{
+	int fd;
+
+	do {
+		/* Read-only also for 1 and 2: writing to a stream that was closed stays an error.
+		 */
+		fd = open("/dev/null", O_RDONLY);
+		if (fd < 0)
+			return -errno;
+	} while (fd <= STDERR_FILENO);
+	close(fd);
+	return 0;
+}
+
+static uint32_t read_max_rate_hz(void)
+{
+	char text[32];
+	uint64_t value;
+	FILE *f;
+
+	f = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
+	if (!f)
+		return 0;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	fclose(f);
+	text[strcspn(text, "\n")] = '\0';
+	return cli_parse_u64(text, &value) < 0 || value > UINT32_MAX ? 0 : (uint32_t)value;
+}
+
+static int print_version(void)
+{
+	bool same = !strcmp(pfa_version(), PERF_AGENT_VERSION);
+
+	printf("perf-agent %s%s%s%s\n", PERF_AGENT_VERSION, same ? "" : " (library ",
+	       same ? "" : pfa_version(), same ? "" : ")");
+	return fflush(stdout) || ferror(stdout) ? -EIO : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct cli_options options;
+	char message[CLI_MESSAGE_MAX];
+	int rc;
+
+	rc = fill_standard_descriptors();
+	if (rc < 0) {
+		cli_say("open /dev/null: %s", strerrorname_np(-rc));
+		return CLI_FAILED;
+	}
+	rc = cli_options_parse(argc, argv, read_max_rate_hz(), &options, message);
+	if (rc == -EINVAL) {
+		cli_say("%s", message);
+		return CLI_USAGE;
+	}
+	if (rc < 0) {
+		cli_say("reading the command line: %s", strerrorname_np(-rc));
+		return CLI_FAILED;
+	}
+	if (rc == CLI_ACTION_RUN) {
+		rc = cli_run(&options);
+	} else {
+		rc = rc == CLI_ACTION_HELP ? cli_options_help(stdout) : print_version();
+		if (rc < 0)
+			cli_say("write to standard output failed");
+		rc = rc < 0 ? CLI_FAILED : CLI_DONE;
+	}
+	cli_options_done(&options);
+	return rc;
+}

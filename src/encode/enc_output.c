@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "encode/encode.h"
+
+#define TEMP_TRIES                                                                                 \
+	16 /* 64 random bits: a second one is never needed but for a broken getrandom              \
+	    */
+#define TEMP_NAME_MAX                                                                              \
+	200 /* bytes of the name that the temporary one repeats, so that it fits NAME_MAX */
+
+enum output_kind {
+	OUTPUT_RENAME, /* fd: temporary file .temp in .dir_fd, to become .name */
+	OUTPUT_DIRECT, /* fd: opened by us */
+	OUTPUT_FD,     /* fd: the caller's */
+	OUTPUT_WRITE,  /* the call-back */
+};
+
+struct enc_output {
+	enum output_kind kind;
+	bool used;
+	int fd, dir_fd;
+	enc_write_fn write;
+	void *arg;
+	char *label;             /* for messages: the path as given, or "descriptor 3" */
+	char *name;              /* in dir_fd */
+	char temp[NAME_MAX + 1]; /* in dir_fd; "" once it is gone */
+};
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+/* @path as directory ("." if it names none) and name. */
+static int split_path(const char *path, char **ret_dir, char **ret_name)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *name = strdup(slash ? slash + 1 : path);
+	char *dir;
+
+	if (!slash)
+		dir = strdup(".");
+	else
+		dir = strndup(path, slash == path ? 1 : (size_t)(slash - path));
+	if (!name || !dir) {
+		free(dir);
+		return -ENOMEM;
+	}
+	*ret_dir = dir;
+	*ret_name = TAKE_PTR(name);
+	return 0;
+}
+
+/*
+ * The file behind a symbolic link, so that the link stays. It is opened through the link first: the
+ * kernel then refuses what fs.protected_symlinks forbids, a link that somebody else left in /tmp.
+ */
+static int follow_link(const char *path, char **ret, struct err *err)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_free_ char *real = NULL;
+	struct stat by_fd, by_name;
+	char link[32];
+	int r;
+
+	if (fd < 0) {
+		r = -errno;
+		return err_set(err, r, "open %s (a symbolic link): %s", path, err_name(r));
+	}
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	real = realpath(link, NULL);
+	if (!real || fstat(fd, &by_fd) < 0 || stat(real, &by_name) < 0) {
+		r = -errno;
+		return err_set(err, r, "%s: find what the symbolic link names: %s", path,
+		               err_name(r));
+	}
+	if (by_fd.st_dev != by_name.st_dev || by_fd.st_ino != by_name.st_ino)
+		return err_set(err, -EAGAIN, "%s: was changed while it was opened", path);
+	*ret = TAKE_PTR(real);
+	return 0;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static int open_dir(const char *dir, const char *path, int *ret_fd, struct err *err)
+{
+	int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	if (fd >= 0) {
+		*ret_fd = fd;
+		return 0;
+	}
+	r = -errno;
+	if (r == -ENOENT)
+		return err_set(
+		        err, r,
+		        "cannot write %s: directory %s does not exist; create it with: mkdir -p %s",
+		        path, dir, dir);
+	return err_set(err, r, "cannot write %s: open directory %s: %s", path, dir, err_name(r));
+}
+
+static bool may_act_as_owner(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+
+	return syscall(SYS_capget, &head, data) == 0 &&
+	       (data[CAP_TO_INDEX(CAP_FOWNER)].effective & CAP_TO_MASK(CAP_FOWNER));
+}
+
+/* In a sticky directory such as /tmp only its owner may replace a file: rename would say so, too
+ * late. */
+static int check_sticky(const struct enc_output *o, const struct stat *file, struct err *err)
+{
+	struct stat dir;
+	int r;
+
+	if (fstat(o->dir_fd, &dir) < 0) {
+		r = -errno;
+		return err_set(err, r, "%s: stat its directory: %s", o->label, err_name(r));
+	}
+	if (!(dir.st_mode & S_ISVTX) || file->st_uid == geteuid() || dir.st_uid == geteuid() ||
+	    may_act_as_owner())
+		return 0;
+	return err_set(
+	        err, -EPERM,
+	        "cannot write %s: it belongs to user %u and its directory is sticky; remove it "
+	        "or choose another name",
+	        o->label, file->st_uid);
+}
+
+static int create_temp(struct enc_output *o, const char *dir, struct err *err)
+{
+	int r = -EEXIST;
+
+	for (int i = 0; i < TEMP_TRIES && r == -EEXIST; i++) {
+		uint64_t rnd;
+
+		if (getrandom(&rnd, sizeof(rnd), GRND_NONBLOCK) != (ssize_t)sizeof(rnd))
+			rnd = now_ns() +
+			      (uint64_t)i; /* O_EXCL makes it safe, the number only quick */
+		(void)snprintf(o->temp, sizeof(o->temp), ".%.*s.%016llx", TEMP_NAME_MAX, o->name,
+		               (unsigned long long)rnd);
+		/* The kernel applies the umask. */
+		o->fd = openat(o->dir_fd, o->temp,
+		               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+		if (o->fd >= 0)
+			return 0;
+		r = -errno;
+	}
+	o->temp[0] = '\0';
+	return err_set(err, r, "cannot write %s: create a file in %s: %s%s", o->label, dir,
+	               err_name(r), r == -EROFS ? " (read-only file system)" : "");
+}
+
+/* A regular file or a name that is free. @old: what is there, NULL if nothing. */
+static int open_rename(struct enc_output *o, const char *path, const struct stat *old,
+                       struct err *err)
+{
+	_cleanup_free_ char *dir = NULL;
+	int r;
+
+	r = split_path(path, &dir, &o->name);
+	if (r < 0)
+		return err_set(err, r, "cannot write %s: %s", path, err_name(r));
+	if (o->name[0] == '\0')
+		return err_set(err, -EISDIR, "cannot write %s: it names a directory, not a file",
+		               path);
+	r = open_dir(dir, path, &o->dir_fd, err);
+	if (r == 0 && old)
+		r = check_sticky(o, old, err);
+	if (r == 0)
+		r = create_temp(o, dir, err);
+	return r;
+}
+
+/* A device, FIFO or terminal. */
+static int open_direct(struct enc_output *o, const char *path, const struct stat *st,
+                       struct err *err)
+{
+	int flags, r;
+
+	if (S_ISBLK(st->st_mode))
+		return err_set(err, -EINVAL, "cannot write %s: it is a block device", path);
+	/* O_NONBLOCK: a FIFO without a reader would wait here for ever. */
+	o->kind = OUTPUT_DIRECT;
+	o->fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (o->fd < 0) {
+		r = -errno;
+		if (r == -ENXIO && S_ISFIFO(st->st_mode))
+			return err_set(err, r,
+			               "cannot write %s: no process reads from this FIFO (ENXIO)",
+			               path);
+		return err_set(err, r, "cannot write %s: open: %s", path, err_name(r));
+	}
+	flags = fcntl(o->fd, F_GETFL);
+	if (flags < 0 || fcntl(o->fd, F_SETFL, flags & ~O_NONBLOCK) < 0) {
+		r = -errno;
+		return err_set(err, r, "cannot write %s: fcntl: %s", path, err_name(r));
+	}
+	return 0;
+}
+
+static int open_path(struct enc_output *o, const char *path, struct err *err)
+{
+	_cleanup_free_ char *real = NULL;
+	struct stat st, link;
+	int r;
+
+	o->kind = OUTPUT_RENAME;
+	o->label = strdup(path);
+	if (!o->label)
+		return err_set(err, -ENOMEM, "cannot write %s: ENOMEM", path);
+	if (path[0] == '\0')
+		return err_set(err, -EINVAL, "the name of the output is empty");
+	if (lstat(path, &link) < 0) {
+		r = -errno;
+		/* A missing directory is ENOENT as well: open_rename tells them apart. */
+		if (r == -ENOENT)
+			return open_rename(o, path, NULL, err);
+		return err_set(err, r, "cannot write %s: %s", path, err_name(r));
+	}
+	if (stat(path, &st) < 0) {
+		r = -errno;
+		return err_set(err, r, "cannot write %s: %s%s", path, err_name(r),
+		               r == -ENOENT ? ": a symbolic link to a file that does not exist"
+		                            : "");
+	}
+	if (S_ISDIR(st.st_mode))
+		return err_set(err, -EISDIR, "cannot write %s: it is a directory", path);
+	if (!S_ISREG(st.st_mode))
+		return open_direct(o, path, &st, err);
+	if (S_ISLNK(link.st_mode)) {
+		r = follow_link(path, &real, err);
+		if (r < 0)
+			return r;
+	}
+	return open_rename(o, real ? real : path, &st, err);
+}
+
+static int open_fd(struct enc_output *o, int fd, struct err *err)
+{
+	int flags = fcntl(fd, F_GETFL);
+	int r = -errno;
+
+	if (flags < 0)
+		return err_set(err, r, "cannot write to descriptor %d: %s", fd, err_name(r));
+	if ((flags & O_PATH) || (flags & O_ACCMODE) == O_RDONLY)
+		return err_set(err, -EBADF, "descriptor %d is not open for writing", fd);
+	o->kind = OUTPUT_FD;
+	o->fd = fd;
+	if (asprintf(&o->label, "descriptor %d", fd) < 0) {
+		o->label = NULL; /* unspecified after a failure */
+		return err_set(err, -ENOMEM, "descriptor %d: ENOMEM", fd);
+	}
+	return 0;
+}
+
+int enc_output_open(const struct enc_target *t, struct enc_output **ret, struct err *err)
+{
+	_cleanup_(enc_output_freep) struct enc_output *o = NULL;
+	int r = 0;
+
+	if ((t->path != NULL) + (t->fd > 0) + (t->write != NULL) != 1 || t->fd < 0)
+		return err_set(err, -EINVAL,
+		               "an output is one of a path, a descriptor above 0 and a call-back");
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return err_set(err, -ENOMEM, "output: ENOMEM");
+	o->fd = o->dir_fd = -EBADF;
+	if (t->path) {
+		r = open_path(o, t->path, err);
+	} else if (t->write) {
+		o->kind = OUTPUT_WRITE;
+		o->write = t->write;
+		o->arg = t->arg;
+	} else {
+		r = open_fd(o, t->fd, err);
+	}
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(o);
+	return 0;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static int write_all(int fd, const uint8_t *p, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+
+		if (n > 0) {
+			p += n;
+			len -= (size_t)n;
+		} else if (n == 0) {
+			return -EIO; /* no progress and no reason: do not spin */
+		} else if (errno == EAGAIN) {
+			struct pollfd pfd = {.fd = fd, .events = POLLOUT};
+
+			/* The caller made it non-blocking: wait here. */
+			if (poll(&pfd, 1, -1) < 0 && errno != EINTR)
+				return -errno;
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+/*
+ * A closed pipe raises SIGPIPE and a size limit SIGXFSZ, both in the thread that writes and both
+ * deadly by default. A library changes no handlers: they are blocked here and taken back, unless
+ * they were pending before.
+ */
+static int write_quietly(int fd, const void *data, size_t len)
+{
+	static const int nums[] = {SIGPIPE, SIGXFSZ};
+	static const struct timespec no_wait = {0};
+	sigset_t block, take, old, pending;
+	int r;
+
+	(void)sigemptyset(&block); /* these cannot fail with valid signal numbers */
+	for (size_t i = 0; i < ARRAY_SIZE(nums); i++)
+		(void)sigaddset(&block, nums[i]);
+	r = pthread_sigmask(SIG_BLOCK, &block, &old);
+	if (r != 0)
+		return -r;
+	(void)sigpending(&pending);
+	take = block;
+	for (size_t i = 0; i < ARRAY_SIZE(nums); i++) {
+		if (sigismember(&pending, nums[i]) == 1)
+			(void)sigdelset(&take, nums[i]);
+	}
+	r = write_all(fd, data, len);
+	if (r == -EPIPE || r == -EFBIG) {
+		while (sigtimedwait(&take, NULL, &no_wait) < 0 && errno == EINTR)
+			; /* interrupted by another signal */
+	}
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return r;
+}
+
+static void remove_temp(struct enc_output *o)
+{
+	if (o->temp[0] != '\0')
+		(void)unlinkat(o->dir_fd, o->temp, 0); /* somebody else removed it: as well */
+	o->temp[0] = '\0';
+}
+
+static int commit_rename(struct enc_output *o, struct err *err)
+{
+	int r;
+
+	/* Network file systems and quotas may fail as late as this. */
+	if (close(TAKE_FD(o->fd)) < 0) {
+		r = -errno;
+		return err_set(err, r, "write %s: close: %s", o->label, err_name(r));
+	}
+	if (renameat(o->dir_fd, o->temp, o->dir_fd, o->name) < 0) {
+		r = -errno;
+		return err_set(err, r, "write %s: rename the temporary file: %s", o->label,
+		               err_name(r));
+	}
+	o->temp[0] = '\0';
+	return 0;
+}
+
+static int commit(struct enc_output *o, const void *data, size_t len, struct err *err)
+{
+	int r;
+
+	if (o->kind == OUTPUT_WRITE) {
+		r = o->write(o->arg, data, len);
+		if (r < 0)
+			return err_set(err, r, "the output's call-back failed: %s", err_name(r));
+		return 0;
+	}
+	r = write_quietly(o->fd, data, len);
+	if (r == -EPIPE)
+		return err_set(err, r, "write %s: EPIPE: its reader has gone", o->label);
+	if (r < 0)
+		return err_set(err, r, "write %s: %s%s", o->label, err_name(r),
+		               r == -ENOSPC ? ": no space left there" : "");
+	if (o->kind == OUTPUT_RENAME)
+		return commit_rename(o, err);
+	if (o->kind == OUTPUT_DIRECT && close(TAKE_FD(o->fd)) < 0) {
+		r = -errno;
+		return err_set(err, r, "write %s: close: %s", o->label, err_name(r));
+	}
+	return 0;
+}
+
+int enc_output_commit(struct enc_output *o, const void *data, size_t len, struct err *err)
+{
+	int r;
+
+	if (o->used)
+		return err_set(err, -EINVAL, "an output is written once");
+	o->used = true;
+	r = commit(o, data, len, err);
+	remove_temp(o);
+	return r;
+}
+
+struct enc_output *enc_output_free(struct enc_output *o)
+{
+	if (o) {
+		remove_temp(o);
+		if (o->kind != OUTPUT_FD)
+			closep(&o->fd);
+		closep(&o->dir_fd);
+		free(o->label);
+		free(o->name);
+		free(o);
+	}
+	return NULL;
+}
+
+void enc_output_freep(struct enc_output **o)
+{
+	*o = enc_output_free(*o);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why libbpf could not do it, in one line. libbpf prints through one process-wide call-back; it is ours only while
+ * one of our calls runs, so that the embedding program's own use of libbpf keeps its voice.
+ */
+#include "loader/load_priv.h"
+
+#include <unistd.h>
+
+/* The part of libbpf's output that is kept: enough for the verifier's last words. */
+#define LOG_MAX_BYTES 65536
+
+static __thread struct sbuf *current_log;
+
+static PRINTF_FMT(2, 0) int collect(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char line[1024];
+	int n;
+
+	if (level == LIBBPF_DEBUG || !current_log)
+		return 0;
+	n = vsnprintf(line, sizeof(line), fmt, ap);
+	if (n > 0)
+		(void)sbuf_str(current_log, line); /* a full log keeps its beginning; nothing depends on it */
+	return n;
+}
+
+void load_log_begin(struct load_log *log)
+{
+	sbuf_init(&log->text, LOG_MAX_BYTES);
+	current_log = &log->text;
+	log->before = libbpf_set_print(collect);
+}
+
+void load_log_end(struct load_log *log)
+{
+	(void)libbpf_set_print(log->before);
+	current_log = NULL;
+	sbuf_done(&log->text);
+}
+
+/* The most telling line of libbpf's output: the last one before its summary "failed to load object". */
+static void telling_line(const struct sbuf *b, char *ret, size_t size)
+{
+	static const char *const noise[] = { "failed to load object", "failed to load BPF skeleton", "-- END PROG",
+					     "-- BEGIN PROG", "processed ", "failed to load: " };
+	struct cursor c = cursor_of(b->p, b->len);
+	const char *line;
+	size_t len;
+
+	ret[0] = 0;
+	while (cursor_line(&c, &line, &len) == 0) {
+		bool skip = len == 0;
+
+		for (size_t i = 0; i < ARRAY_SIZE(noise) && !skip; i++)
+			skip = memmem(line, len, noise[i], strlen(noise[i])) != NULL;
+		if (skip)
+			continue;
+		if (len > 8 && memcmp(line, "libbpf: ", 8) == 0) {
+			line += 8;
+			len -= 8;
+		}
+		len = MIN_OF(len, size - 1);
+		memcpy(ret, line, len);
+		ret[len] = 0;
+	}
+}
+
+int load_explain(const struct load_log *log, int code, const char *what, struct err *err)
+{
+	char line[200];
+
+	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
+		return err_set(err, code,
+			       "%s: %s: no kernel BTF: /sys/kernel/btf/vmlinux: %s; needs a kernel built with "
+			       "CONFIG_DEBUG_INFO_BTF=y",
+			       what, err_name(code), err_name(errno));
+	telling_line(&log->text, line, sizeof(line));
+	if (line[0])
+		return err_set(err, code, "%s: %s (%s)", what, err_name(code), line);
+	return err_set(err, code, "%s: %s", what, err_name(code));
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "perfevent/pev_priv.h"
+
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+/* A record gets its time before it stands in its ring: 1 ms covers what can come between
+ * (interrupts, a hypervisor's steal is longer, and then two records may be handed on in the wrong
+ * order). */
+#define HOLD_NS NSEC_PER_MSEC
+/* 16 MiB: 100,000 MMAP2 records, more than all rings of a large machine hold. */
+#define SORT_MAX_BYTES (16 * 1024 * 1024)
+/* 16 MiB a CPU; a typo must not lock all memory. */
+#define PAGES_MAX 4096
+
+struct sb_ring {
+	int fd;
+	int32_t cpu;
+	struct perf_event_mmap_page *page;
+	const uint8_t *data; /* data[size_bytes], a power of two */
+	uint64_t size_bytes;
+	uint64_t told_lost; /* sum of the LOST records */
+};
+
+struct pev_sideband {
+	struct pev_sort sort;
+	struct pev_sideband_stats stats;
+	uint64_t untold; /* records lost on our side, of which no EV_PROC_LOST told yet */
+	bool reads_lost; /* the events have PERF_FORMAT_LOST */
+	uint32_t n;
+	struct sb_ring rings[];
+};
+
+/* One call of pev_sideband_read. */
+struct sb_pass {
+	struct pev_sideband *s;
+	uint64_t until_ns;
+	pev_record_fn fn;
+	void *arg;
+	int handed_on;
+};
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static struct perf_event_attr sideband_attr(void)
+{
+	struct perf_event_attr attr = {0};
+
+	attr.type = PERF_TYPE_SOFTWARE;
+	attr.config = PERF_COUNT_SW_DUMMY;
+	attr.size = sizeof(attr);
+	attr.sample_type = PEV_SAMPLE_TYPE;
+	attr.read_format = PERF_FORMAT_LOST;
+	attr.disabled = 1;
+	attr.mmap = 1; /* executable mappings; mmap_data would add the others */
+	attr.mmap2 = 1;
+	attr.comm = 1;
+	attr.comm_exec = 1;
+	attr.task = 1;
+	attr.sample_id_all = 1;
+	attr.use_clockid = 1;
+	attr.clockid = CLOCK_MONOTONIC;
+	/* Wake at half the ring: with a mark of 0 the kernel takes half of what is really mapped.
+	 */
+	attr.watermark = 1;
+	attr.wakeup_watermark = 0;
+	return attr;
+}
+
+static size_t ring_map_bytes(const struct sb_ring *r)
+{
+	return (size_t)r->size_bytes + (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static int map_failed(struct err *err, int code, int32_t cpu)
+{
+	struct rlimit lim = {0};
+
+	if (code != -EPERM)
+		return err_set(err, code, "map side-band ring of cpu %d: %s", cpu, err_name(code));
+	(void)getrlimit(RLIMIT_MEMLOCK, &lim); /* cannot fail for a valid resource */
+	return err_set(
+	        err, code,
+	        "map side-band ring of cpu %d: EPERM: over kernel.perf_event_mlock_kb and "
+	        "RLIMIT_MEMLOCK (%llu bytes); needs CAP_IPC_LOCK, or raise it with ulimit -l",
+	        cpu, (unsigned long long)lim.rlim_cur);
+}
+
+/* Maps the ring of one event, smaller if it must be; *pages is what was possible. */
+static int map_ring(struct sb_ring *r, uint32_t *pages, struct err *err)
+{
+	size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
+
+	for (;;) {
+		size_t size = (size_t)*pages * page_size; /* pages ≤ PAGES_MAX: fits */
+		void *p =
+		        mmap(NULL, size + page_size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+
+		if (p != MAP_FAILED) {
+			r->page = p;
+			r->data = (const uint8_t *)p + page_size;
+			r->size_bytes = size;
+			return 0;
+		}
+		if (errno != EPERM || *pages == 1)
+			return map_failed(err, -errno, r->cpu);
+		*pages /= 2;
+	}
+}
+
+static int open_ring(struct pev_sideband *s, struct perf_event_attr *attr, int32_t cpu,
+                     uint32_t *pages, struct err *err)
+{
+	struct sb_ring *r = &s->rings[s->n];
+	int fd = pev_open(attr, -1, cpu);
+
+	if (fd == -EINVAL && attr->read_format != 0) { /* before Linux 6.0 */
+		attr->read_format = 0;
+		fd = pev_open(attr, -1, cpu);
+	}
+	if (pev_is_offline(fd))
+		return 0;
+	if (fd < 0)
+		return pev_open_failed(err, fd, attr, -1, cpu);
+	r->fd = fd;
+	r->cpu = cpu;
+	s->n++;
+	return map_ring(r, pages, err);
+}
+
+int pev_sideband_open(const uint32_t *cpus, uint32_t n, uint32_t pages, struct pev_sideband **ret,
+                      struct err *err)
+{
+	_cleanup_(pev_sideband_freep) struct pev_sideband *s = NULL;
+	struct perf_event_attr attr = sideband_attr();
+	int r;
+
+	if (n == 0 || n > PEV_CPUS_MAX || pages == 0 || pages > PAGES_MAX ||
+	    (pages & (pages - 1)) != 0)
+		return err_set(err, -EINVAL, "side-band rings of %u pages on %u CPUs: EINVAL",
+		               pages, n);
+	s = calloc(1, sizeof(*s) + n * sizeof(s->rings[0])); /* n ≤ PEV_CPUS_MAX: fits */
+	if (!s)
+		return err_set(err, -ENOMEM, "side-band rings: ENOMEM");
+	pev_sort_init(&s->sort, SORT_MAX_BYTES);
+	for (uint32_t i = 0; i < n; i++) {
+		r = open_ring(s, &attr, (int32_t)cpus[i], &pages, err);
+		if (r < 0)
+			return r;
+	}
+	if (s->n == 0)
+		return err_set(err, -ENODEV, "side-band rings: ENODEV: none of %u CPUs is online",
+		               n);
+	s->reads_lost = attr.read_format != 0;
+	for (uint32_t i = 0; i < s->n; i++) {
+		if (ioctl(s->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+			return err_set(err, -errno, "enable side-band of cpu %d: %s",
+			               s->rings[i].cpu, err_name(errno));
+	}
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+struct pev_sideband *pev_sideband_free(struct pev_sideband *s)
+{
+	if (!s)
+		return NULL;
+	for (uint32_t i = 0; i < s->n; i++) {
+		if (s->rings[i].page)
+			(void)munmap(s->rings[i].page,
+			             ring_map_bytes(&s->rings[i])); /* ours: cannot fail */
+		closep(&s->rings[i].fd);
+	}
+	pev_sort_done(&s->sort);
+	free(s);
+	return NULL;
+}
+
+void pev_sideband_freep(struct pev_sideband **s)
+{
+	*s = pev_sideband_free(*s);
+}
+
+const struct pev_sideband_stats *pev_sideband_stats(const struct pev_sideband *s)
+{
+	return &s->stats;
+}
+
+/* ---- handing on ----------------------------------------------------------------------------- */
+
+static void hand_on_lost(struct sb_pass *p, uint64_t lost)
+{
+	struct ev_proc e = {.type = EV_PROC_LOST, .lost = lost, .map.path = ""};
+
+	e.time_ns = MIN_OF(p->until_ns, now_ns());
+	p->fn(p->arg, &e);
+	p->handed_on++;
+}
+
+/* Everything up to @until_ns, the oldest first. Returns how many records left the buffer. */
+static size_t hand_on(struct sb_pass *p, uint64_t until_ns)
+{
+	struct pev_sideband *s = p->s;
+	struct pev_sorted rec;
+	uint8_t *bytes;
+	size_t n = 0;
+
+	for (; pev_sort_pop(&s->sort, until_ns, &rec, &bytes); n++) {
+		struct ev_proc e;
+
+		if (pev_record_parse(bytes, rec.len, &e) != 1) {
+			s->stats.malformed++;
+			continue;
+		}
+		if (e.type == EV_PROC_LOST) {
+			s->stats.lost += e.lost;
+			s->rings[rec.ring].told_lost += e.lost;
+		} else {
+			s->stats.records++;
+		}
+		p->fn(p->arg, &e);
+		p->handed_on++;
+	}
+	pev_sort_compact(&s->sort);
+	return n;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* @len ≤ size_bytes bytes from position @pos, which may wrap around. */
+static void ring_copy(const struct sb_ring *r, uint64_t pos, void *dst, size_t len)
+{
+	size_t off = (size_t)(pos & (r->size_bytes - 1));
+	size_t first = MIN_OF(len, (size_t)r->size_bytes - off);
+
+	memcpy(dst, r->data + off, first);
+	memcpy((uint8_t *)dst + first, r->data, len - first);
+}
+
+static uint64_t ring_u64(const struct sb_ring *r, uint64_t pos)
+{
+	uint64_t v;
+
+	ring_copy(r, pos, &v, sizeof(v));
+	return v;
+}
+
+/* Into the sorting buffer; one that is full is emptied, order or not. */
+static void keep_record(struct sb_pass *p, uint32_t ring, uint64_t pos, uint32_t len)
+{
+	struct pev_sideband *s = p->s;
+	const struct sb_ring *r = &s->rings[ring];
+	uint64_t time_ns =
+	        ring_u64(r, pos + len - sizeof(uint64_t)); /* last field of the trailer */
+	uint8_t *dst;
+
+	if (pev_sort_add(&s->sort, time_ns, ring, len, &dst) < 0) {
+		(void)hand_on(p, p->until_ns); /* how many does not matter: these are due */
+		if (pev_sort_add(&s->sort, time_ns, ring, len, &dst) < 0) {
+			s->stats.early += hand_on(p, UINT64_MAX);
+			if (pev_sort_add(&s->sort, time_ns, ring, len, &dst) < 0) {
+				s->stats.lost++; /* without any memory */
+				s->untold++;
+				return;
+			}
+		}
+	}
+	ring_copy(r, pos, dst, len);
+}
+
+static void take_record(struct sb_pass *p, uint32_t ring, uint64_t pos,
+                        const struct perf_event_header *h)
+{
+	struct pev_sideband_stats *st = &p->s->stats;
+
+	if (h->size < sizeof(*h) + sizeof(struct pev_trailer)) {
+		st->malformed++;
+		return;
+	}
+	switch (h->type) {
+	case PERF_RECORD_MMAP2:
+	case PERF_RECORD_COMM:
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+	case PERF_RECORD_LOST:
+		keep_record(p, ring, pos, h->size);
+		return;
+	case PERF_RECORD_LOST_SAMPLES: /* u64 lost: says nothing of processes, so only counted */
+		if (h->size < sizeof(*h) + sizeof(uint64_t) + sizeof(struct pev_trailer))
+			st->malformed++;
+		else
+			st->lost += ring_u64(&p->s->rings[ring], pos + sizeof(*h));
+		return;
+	case PERF_RECORD_THROTTLE:
+	case PERF_RECORD_UNTHROTTLE:
+		st->throttled++;
+		return;
+	default: /* not an enum of ours: kernels add types */
+		return;
+	}
+}
+
+/* What stood in the ring at this moment; what comes meanwhile is for the next call. */
+static void drain_ring(struct sb_pass *p, uint32_t ring)
+{
+	struct sb_ring *r = &p->s->rings[ring];
+	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = r->page->data_tail; /* written by us only */
+
+	while (tail != head) {
+		uint64_t left = head - tail;
+		struct perf_event_header h = {0};
+
+		if (left >= sizeof(h) && left <= r->size_bytes)
+			ring_copy(r, tail, &h, sizeof(h));
+		if (h.size < sizeof(h) || h.size % 8 != 0 || h.size > left) {
+			/* Where the next record begins cannot be known. */
+			p->s->stats.malformed++;
+			p->s->untold++;
+			tail = head;
+			break;
+		}
+		take_record(p, ring, tail, &h);
+		tail += h.size;
+	}
+	/* Release: the kernel must not overwrite what was not copied yet. */
+	__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
+}
+
+/* What a ring lost since its last LOST record: that one is written only in front of another record.
+ */
+static uint64_t lost_since(struct sb_ring *r)
+{
+	uint64_t v[2]; /* read_format LOST: value, lost */
+	uint64_t lost;
+
+	if (read(r->fd, v, sizeof(v)) != (ssize_t)sizeof(v) || v[1] <= r->told_lost)
+		return 0;
+	lost = v[1] - r->told_lost;
+	r->told_lost = v[1];
+	return lost;
+}
+
+int pev_sideband_read(struct pev_sideband *s, bool final, pev_record_fn fn, void *arg)
+{
+	struct sb_pass p = {.s = s, .fn = fn, .arg = arg};
+
+	p.until_ns = final ? UINT64_MAX : now_ns() - HOLD_NS;
+	for (uint32_t i = 0; i < s->n; i++)
+		drain_ring(&p, i);
+	(void)hand_on(&p, p.until_ns); /* counted in p */
+	for (uint32_t i = 0; final && s->reads_lost && i < s->n; i++) {
+		uint64_t lost = lost_since(&s->rings[i]);
+
+		s->stats.lost += lost;
+		s->untold += lost;
+	}
+	if (s->untold > 0)
+		hand_on_lost(&p, s->untold);
+	s->untold = 0;
+	return p.handed_on;
+}

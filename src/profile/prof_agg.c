@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/profile.h"
+
+#define AGG_STACKS_DEFAULT 1048576U
+#define AGG_COUNTS_DEFAULT 4194304U
+#define AGG_BYTES_DEFAULT  ((size_t)256 << 20)
+#define AGG_THREADS_MAX    1048576U /* a quarter of what pid_max allows, 48 MiB */
+
+/* What makes two counts the same one. Hashed as bytes: no padding. */
+struct count_key {
+	uint64_t start_ns;
+	uint32_t pid, exec_id, tid;
+	uint8_t foreign_ns, kthread;
+	uint16_t zero;
+	uint64_t ustack, kstack, cgroup_id;
+};
+_Static_assert(sizeof(struct count_key) == 48, "hashed as bytes");
+
+struct thread_key {
+	uint64_t start_ns;
+	uint32_t pid, exec_id, tid, zero;
+};
+_Static_assert(sizeof(struct thread_key) == 24, "hashed as bytes");
+
+struct comm {
+	char s[EV_COMM_LEN];
+};
+
+/* The interners' ids are the indices of the vectors; their keys have one size, so that max_items
+ * bounds them. */
+struct prof_agg {
+	struct prof_agg_stats stats;
+	size_t max_bytes, frame_bytes;
+	struct intern *stack_ids, *count_ids, *thread_ids;
+	VEC(struct ev_stack) stacks; /* .frames in .frames */
+	VEC(struct ev_count) counts;
+	VEC(struct comm) comms;
+	struct arena frames;
+};
+
+int prof_agg_new(const struct prof_agg_limits *lim, struct prof_agg **ret)
+{
+	_cleanup_(prof_agg_freep) struct prof_agg *a = calloc(1, sizeof(*a));
+	uint32_t max_stacks = lim && lim->max_stacks ? lim->max_stacks : AGG_STACKS_DEFAULT;
+	uint32_t max_counts = lim && lim->max_counts ? lim->max_counts : AGG_COUNTS_DEFAULT;
+	int r;
+
+	if (!a)
+		return -ENOMEM;
+	a->max_bytes = lim && lim->max_bytes ? lim->max_bytes : AGG_BYTES_DEFAULT;
+	a->stacks.max = max_stacks;
+	a->counts.max = max_counts;
+	a->comms.max = AGG_THREADS_MAX;
+	arena_init(&a->frames,
+	           SIZE_MAX); /* frame_bytes is what is limited, not the chunks' slack */
+	r = intern_new(max_stacks, SIZE_MAX, &a->stack_ids);
+	if (r == 0)
+		r = intern_new(max_counts, SIZE_MAX, &a->count_ids);
+	if (r == 0)
+		r = intern_new(AGG_THREADS_MAX, SIZE_MAX, &a->thread_ids);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(a);
+	return 0;
+}
+
+struct prof_agg *prof_agg_free(struct prof_agg *a)
+{
+	if (a) {
+		intern_free(a->stack_ids);
+		intern_free(a->count_ids);
+		intern_free(a->thread_ids);
+		vec_done(&a->stacks);
+		vec_done(&a->counts);
+		vec_done(&a->comms);
+		arena_done(&a->frames);
+		free(a);
+	}
+	return NULL;
+}
+
+void prof_agg_freep(struct prof_agg **a)
+{
+	*a = prof_agg_free(*a);
+}
+
+static int stack_insert(struct prof_agg *a, const struct ev_stack *s)
+{
+	struct ev_frame *frames = NULL;
+	size_t bytes;
+	uint32_t id;
+	int r;
+
+	/* All that can fail comes before the interner, whose ids must match the vector. */
+	if (!size_mul(s->n, sizeof(*frames), &bytes) || bytes > a->max_bytes - a->frame_bytes)
+		return -E2BIG;
+	r = vec_reserve(&a->stacks, 1);
+	if (r < 0)
+		return r;
+	if (bytes > 0) {
+		frames = arena_alloc(&a->frames, bytes);
+		if (!frames)
+			return -ENOMEM;
+		memcpy(frames, s->frames, bytes);
+	}
+	r = intern_add(a->stack_ids, &s->hash, sizeof(s->hash), &id, NULL);
+	if (r < 0)
+		return r; /* the frames stay in the arena: no memory is left anyway */
+	assert(id == a->stacks.n);
+	a->stacks.p[a->stacks.n++] = (struct ev_stack){
+	        .hash = s->hash, .kernel = s->kernel, .walk = s->walk, .n = s->n, .frames = frames};
+	a->frame_bytes += bytes;
+	a->stats.stacks++;
+	return 0;
+}
+
+int prof_agg_add_stack(struct prof_agg *a, const struct ev_stack *s, bool *ret_new)
+{
+	bool is_new = intern_find(a->stack_ids, &s->hash, sizeof(s->hash)) == INTERN_NONE;
+	int r;
+
+	if (s->hash == 0)
+		return -EINVAL; /* 0 says "no stack" in a count */
+	if (is_new) {
+		r = stack_insert(a, s);
+		if (r < 0) {
+			a->stats.stacks_dropped++;
+			return r;
+		}
+	}
+	if (ret_new)
+		*ret_new = is_new;
+	return 0;
+}
+
+static int count_insert(struct prof_agg *a, const struct count_key *key, const struct ev_count *c)
+{
+	uint32_t id;
+	int r;
+
+	r = vec_reserve(&a->counts, 1);
+	if (r < 0)
+		return r;
+	r = intern_add(a->count_ids, key, sizeof(*key), &id, NULL);
+	if (r < 0)
+		return r;
+	assert(id == a->counts.n);
+	a->counts.p[a->counts.n++] = *c;
+	a->stats.counts++;
+	return 0;
+}
+
+int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c)
+{
+	struct count_key key = {
+	        .start_ns = c->proc.start_ns,
+	        .pid = c->proc.pid,
+	        .exec_id = c->proc.exec_id,
+	        .tid = c->tid,
+	        .foreign_ns = c->foreign_ns,
+	        .kthread = c->kthread,
+	        .ustack = c->ustack,
+	        .kstack = c->kstack,
+	        .cgroup_id = c->cgroup_id,
+	};
+	uint32_t id = intern_find(a->count_ids, &key, sizeof(key));
+	int r;
+
+	if (id != INTERN_NONE) {
+		a->counts.p[id].samples += c->samples;
+		a->counts.p[id].weight += c->weight;
+	} else {
+		r = count_insert(a, &key, c);
+		if (r < 0) {
+			a->stats.counts_dropped_samples += c->samples;
+			a->stats.counts_dropped_weight += c->weight;
+			return r;
+		}
+	}
+	a->stats.samples += c->samples;
+	a->stats.weight += c->weight;
+	return 0;
+}
+
+static struct thread_key thread_key_of(const struct ev_proc_id *proc, uint32_t tid)
+{
+	return (struct thread_key){
+	        .start_ns = proc->start_ns, .pid = proc->pid, .exec_id = proc->exec_id, .tid = tid};
+}
+
+static int thread_insert(struct prof_agg *a, const struct thread_key *key, uint32_t *ret_id)
+{
+	int r;
+
+	r = vec_reserve(&a->comms, 1);
+	if (r < 0)
+		return r;
+	r = intern_add(a->thread_ids, key, sizeof(*key), ret_id, NULL);
+	if (r < 0)
+		return r;
+	assert(*ret_id == a->comms.n);
+	a->comms.n++;
+	a->stats.threads++;
+	return 0;
+}
+
+int prof_agg_add_thread(struct prof_agg *a, const struct ev_thread *t)
+{
+	struct thread_key key = thread_key_of(&t->proc, t->tid);
+	uint32_t id = intern_find(a->thread_ids, &key, sizeof(key));
+	struct comm comm = {""};
+	int r;
+
+	if (id == INTERN_NONE) {
+		r = thread_insert(a, &key, &id);
+		if (r < 0) {
+			a->stats.threads_dropped++;
+			return r;
+		}
+	}
+	memcpy(comm.s, t->comm, strnlen(t->comm, sizeof(comm.s) - 1));
+	a->comms.p[id] = comm;
+	return 0;
+}
+
+const struct ev_stack *prof_agg_stack(const struct prof_agg *a, uint64_t hash)
+{
+	uint32_t id = intern_find(a->stack_ids, &hash, sizeof(hash));
+
+	return id == INTERN_NONE ? NULL : &a->stacks.p[id];
+}
+
+const char *prof_agg_comm(const struct prof_agg *a, const struct ev_proc_id *proc, uint32_t tid)
+{
+	struct thread_key key = thread_key_of(proc, tid);
+	uint32_t id = intern_find(a->thread_ids, &key, sizeof(key));
+
+	return id == INTERN_NONE ? NULL : a->comms.p[id].s;
+}
+
+size_t prof_agg_count_cnt(const struct prof_agg *a)
+{
+	return a->counts.n;
+}
+
+const struct ev_count *prof_agg_count_at(const struct prof_agg *a, size_t i)
+{
+	assert(i < a->counts.n);
+	return &a->counts.p[i];
+}
+
+size_t prof_agg_stack_cnt(const struct prof_agg *a)
+{
+	return a->stacks.n;
+}
+
+const struct ev_stack *prof_agg_stack_at(const struct prof_agg *a, size_t i)
+{
+	assert(i < a->stacks.n);
+	return &a->stacks.p[i];
+}
+
+const struct prof_agg_stats *prof_agg_stats(const struct prof_agg *a)
+{
+	return &a->stats;
+}

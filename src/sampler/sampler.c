@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/sampler.h"
+
+#define X(id, val, name, help) _Static_assert((int)ABI_WALK_##id == (int)EV_WALK_##id, "one numbering");
+EV_WALKS(X)
+#undef X
+_Static_assert(ABI_COMM_LEN == EV_COMM_LEN, "one length");
+
+struct smp {
+	struct load_oncpu *loader;
+	struct load_sizes sizes;
+	struct pev_spec spec;
+	struct pev_set events;
+	struct smp_stats stats;
+	uint64_t counts_mark, threads_mark; /* entries made when the table was last emptied */
+	const struct smp_sink *sink;	    /* during a drain */
+	struct ev_frame frames[ABI_MAX_USER_FRAMES];
+};
+
+int smp_open(const struct smp_options *o, struct smp **ret, struct err *err)
+{
+	_cleanup_(smp_freep) struct smp *s = NULL;
+	int r;
+
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->sizes = o->sizes;
+	s->spec = o->spec;
+	r = load_oncpu_open(&o->cfg, &o->sizes, &s->loader, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+struct smp *smp_free(struct smp *s)
+{
+	if (!s)
+		return NULL;
+	/* Links before events: an event must not run a program that is being freed. */
+	s->loader = load_oncpu_free(s->loader);
+	(void)pev_set_close(&s->events); /* nothing is lost by a failed close of an event */
+	free(s);
+	return NULL;
+}
+
+void smp_freep(struct smp **s)
+{
+	*s = smp_free(*s);
+}
+
+int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t inherit_pid, struct err *err)
+{
+	int r;
+
+	if (inherit_pid)
+		r = pev_open_inherited(&s->spec, inherit_pid, &s->events, err);
+	else
+		r = pev_open_cpus(&s->spec, cpus, n_cpus, &s->events, err);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < s->events.n && r == 0; i++)
+		r = load_oncpu_attach(s->loader, s->events.e[i].fd, err);
+	if (r == 0 && !inherit_pid) /* the exec of the command enables its event */
+		r = pev_set_enable(&s->events, err);
+	if (r < 0) {
+		load_oncpu_detach(s->loader);
+		(void)pev_set_close(&s->events); /* the first failure is the one to tell */
+	}
+	return r;
+}
+
+int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret)
+{
+	struct cursor c = cursor_of(rec, len);
+	struct abi_stack h;
+
+	if (cursor_bytes(&c, &h, sizeof(h)) < 0)
+		return -EINVAL;
+	if (h.hash == 0 || h.walk >= EV_WALK_CNT || cursor_left(&c) / 8 < h.n)
+		return -EINVAL;
+	if (h.kind == ABI_STACK_USER ? h.n > ABI_MAX_USER_FRAMES :
+				       h.kind != ABI_STACK_KERNEL || h.n > ABI_MAX_KERNEL_FRAMES)
+		return -EINVAL;
+	for (uint32_t i = 0; i < h.n; i++) {
+		struct ev_frame *f = &frames[i];
+		uint64_t v = 0;
+
+		(void)cursor_u64(&c, &v); /* the length was checked above */
+		memset(f, 0, sizeof(*f));
+		if (h.kind == ABI_STACK_KERNEL) {
+			f->space = EV_SPACE_KERNEL;
+			f->exact = i == 0;
+			f->addr = v;
+			continue;
+		}
+		f->exact = (v & ABI_FRAME_EXACT) != 0;
+		switch (v >> ABI_FRAME_SPACE_SHIFT) {
+		case ABI_SPACE_IMAGE:
+			f->space = EV_SPACE_IMAGE;
+			f->image = (uint32_t)(v >> ABI_FRAME_IMAGE_SHIFT) & ABI_IMAGE_MAX;
+			f->addr = v & ABI_FRAME_OFF_MASK;
+			break;
+		case ABI_SPACE_ANON:
+			f->space = EV_SPACE_ANON;
+			f->addr = v & ABI_FRAME_ADDR_MASK;
+			break;
+		case ABI_SPACE_RAW:
+			f->space = EV_SPACE_RAW;
+			f->addr = v & ABI_FRAME_ADDR_MASK;
+			break;
+		default:
+			return -EINVAL;
+		}
+	}
+	ret->hash = h.hash;
+	ret->kernel = h.kind == ABI_STACK_KERNEL;
+	ret->walk = (uint8_t)h.walk;
+	ret->n = h.n;
+	ret->frames = frames;
+	return 0;
+}
+
+static void on_record(void *arg, const void *rec, size_t len)
+{
+	struct smp *s = arg;
+	struct ev_stack st;
+
+	if (smp_record_parse(rec, len, s->frames, &st) < 0) {
+		s->stats.bad_records++;
+		return;
+	}
+	s->sink->stack(s->sink->arg, &st);
+}
+
+static void on_count(void *arg, const struct abi_count_key *k, const struct abi_count *v)
+{
+	struct smp *s = arg;
+	struct ev_count c = {
+		.proc = { .pid = k->tgid, .exec_id = k->exec_id, .start_ns = k->start_ns },
+		.tid = k->tid,
+		.foreign_ns = (k->flags & ABI_KEY_FOREIGN_NS) != 0,
+		.kthread = (k->flags & ABI_KEY_KTHREAD) != 0,
+		.ustack = k->ustack,
+		.kstack = k->kstack,
+		.cgroup_id = k->cgroup_id,
+		.samples = v->samples,
+		.weight = v->weight,
+	};
+
+	s->stats.taken_samples += v->samples;
+	s->sink->count(s->sink->arg, &c);
+}
+
+static void on_thread(void *arg, const struct abi_thread_key *k, const struct abi_thread *v)
+{
+	struct smp *s = arg;
+	struct ev_thread t = {
+		.proc = { .pid = k->tgid, .exec_id = k->exec_id, .start_ns = k->start_ns },
+		.tid = k->tid,
+		.foreign_ns = (k->flags & ABI_KEY_FOREIGN_NS) != 0,
+		.kthread = (k->flags & ABI_KEY_KTHREAD) != 0,
+	};
+
+	memcpy(t.comm, v->comm, sizeof(t.comm));
+	t.comm[sizeof(t.comm) - 1] = 0;
+	s->sink->thread(s->sink->arg, &t);
+}
+
+static int keep_first(struct smp *s, int first, int r)
+{
+	if (r >= 0)
+		return first;
+	s->stats.read_errors++;
+	return first ? first : r;
+}
+
+int smp_drain(struct smp *s, const struct smp_sink *sink)
+{
+	struct abi_counters c;
+	int r = 0;
+
+	s->sink = sink;
+	r = keep_first(s, r, load_ring_drain(s->loader, on_record, s));
+	r = keep_first(s, r, load_counters(s->loader, &c));
+	if (r < 0)
+		return r;
+	if (c.v[ABI_CNT_COUNTS_NEW] - s->counts_mark > s->sizes.count_entries / 2) {
+		s->counts_mark = c.v[ABI_CNT_COUNTS_NEW];
+		r = keep_first(s, r, load_counts_take(s->loader, on_count, s));
+	}
+	if (c.v[ABI_CNT_THREADS_NEW] - s->threads_mark > s->sizes.thread_entries / 2) {
+		s->threads_mark = c.v[ABI_CNT_THREADS_NEW];
+		r = keep_first(s, r, load_threads_take(s->loader, true, on_thread, s));
+	}
+	return r;
+}
+
+int smp_finish(struct smp *s, const struct smp_sink *sink)
+{
+	uint64_t count = 0;
+	int r = 0;
+
+	s->sink = sink;
+	r = keep_first(s, r, pev_set_disable(&s->events));
+	if (pev_set_read(&s->events, &count, &s->stats.enabled_ns) == 0 && !s->spec.freq && s->spec.period)
+		s->stats.expected_ticks = count / s->spec.period;
+	load_oncpu_detach(s->loader);
+	(void)pev_set_close(&s->events); /* inherited events end with it; a failed close loses nothing */
+	r = keep_first(s, r, load_counts_take_final(s->loader, on_count, s));
+	r = keep_first(s, r, load_ring_drain(s->loader, on_record, s));
+	r = keep_first(s, r, load_threads_take(s->loader, true, on_thread, s));
+	return r;
+}
+
+struct load_oncpu *smp_loader(struct smp *s)
+{
+	return s->loader;
+}
+
+int smp_poll_fd(const struct smp *s)
+{
+	return load_ring_fd(s->loader);
+}
+
+const struct smp_stats *smp_stats(const struct smp *s)
+{
+	return &s->stats;
+}
+
+uint32_t smp_skipped_cpus(const struct smp *s)
+{
+	return s->events.skipped_cpus;
+}

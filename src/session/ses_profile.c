@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what was added up, where it lay and what it is called to the model that is encoded. Thread: C, after D and W. */
+#include "session/session_priv.h"
+
+#include <stdio.h>
+
+/* A stretch of an image in the profile: one mapping stands for all processes that map it. */
+struct stretch {
+	uint32_t mapping; /* model id */
+	uint64_t pgoff, len, start;
+};
+
+struct image_maps {
+	VEC(struct stretch) v;
+};
+
+/* Locations of a stack whose frames do not depend on the process. */
+struct stack_locs {
+	uint32_t first, n;
+	uint8_t walk;
+};
+
+struct build {
+	struct ses *s;
+	struct prof_model *m;
+	struct ses_names names;
+	struct image_maps *images; /* images[n_images + 1], by id */
+	uint32_t n_images;
+	uint32_t kernel_mapping, jit_mapping; /* model ids, 0 until needed */
+	struct intern *frame_keys;	      /* struct ev_frame -> index of frame_locs */
+	VEC(uint32_t) frame_locs;
+	struct intern *stack_keys; /* hash -> index of stacks */
+	VEC(struct stack_locs) stacks;
+	VEC(uint32_t) stack_locs;
+	VEC(uint32_t) locs; /* of the sample in work */
+	struct ses_quality_sums q;
+	uint32_t key_pid, key_tid, key_comm; /* strings */
+};
+
+static void names_done(struct ses_names *n)
+{
+	vec_each(r, &n->results)
+	{
+		free(r->addrs);
+		sym_batch_done(&r->batch);
+	}
+	vec_done(&n->results);
+	vec_done(&n->names);
+	n->keys = intern_free(n->keys);
+}
+
+static void build_done(struct build *b)
+{
+	names_done(&b->names);
+	for (uint32_t i = 0; b->images && i <= b->n_images; i++)
+		vec_done(&b->images[i].v);
+	free(b->images);
+	b->frame_keys = intern_free(b->frame_keys);
+	vec_done(&b->frame_locs);
+	b->stack_keys = intern_free(b->stack_keys);
+	vec_done(&b->stacks);
+	vec_done(&b->stack_locs);
+	vec_done(&b->locs);
+}
+
+/* ---- names ------------------------------------------------------------------------------------ */
+
+/* Asks for what the raw frames turn out to be, and for frames that the queue to W had no place for. */
+static void request_rest(struct ses *s)
+{
+	bool all = queue_drops(s->q_w) > 0;
+
+	for (size_t i = 0; all && i < prof_agg_stack_cnt(s->agg); i++) {
+		const struct ev_stack *st = prof_agg_stack_at(s->agg, i);
+
+		for (uint32_t k = 0; k < st->n; k++) {
+			const struct ev_frame *f = &st->frames[k];
+			uint64_t addr = f->exact ? f->addr : f->addr - 1;
+
+			if (f->space == EV_SPACE_KERNEL)
+				ses_request(s, SES_KERNEL_IMAGE, addr);
+			else if (f->space == EV_SPACE_IMAGE)
+				ses_request(s, f->image, addr);
+		}
+	}
+	for (size_t i = 0; i < prof_agg_count_cnt(s->agg); i++) {
+		const struct ev_count *c = prof_agg_count_at(s->agg, i);
+		const struct ev_stack *st = c->ustack ? prof_agg_stack(s->agg, c->ustack) : NULL;
+
+		for (uint32_t k = 0; st && k < st->n; k++) {
+			const struct ev_frame *f = &st->frames[k];
+			struct trk_place pl;
+
+			if (f->space == EV_SPACE_RAW &&
+			    trk_place(s->trk, &c->proc, f->exact ? f->addr : f->addr - 1, &pl) == 0 && pl.image)
+				ses_request(s, pl.image->id, pl.off);
+		}
+	}
+}
+
+static int collect_names(struct ses *s, struct ses_names *n)
+{
+	struct ses_result res;
+	int r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &n->keys);
+
+	n->names.max = n->results.max = UINT32_MAX;
+	while (r == 0 && queue_pop(s->q_results, &res, 0) == 0) {
+		r = vec_push(&n->results, res);
+		if (r < 0) {
+			free(res.addrs);
+			sym_batch_done(&res.batch);
+			break;
+		}
+		for (size_t i = 0; i < res.batch.n && r == 0; i++) {
+			struct ses_addr key = { .addr = res.addrs[i], .image = res.image };
+			uint32_t id;
+			bool is_new = false;
+
+			r = intern_add(n->keys, &key, sizeof(key), &id, &is_new);
+			if (r == 0 && is_new)
+				r = vec_push(&n->names, res.batch.names[i]);
+		}
+	}
+	return r;
+}
+
+static struct sym_name find_name(const struct build *b, uint32_t image, uint64_t addr)
+{
+	struct ses_addr key = { .addr = addr, .image = image };
+	uint32_t id = intern_find(b->names.keys, &key, sizeof(key));
+
+	if (id != INTERN_NONE)
+		return b->names.names.p[id];
+	return (struct sym_name){ .reason = EV_REASON_NO_MEMORY, .start = addr };
+}
+
+/* ---- mappings ---------------------------------------------------------------------------------- */
+
+static int add_mapping(struct build *b, const char *path, const uint8_t *build_id, size_t build_id_len, uint64_t start,
+		       uint64_t limit, uint64_t offset, uint32_t *ret)
+{
+	struct prof_mapping map = { .start = start, .limit = limit, .offset = offset };
+	char hex[2 * EV_BUILD_ID_MAX + 1] = "";
+	int r;
+
+	for (size_t i = 0; i < build_id_len; i++)
+		(void)snprintf(hex + 2 * i, 3, "%02x", build_id[i]);
+	r = prof_model_string(b->m, path, &map.path);
+	if (r == 0)
+		r = prof_model_string(b->m, hex, &map.build_id);
+	return r < 0 ? r : prof_model_mapping(b->m, &map, ret);
+}
+
+/* One mapping for the kernel and its modules: kallsyms does not tell where modules end. */
+static int kernel_mapping(struct build *b, uint32_t *ret)
+{
+	uint8_t id[EV_BUILD_ID_MAX];
+	size_t len = 0;
+	int r = 0;
+
+	if (!b->kernel_mapping) {
+		if (proc_kernel_build_id(id, &len) < 0)
+			len = 0; /* the mapping then has none */
+		r = add_mapping(b, "[kernel]", id, len, 0xffff000000000000ULL, UINT64_MAX, 0, &b->kernel_mapping);
+	}
+	*ret = b->kernel_mapping;
+	return r;
+}
+
+static int jit_mapping(struct build *b, uint32_t *ret)
+{
+	int r = 0;
+
+	if (!b->jit_mapping)
+		r = add_mapping(b, "[jit]", NULL, 0, 4096, 1ULL << 56, 4096, &b->jit_mapping);
+	*ret = b->jit_mapping;
+	return r;
+}
+
+static int image_address(struct build *b, const struct ev_proc_id *proc, uint32_t image, uint64_t off, uint32_t *ret_map,
+			 uint64_t *ret_addr)
+{
+	const struct trk_image *img;
+	struct stretch n;
+	struct trk_place pl;
+	int r;
+
+	if (image == 0 || image > b->n_images)
+		return -EINVAL;
+	vec_each(st, &b->images[image].v)
+	{
+		if (off >= st->pgoff && off - st->pgoff < st->len) {
+			*ret_map = st->mapping;
+			*ret_addr = st->start + (off - st->pgoff);
+			return 0;
+		}
+	}
+	img = trk_image(b->s->trk, image);
+	if (trk_place_image(b->s->trk, proc, image, off, &pl) < 0)
+		return -EINVAL;
+	n = (struct stretch){ .pgoff = pl.map_pgoff, .len = pl.map_end - pl.map_start, .start = pl.map_start };
+	r = add_mapping(b, img->path, img->build_id, img->build_id_len, pl.map_start, pl.map_end, pl.map_pgoff, &n.mapping);
+	if (r == 0)
+		r = vec_push(&b->images[image].v, n);
+	*ret_map = n.mapping;
+	*ret_addr = n.start + (off - n.pgoff);
+	return r;
+}
+
+/* ---- locations --------------------------------------------------------------------------------- */
+
+static int synthetic(struct build *b, const char *name, uint32_t *ret)
+{
+	struct prof_function fn = { 0 };
+	struct prof_line line = { 0 };
+	int r = prof_model_string(b->m, name, &fn.name);
+
+	if (r == 0)
+		r = prof_model_function(b->m, &fn, &line.function);
+	return r < 0 ? r : prof_model_location(b->m, 0, 0, EV_REASON_NAMED, &line, 1, ret);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* @shown: the address by which people know an unnamed frame; @module: of it, or NULL. */
+static int named_location(struct build *b, uint32_t mapping, uint64_t address, const struct sym_name *n, uint64_t shown,
+			  const char *module, uint32_t *ret)
+{
+	struct prof_function fn = { 0 };
+	struct prof_line line = { 0 };
+	char text[512];
+	int r;
+
+	if (n->reason == EV_REASON_NAMED) {
+		r = prof_model_string(b->m, n->name, &fn.name);
+		if (r == 0)
+			r = prof_model_string(b->m, n->linkage, &fn.system_name);
+	} else {
+		b->q.reason_frames[n->reason]++;
+		if (module)
+			(void)snprintf(text, sizeof(text), "0x%llx [%s]", (unsigned long long)shown, module);
+		else
+			(void)snprintf(text, sizeof(text), "0x%llx", (unsigned long long)shown);
+		r = prof_model_string(b->m, text, &fn.name);
+		(void)snprintf(text, sizeof(text), "unresolved: %s", ev_reason_name(n->reason));
+		if (r == 0)
+			r = prof_model_string(b->m, text, &fn.system_name);
+	}
+	if (r == 0)
+		r = prof_model_function(b->m, &fn, &line.function);
+	return r < 0 ? r : prof_model_location(b->m, mapping, address, (uint8_t)n->reason, &line, 1, ret);
+}
+
+static int make_location(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f, uint32_t *ret)
+{
+	uint64_t look = f->exact ? f->addr : f->addr - 1, address;
+	struct sym_name n = { 0 };
+	uint32_t map = 0;
+	int r;
+
+	switch ((enum ev_space)f->space) {
+	case EV_SPACE_KERNEL:
+		n = find_name(b, SES_KERNEL_IMAGE, look);
+		r = kernel_mapping(b, &map);
+		return r < 0 ? r : named_location(b, map, look, &n, look, NULL, ret);
+	case EV_SPACE_IMAGE:
+		n = find_name(b, f->image, look);
+		if (image_address(b, proc, f->image, look, &map, &address) < 0)
+			address = look;
+		return named_location(b, map, address, &n, n.start,
+				      f->image <= b->n_images ? base_name(trk_image(b->s->trk, f->image)->path) : NULL,
+				      ret);
+	case EV_SPACE_ANON:
+		n.reason = EV_REASON_JIT;
+		r = jit_mapping(b, &map);
+		return r < 0 ? r : named_location(b, map, look, &n, look, "jit", ret);
+	case EV_SPACE_RAW:
+		n.reason = trk_proc_reason(b->s->trk, proc);
+		if (n.reason == EV_REASON_NAMED)
+			n.reason = EV_REASON_NO_MAPPING;
+		return named_location(b, 0, look, &n, look, NULL, ret);
+	}
+	return -EINVAL;
+}
+
+/* Location of a frame whose meaning does not depend on the process. */
+static int frame_location(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f, uint32_t *ret)
+{
+	uint32_t id, loc;
+	bool is_new;
+	int r = intern_add(b->frame_keys, f, sizeof(*f), &id, &is_new);
+
+	if (r < 0)
+		return r;
+	if (!is_new) {
+		*ret = b->frame_locs.p[id];
+		return 0;
+	}
+	r = make_location(b, proc, f, &loc);
+	if (r == 0)
+		r = vec_push(&b->frame_locs, loc);
+	*ret = loc;
+	return r;
+}
+
+/* A raw address at its place in this process: 0, or -ENOENT if it is no code there. */
+static int place_raw(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f, struct ev_frame *ret)
+{
+	struct trk_place pl;
+
+	if (trk_place(b->s->trk, proc, f->exact ? f->addr : f->addr - 1, &pl) < 0)
+		return -ENOENT;
+	*ret = *f;
+	if (pl.image) {
+		ret->space = EV_SPACE_IMAGE;
+		ret->image = pl.image->id;
+		ret->addr = pl.off + (f->exact ? 0 : 1);
+	} else if (pl.anon) {
+		ret->space = EV_SPACE_ANON;
+	} else {
+		return -ENOENT;
+	}
+	return 0;
+}
+
+/* Appends the locations of a stack to b->locs; *ret_walk: why it ended, as far as is known now. */
+static int append_frames(struct build *b, const struct ev_proc_id *proc, const struct ev_stack *st, uint8_t *ret_walk,
+			 bool *ret_shared)
+{
+	uint32_t loc;
+	int r = 0;
+
+	*ret_walk = st->walk;
+	*ret_shared = true;
+	for (uint32_t i = 0; i < st->n && r == 0; i++) {
+		struct ev_frame f = st->frames[i];
+
+		if (f.space == EV_SPACE_RAW) {
+			*ret_shared = false;
+			if (place_raw(b, proc, &st->frames[i], &f) < 0 && i > 0 &&
+			    trk_proc_reason(b->s->trk, proc) == EV_REASON_NAMED) {
+				/* Not code of a process whose mappings are known: the frame pointer led astray. */
+				*ret_walk = EV_WALK_IMPLAUSIBLE;
+				return 0;
+			}
+		}
+		if (f.space == EV_SPACE_RAW)
+			r = make_location(b, proc, &f, &loc);
+		else
+			r = frame_location(b, proc, &f, &loc);
+		if (r == 0)
+			r = vec_push(&b->locs, loc);
+	}
+	if (r == 0 && st->walk == EV_WALK_DEPTH) {
+		r = synthetic(b, st->kernel ? "[truncated kernel stack]" : "[truncated]", &loc);
+		if (r == 0)
+			r = vec_push(&b->locs, loc);
+	}
+	return r;
+}
+
+static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash, uint8_t *ret_walk, bool *ret_lost)
+{
+	uint32_t id = intern_find(b->stack_keys, &hash, sizeof(hash)), first = (uint32_t)b->locs.n, loc;
+	const struct ev_stack *st;
+	bool shared;
+	int r;
+
+	*ret_lost = false;
+	if (id != INTERN_NONE) {
+		const struct stack_locs *k = &b->stacks.p[id];
+
+		r = vec_reserve(&b->locs, k->n);
+		if (r < 0)
+			return r;
+		if (k->n)
+			memcpy(b->locs.p + b->locs.n, b->stack_locs.p + k->first, k->n * sizeof(uint32_t));
+		b->locs.n += k->n;
+		*ret_walk = k->walk;
+		return 0;
+	}
+	st = prof_agg_stack(b->s->agg, hash);
+	if (!st) {
+		*ret_lost = true;
+		*ret_walk = EV_WALK_NONE;
+		r = synthetic(b, "[stack lost]", &loc);
+		return r < 0 ? r : vec_push(&b->locs, loc);
+	}
+	r = append_frames(b, &c->proc, st, ret_walk, &shared);
+	if (r == 0 && shared) {
+		struct stack_locs k = { .first = (uint32_t)b->stack_locs.n,
+					.n = (uint32_t)b->locs.n - first,
+					.walk = *ret_walk };
+
+		r = vec_reserve(&b->stack_locs, k.n);
+		if (r == 0 && k.n)
+			memcpy(b->stack_locs.p + b->stack_locs.n, b->locs.p + first, k.n * sizeof(uint32_t));
+		if (r == 0) {
+			b->stack_locs.n += k.n;
+			r = intern_add(b->stack_keys, &hash, sizeof(hash), &id, NULL);
+		}
+		if (r == 0)
+			r = vec_push(&b->stacks, k);
+	}
+	return r;
+}
+
+/* ---- samples ------------------------------------------------------------------------------------ */
+
+static bool leaf_named(const struct build *b, size_t i)
+{
+	return b->m->locations.p[b->locs.p[i] - 1].reason == EV_REASON_NAMED;
+}
+
+static int add_sample(struct build *b, const struct ev_count *c)
+{
+	struct prof_label labels[3];
+	uint32_t n_labels = 0, comm_id, loc;
+	const char *comm;
+	int64_t values[2] = { (int64_t)c->samples, (int64_t)c->weight };
+	uint8_t walk = EV_WALK_NONE, kwalk = EV_WALK_NONE;
+	bool lost = false, klost = false;
+	int r = 0;
+
+	b->locs.n = 0;
+	if (c->kstack) {
+		r = append_stack(b, c, c->kstack, &kwalk, &klost);
+		if (r == 0 && !klost && b->locs.n) {
+			b->q.leaf_kernel += c->weight;
+			if (leaf_named(b, 0))
+				b->q.leaf_kernel_named += c->weight;
+		}
+	}
+	if (r == 0 && c->ustack) {
+		size_t first = b->locs.n;
+
+		r = append_stack(b, c, c->ustack, &walk, &lost);
+		if (r == 0 && !lost && b->locs.n > first) {
+			b->q.leaf_user += c->weight;
+			if (leaf_named(b, first))
+				b->q.leaf_user_named += c->weight;
+		}
+	}
+	if (r == 0 && b->locs.n == 0) {
+		r = synthetic(b, c->kthread ? "[kernel thread]" : "[no stack]", &loc);
+		if (r == 0)
+			r = vec_push(&b->locs, loc);
+	}
+	if (r < 0)
+		return r;
+	if (!c->foreign_ns) {
+		labels[n_labels++] = (struct prof_label){ .key = b->key_pid, .num = c->proc.pid };
+		labels[n_labels++] = (struct prof_label){ .key = b->key_tid, .num = c->tid };
+	}
+	comm = prof_agg_comm(b->s->agg, &c->proc, c->tid);
+	if (comm && comm[0]) {
+		r = prof_model_string(b->m, comm, &comm_id);
+		if (r < 0)
+			return r;
+		labels[n_labels++] = (struct prof_label){ .key = b->key_comm, .str = comm_id };
+	}
+	r = prof_model_sample(b->m, b->locs.p, (uint32_t)b->locs.n, labels, n_labels, values);
+	if (r < 0)
+		return r;
+
+	b->q.weight += c->weight;
+	if (lost || klost) {
+		b->q.stack_lost += c->weight;
+		ses_count(b->s, SES_CNT_STACK_LOST, c->samples);
+	} else if (kwalk == EV_WALK_DEPTH) {
+		b->q.kernel_cut += c->weight;
+	} else {
+		b->q.walk[walk] += c->weight;
+	}
+	return 0;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------- */
+
+static int set_header(struct build *b)
+{
+	struct ses *s = b->s;
+	struct prof_model *m = b->m;
+	const struct {
+		const char *text;
+		uint32_t *id;
+	} strings[] = {
+		{ "samples", &m->sample_type[0].type },
+		{ "count", &m->sample_type[0].unit },
+		{ s->cycles ? "cycles" : "cpu", &m->sample_type[1].type },
+		{ s->cycles ? "count" : "nanoseconds", &m->sample_type[1].unit },
+		{ "pid", &b->key_pid },
+		{ "tid", &b->key_tid },
+		{ "comm", &b->key_comm },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++) {
+		int r = prof_model_string(m, strings[i].text, strings[i].id);
+
+		if (r < 0)
+			return r;
+	}
+	m->n_types = 2;
+	m->default_type = m->sample_type[1].type;
+	m->period_type = m->sample_type[1];
+	m->period = (int64_t)s->spec.period;
+	m->time_realtime_ns = (int64_t)s->start_realtime_ns;
+	m->duration_ns = (int64_t)s->final.elapsed_ns;
+	return 0;
+}
+
+/* The target's own executable comes first: pprof takes it for the main binary. */
+static int main_mapping(struct build *b)
+{
+	struct ev_proc_id id = { .pid = b->s->target_pid };
+	uint32_t image, map = 0;
+	uint64_t addr;
+	int r = 0;
+
+	if (b->s->o.target == SES_TARGET_ALL) {
+		r = kernel_mapping(b, &map);
+	} else {
+		image = trk_main_image(b->s->trk, &id);
+		if (image && image <= b->n_images && b->images[image].v.n)
+			map = b->images[image].v.p[0].mapping;
+		else if (image) {
+			/* Not sampled itself; its mapping still belongs there. */
+			struct trk_place pl;
+
+			if (trk_place_image(b->s->trk, &id, image, UINT64_MAX, &pl) == 0)
+				(void)image_address(b, &id, image, pl.map_pgoff, &map, &addr);
+		}
+	}
+	if (r == 0 && map)
+		prof_model_main_mapping(b->m, map);
+	return r;
+}
+
+int ses_profile_build(struct ses *s, struct err *err)
+{
+	_cleanup_(build_done) struct build b = { .s = s };
+	const struct prof_agg_stats *as = prof_agg_stats(s->agg);
+	uint64_t kept = 0, sum_weight = 0;
+	int r;
+
+	request_rest(s);
+	ses_send_groups(s, UINT64_MAX, true);
+	ses_naming_stop(s);
+
+	b.frame_locs.max = b.stacks.max = b.stack_locs.max = b.locs.max = UINT32_MAX;
+	r = prof_model_new(&s->model);
+	b.m = s->model;
+	if (r == 0)
+		r = collect_names(s, &b.names);
+	b.n_images = (uint32_t)trk_image_cnt(s->trk);
+	b.images = calloc((size_t)b.n_images + 1, sizeof(*b.images));
+	if (r == 0 && !b.images)
+		r = -ENOMEM;
+	for (uint32_t i = 0; r == 0 && i <= b.n_images; i++)
+		b.images[i].v.max = 1024; /* mappings of one file that differ in offset */
+	if (r == 0)
+		r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &b.frame_keys);
+	if (r == 0)
+		r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &b.stack_keys);
+	if (r == 0)
+		r = set_header(&b);
+	for (size_t i = 0; r == 0 && i < prof_agg_count_cnt(s->agg); i++) {
+		const struct ev_count *c = prof_agg_count_at(s->agg, i);
+
+		r = add_sample(&b, c);
+		if (r == -E2BIG) {
+			ses_count(s, SES_CNT_DROP_MODEL_FULL, c->samples);
+			r = 0;
+			continue;
+		}
+		kept += c->samples;
+		sum_weight += c->weight;
+	}
+	if (r < 0)
+		return err_set(err, r, "building the profile: %s", err_name(r));
+	ses_count(s, SES_CNT_DROP_AGG_FULL, as->counts_dropped_samples);
+	ses_count(s, SES_CNT_STACKS_OVER_LIMIT, as->stacks_dropped);
+	s->final.kept = kept;
+	s->final.weight = sum_weight;
+	s->final.stacks = as->stacks;
+	s->final.dropped = ses_sum_drops(s, &s->kernel_counters);
+	if (s->spec.freq && kept)
+		s->model->period = (int64_t)(sum_weight / kept); /* the kernel kept changing it: the mean */
+	r = main_mapping(&b);
+	if (r == 0) {
+		ses_check_privileges(s);
+		r = ses_quality_add(s, &b.q);
+	}
+	return r < 0 ? err_set(err, r, "building the profile: %s", err_name(r)) : 0;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The figures that a profile carries about itself: one "key: value" a line. docs/output.md explains each key. */
+#include "session/session_priv.h"
+
+#include <stdio.h>
+
+static int add(struct ses *s, const char *fmt, ...) PRINTF_FMT(2, 3);
+static int add(struct ses *s, const char *fmt, ...)
+{
+	_cleanup_free_ char *line = NULL;
+	va_list ap;
+	int n, r;
+
+	va_start(ap, fmt);
+	n = vasprintf(&line, fmt, ap);
+	va_end(ap);
+	if (n < 0) {
+		line = NULL;
+		return -ENOMEM;
+	}
+	r = vec_push(&s->quality, line);
+	if (r < 0)
+		return r;
+	line = NULL; /* owned by the vector */
+	return prof_model_comment(s->model, "%s", s->quality.p[s->quality.n - 1]);
+}
+
+static double pct(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+/* "depth limit" -> "depth_limit" */
+static void key_of(const char *name, char *ret, size_t size)
+{
+	(void)str_copy(ret, size, name); /* names are short; a cut key would still be a key */
+	for (char *p = ret; *p; p++)
+		if (!((*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9')))
+			*p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : '_';
+}
+
+uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c)
+{
+	uint64_t sum = s->caller_cpu_ns + c->v[ABI_CNT_PROG_NS];
+	uint64_t ticks = c->v[ABI_CNT_TICK_FOREIGN] + c->v[ABI_CNT_TICK_IDLE];
+	const struct ses_thread *all[2 + SES_B_MAX] = { &s->d, &s->w };
+
+	for (uint32_t i = 0; i < SES_B_MAX; i++)
+		all[2 + i] = &s->b[i];
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		clockid_t clock;
+		struct timespec ts;
+
+		if (!all[i]->made)
+			sum += all[i]->cpu_ns;
+		else if (pthread_getcpuclockid(all[i]->id, &clock) == 0 && clock_gettime(clock, &ts) == 0)
+			sum += (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+	}
+	/* Of ticks that were none of ours one in 64 was timed. */
+	if (c->v[ABI_CNT_FOREIGN_TIMED])
+		sum += (uint64_t)((double)c->v[ABI_CNT_FOREIGN_NS] * (double)ticks /
+				  (double)c->v[ABI_CNT_FOREIGN_TIMED]);
+	return sum;
+}
+
+static int add_target(struct ses *s)
+{
+	switch (s->o.target) {
+	case SES_TARGET_PID:
+		return add(s, "target: pid %u (%s)", s->target_pid, s->target_comm);
+	case SES_TARGET_ALL:
+		return add(s, "target: all processes");
+	case SES_TARGET_COMMAND:
+		return add(s, "target: command %s (pid %d)", s->o.argv[0], (int)s->cmd.pid);
+	}
+	return 0;
+}
+
+static int add_drops(struct ses *s)
+{
+	const struct abi_counters *c = &s->kernel_counters;
+	int r = add(s, "dropped: %llu", (unsigned long long)s->final.dropped);
+
+#define DROP(id_, name_, value)                                                                    \
+	if (r == 0 && (value))                                                                     \
+		r = add(s, "%s: %llu", name_, (unsigned long long)(value));
+#define X(id, name, unit, kind, help) X_##kind(c->v[ABI_CNT_##id], name)
+#define X_DROP(v, name) DROP(0, name, v)
+#define X_TICK(v, name)
+#define X_INFO(v, name)
+#include "bpf/abi/counters.def"
+#undef X
+#define X(id, name, unit, kind, help) X_##kind(s->counters[SES_CNT_##id], name)
+#include "session/counters.def"
+#undef X
+#undef X_DROP
+#undef X_TICK
+#undef X_INFO
+#undef DROP
+	return r;
+}
+
+int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
+{
+	const struct abi_counters *c = &s->kernel_counters;
+	uint64_t ticks = s->final.seen + c->v[ABI_CNT_TICK_IDLE] + c->v[ABI_CNT_TICK_FOREIGN];
+	uint64_t missed = s->counters[SES_CNT_MISSED_TICKS];
+	uint64_t complete = q->walk[EV_WALK_ROOT] + q->walk[EV_WALK_NONE];
+	char key[64];
+	int r;
+
+	for (const char *const *t = s->o.tags; t && *t; t++) {
+		r = prof_model_comment(s->model, "%s", *t);
+		if (r < 0)
+			return r;
+	}
+	r = add(s, "perf-agent: " PERF_AGENT_VERSION);
+	if (r == 0)
+		r = add_target(s);
+	if (r == 0)
+		r = add(s, "event: %s", pev_spec_name(&s->spec));
+	if (r == 0)
+		r = add(s, "sample_rate_hz: %u", s->o.rate_hz);
+	if (r == 0)
+		r = add(s, "unwind: fp");
+	if (r == 0)
+		r = add(s, "kernel_stacks: %s", s->o.kernel_stacks ? "true" : "false");
+	if (r == 0)
+		r = add(s, "duration_s: %.3f", (double)s->final.elapsed_ns / 1e9);
+	if (r == 0)
+		r = add(s, "samples_seen: %llu", (unsigned long long)s->final.seen);
+	if (r == 0)
+		r = add(s, "samples_in_profile: %llu", (unsigned long long)s->final.kept);
+	if (r == 0)
+		r = add_drops(s);
+	if (r == 0 && s->final.kept == 0)
+		r = add(s, "empty: no samples hit the target");
+	if (r == 0 && q->weight) {
+		r = add(s, "complete_stacks_pct: %.2f", pct(complete, q->weight));
+		for (int i = 0; i < EV_WALK_CNT && r == 0; i++) {
+			if (!q->walk[i])
+				continue;
+			key_of(ev_walk_name((enum ev_walk)i), key, sizeof(key));
+			r = add(s, "walk_%s_pct: %.2f", key, pct(q->walk[i], q->weight));
+		}
+		if (r == 0)
+			r = add(s, "cut_stacks_pct: %.2f", pct(q->walk[EV_WALK_DEPTH] + q->kernel_cut, q->weight));
+		if (r == 0)
+			r = add(s, "lost_stacks_pct: %.2f", pct(q->stack_lost, q->weight));
+		if (r == 0 && q->leaf_user)
+			r = add(s, "named_user_pct: %.2f", pct(q->leaf_user_named, q->leaf_user));
+		if (r == 0 && q->leaf_kernel)
+			r = add(s, "named_kernel_pct: %.2f", pct(q->leaf_kernel_named, q->leaf_kernel));
+	}
+	for (int i = EV_REASON_NAMED + 1; i < EV_REASON_CNT && r == 0; i++) {
+		if (!q->reason_frames[i])
+			continue;
+		key_of(ev_reason_name((enum ev_reason)i), key, sizeof(key));
+		r = add(s, "unnamed_frames_%s: %llu", key, (unsigned long long)q->reason_frames[i]);
+	}
+	if (r == 0 && s->o.target != SES_TARGET_COMMAND)
+		r = add(s, "idle_pct: %.2f", pct(c->v[ABI_CNT_TICK_IDLE], ticks));
+	if (r == 0)
+		r = add(s, "missed_ticks: %llu", (unsigned long long)missed);
+	if (r == 0)
+		r = add(s, "missed_ticks_pct: %.2f", pct(missed, ticks + missed));
+	if (r == 0)
+		r = add(s, "agent_cpu_ms: %.1f", (double)s->final.agent_cpu_ns / 1e6);
+	if (r == 0)
+		r = add(s, "agent_cpu_pct: %.2f", pct(s->final.agent_cpu_ns, s->final.elapsed_ns));
+	for (size_t i = 0; i < s->n_notes && r == 0; i++)
+		r = prof_model_comment(s->model, "note: %s", s->notes[i]);
+	return r;
+}

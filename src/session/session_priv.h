@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PA_SESSION_PRIV_H
+#define PA_SESSION_PRIV_H
+
+#include "profile/profile.h"
+#include "sampler/sampler.h"
+#include "session/session.h"
+#include "symbolize/symbolize.h"
+#include "track/track.h"
+
+#include <stdatomic.h>
+
+#define SES_B_MAX	   4    /* naming threads: more do not pay (design: cores - 1, at most 4) */
+#define SES_KERNEL_IMAGE   0    /* group of kernel addresses; images count from 1 */
+#define SES_NOTES_MAX	   64
+#define SES_QUEUE_W	   8192 /* process events and frames on their way to W */
+#define SES_QUEUE_JOBS	   4096
+#define SES_ITEM_FRAMES	   20
+
+enum ses_counter_id {
+#define X(id, name, unit, kind, help) SES_CNT_##id,
+#include "session/counters.def"
+#undef X
+	SES_CNT_MAX
+};
+
+/* ---- what goes through queues ----------------------------------------------------------------- */
+
+/* An address to be named: file offset in an image, or kernel address. */
+struct ses_addr {
+	uint64_t addr;
+	uint32_t image;
+	uint32_t pad; /* 0: keys are compared as bytes */
+};
+
+/* D -> W */
+struct ses_item {
+	enum { SES_ITEM_PROC, SES_ITEM_FRAMES_ } type;
+	uint32_t n; /* FRAMES: addrs[n] */
+	union {
+		struct {
+			struct ev_proc ev;
+			char *long_path; /* malloc'ed, owned by the item, when the path does not fit */
+			char path[256];
+		} proc;
+		struct ses_addr addrs[SES_ITEM_FRAMES];
+	};
+};
+
+/* W, C -> B: owned by B, then by the result. */
+struct ses_job {
+	uint32_t image;
+	uint64_t *addrs; /* addrs[n] ascending, unique; malloc'ed */
+	size_t n;
+	int fd;		 /* kept open by track, or the job's own */
+	bool close_fd;
+	const void *mem; /* or bytes */
+	size_t mem_len;
+	enum ev_reason reason; /* != NAMED: the image cannot be read */
+};
+
+/* B -> C */
+struct ses_result {
+	uint32_t image;
+	uint64_t *addrs;
+	struct sym_batch batch;
+};
+
+/* Addresses of one image that wait to be named. Thread: W, then C. */
+struct ses_group {
+	VEC(uint64_t) addrs;
+	uint64_t due_ns;      /* when the next batch goes; 0: nothing waits */
+	uint64_t interval_ns; /* doubles with every batch: a symbol table is read a few times, not once a second */
+};
+
+/* ---- names ------------------------------------------------------------------------------------ */
+
+/* Which name belongs to which address, once all batches are in. Thread: C. */
+struct ses_names {
+	struct intern *keys;	 /* struct ses_addr -> index */
+	VEC(struct sym_name) names;
+	VEC(struct ses_result) results; /* own the strings */
+};
+
+/* ---- the command -------------------------------------------------------------------------------- */
+
+struct ses_command {
+	pid_t pid;	/* 0: none */
+	int go_fd;	/* writing lets it execute */
+	int error_fd;	/* errno of a failed exec */
+	int status;
+	bool ended;
+};
+int ses_command_spawn(const char *const *argv, struct ses_command *ret, struct err *err);
+/* Lets it execute: 0, or the errno of exec. */
+int ses_command_go(struct ses_command *c, const char *name, struct err *err);
+/* Reaps it if it has ended. */
+int ses_command_poll(struct ses_command *c);
+/* Before go: ends and reaps it. After go: closes descriptors only, the program goes on. */
+void ses_command_done(struct ses_command *c);
+
+/* ---- the session --------------------------------------------------------------------------------- */
+
+enum ses_state { SES_NEW, SES_RUNNING, SES_STOPPED };
+
+struct ses_thread {
+	struct ses *s;
+	uint32_t slot; /* of abi_control.agent_tids */
+	pthread_t id;
+	bool made;
+	_Atomic uint64_t cpu_ns; /* set when it ends */
+};
+
+struct ses {
+	struct ses_options o; /* pointers are owned: see ses_options_dup */
+	enum ses_state state;
+
+	/* Of one capture; made by ses_start, most of it gone after ses_stop. */
+	struct enc_output *out;
+	struct smp *smp;
+	struct trk *trk;
+	struct pev_sideband *sideband;
+	struct prof_agg *agg;   /* D until it is joined, then C */
+	struct ses_command cmd;
+	int ended_fd;		/* pidfd of the target */
+	int stop_fd;		/* eventfd: D must finish */
+	char target_comm[64];
+	uint32_t target_pid;
+	uint32_t *cpus, n_cpus;
+	struct pev_spec spec;
+	bool cycles;
+
+	struct ses_thread d, w, b[SES_B_MAX];
+	uint32_t n_b;
+	struct queue *q_w, *q_jobs, *q_results;
+	_Atomic bool events_dropped; /* D -> W: the queue was full, look at all processes again */
+	int scan_error;		     /* W: of its first scan */
+
+	struct ses_group *groups; /* by image id; W, then C */
+	uint32_t n_groups;
+	struct intern *requested; /* struct ses_addr that went to B or waits in a group; W, then C */
+
+	pthread_mutex_t kernel_lock; /* guards kernel, kernel_error: loaded once by whichever B comes first; leaf */
+	struct sym_kernel *kernel;
+	int kernel_error;
+	bool kernel_tried;
+
+	/* Figures. */
+	pthread_mutex_t stats_lock; /* guards smp against ses_stats while ses_stop frees it; leaf */
+	uint64_t start_ns, end_ns;
+	uint64_t start_realtime_ns;
+	uint64_t caller_cpu_ns; /* C's CPU time inside start and stop */
+	struct abi_counters kernel_counters; /* final */
+	_Atomic uint64_t counters[SES_CNT_MAX];
+	uint64_t locked_bytes;
+	struct ses_stats final;
+
+	/* Results, until the next start. */
+	struct prof_model *model;
+	char *notes[SES_NOTES_MAX];
+	size_t n_notes;
+	VEC(char *) quality;
+};
+
+void ses_note_add(struct ses *s, const char *fmt, ...) PRINTF_FMT(2, 3);
+static inline void ses_count(struct ses *s, enum ses_counter_id id, uint64_t n)
+{
+	atomic_fetch_add_explicit(&s->counters[id], n, memory_order_relaxed);
+}
+
+/* ses_threads.c */
+int ses_threads_start(struct ses *s, struct err *err);
+void ses_threads_stop(struct ses *s);	/* D and W end; B goes on until its queue is closed */
+void ses_naming_stop(struct ses *s);	/* closes the queue of jobs, waits for B */
+uint64_t ses_thread_cpu_ns(void);	/* of the calling thread */
+/* Adds an address to its group unless it was asked for before. W, then C. */
+void ses_request(struct ses *s, uint32_t image, uint64_t addr);
+void ses_job_done(struct ses_job *job, bool addrs); /* closes its descriptor; @addrs: frees them too */
+/* Sends groups that are due (@all: everything) to B. W, then C. */
+void ses_send_groups(struct ses *s, uint64_t now, bool all);
+
+/* ses_check.c: what can be known before anything is opened, and what a refusal means. */
+int ses_check_target(struct ses *s, struct err *err);
+void ses_check_privileges(struct ses *s);
+int ses_explain(struct ses *s, int code, struct err *err);
+
+/* ses_profile.c: from aggregation, track and names to the model. C. */
+int ses_profile_build(struct ses *s, struct err *err);
+
+/* ses_quality.c */
+struct ses_quality_sums {
+	uint64_t weight, user_weight, kernel_weight; /* all; with a user stack; with a kernel stack */
+	uint64_t walk[EV_WALK_CNT];		     /* weight by outcome of the user walk */
+	uint64_t kernel_cut, stack_lost;
+	uint64_t leaf_user, leaf_user_named, leaf_kernel, leaf_kernel_named;
+	uint64_t reason_frames[EV_REASON_CNT]; /* distinct frames by reason */
+};
+int ses_quality_add(struct ses *s, const struct ses_quality_sums *q);
+uint64_t ses_sum_drops(const struct ses *s, const struct abi_counters *c); /* of both tables */
+uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c);
+
+#endif

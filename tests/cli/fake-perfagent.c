@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fake-perfagent.c - a libperfagent that samples nothing and does what environment variables say,
+ * for tests of the command line that need no kernel and no privileges. It really starts commands
+ * and writes outputs.
+ *
+ *   FAKE_NEW, FAKE_START, FAKE_STOP   "<errno> <message>": that call fails so; no message:
+ * "<errno>" FAKE_STOP_MS     pfa_stop takes so long FAKE_END_MS      the target (not of COMMAND)
+ * ends after so long FAKE_SEEN, FAKE_DROPPED, FAKE_ELAPSED_MS, FAKE_AGENT_MS FAKE_UNIT
+ * "nanoseconds" unless given FAKE_TOP         functions, one a line: self cum module name…
+ *   FAKE_NOTES, FAKE_LATE_NOTES (after pfa_stop), FAKE_QUALITY   lines
+ *   FAKE_LOG         file to which the options that were given are appended, one "name value" a
+ * line
+ */
+#include <perfagent/perfagent.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	LINES_MAX = 16,
+};
+
+enum state {
+	STATE_NEW,
+	STATE_RUNNING,
+	STATE_STOPPED,
+};
+
+struct lines {
+	char *text;
+	char *line[LINES_MAX];
+	size_t n;
+};
+
+struct pfa_session {
+	struct pfa_options o;
+	char *path;
+	char **argv;
+	enum state state;
+	int ended_fd;
+	pid_t child;
+	int child_ended, child_status;
+	struct lines top, notes, quality;
+};
+
+static const char profile[] = "fake profile\n";
+
+static const char *get(const char *name, const char *otherwise)
+{
+	const char *v = getenv(name);
+
+	return v ? v : otherwise;
+}
+
+static uint64_t get_number(const char *name)
+{
+	return strtoull(get(name, "0"), NULL, 10);
+}
+
+static int scripted_failure(const char *name, struct pfa_error *err)
+{
+	const char *script = getenv(name);
+	char *message;
+	long code;
+
+	if (!script)
+		return 0;
+	code = strtol(script, &message, 10);
+	if (err) {
+		err->code = (int)-code;
+		(void)snprintf(err->message, sizeof(err->message), "%s",
+		               *message ? message + 1 : "");
+	}
+	return (int)-code;
+}
+
+static int split_lines(struct lines *l, const char *name, const char *more)
+{
+	char *rest;
+
+	free(l->text);
+	l->n = 0;
+	if (asprintf(&l->text, "%s\n%s", get(name, ""), more) < 0) {
+		l->text = NULL;
+		return -ENOMEM;
+	}
+	rest = l->text;
+	for (char *p; (p = strsep(&rest, "\n")) && l->n < LINES_MAX;) {
+		if (*p)
+			l->line[l->n++] = p;
+	}
+	return 0;
+}
+
+static void log_options(const struct pfa_options *o)
+{
+	const char *name = getenv("FAKE_LOG");
+	FILE *f = name ? fopen(name, "ae") : NULL;
+
+	if (!f)
+		return;
+	fprintf(f, "size_ok %d\ntarget %u\npid %d\nrate %u\nevent %u\nunwind %u\nflags %u\n",
+	        o->size == sizeof(*o), o->target, o->pid, o->sample_rate_hz, o->event, o->unwind,
+	        o->flags);
+	for (size_t i = 0; o->argv && o->argv[i]; i++)
+		fprintf(f, "argv %s\n", o->argv[i]);
+	for (size_t i = 0; o->tags && o->tags[i]; i++)
+		fprintf(f, "tag %s\n", o->tags[i]);
+	fprintf(f, "path %s\nfd %d\n", o->profile_path ? o->profile_path : "(none)",
+	        o->profile_fd > 0);
+	fprintf(f, "ring %u\ncounts %u\nranges %u\n", o->ring_bytes, o->count_entries,
+	        o->range_entries);
+	fclose(f);
+}
+
+static char **copy_strings(const char *const *from)
+{
+	size_t n = 0;
+	char **copy;
+
+	while (from && from[n])
+		n++;
+	copy = calloc(n + 1, sizeof(*copy));
+	for (size_t i = 0; copy && i < n; i++)
+		copy[i] = strdup(from[i]);
+	return copy;
+}
+
+const char *pfa_version(void)
+{
+	return get("FAKE_VERSION", PERF_AGENT_VERSION);
+}
+
+int pfa_new(const struct pfa_options *opts, struct pfa_session **ret, struct pfa_error *err)
+{
+	struct pfa_session *s;
+	int rc;
+
+	log_options(opts);
+	rc = scripted_failure("FAKE_NEW", err);
+	if (rc < 0)
+		return rc;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->o = *opts;
+	s->ended_fd = -1;
+	s->argv = copy_strings(opts->argv);
+	s->path = opts->profile_path ? strdup(opts->profile_path) : NULL;
+	*ret = s;
+	return 0;
+}
+
+static int start_command(struct pfa_session *s, struct pfa_error *err)
+{
+	int pipe_fds[2], code = 0;
+
+	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+		return -errno;
+	s->child = fork();
+	if (s->child < 0)
+		return -errno;
+	if (s->child == 0) {
+		execvp(s->argv[0], s->argv);
+		code = errno;
+		if (write(pipe_fds[1], &code, sizeof(code)) < 0)
+			_exit(126);
+		_exit(127);
+	}
+	close(pipe_fds[1]);
+	if (read(pipe_fds[0], &code, sizeof(code)) < 0)
+		code = errno;
+	close(pipe_fds[0]);
+	if (code) {
+		(void)waitpid(s->child, NULL, 0);
+		err->code = -code;
+		(void)snprintf(err->message, sizeof(err->message), "exec %s: %s", s->argv[0],
+		               strerrorname_np(code));
+		return -code;
+	}
+	s->ended_fd = (int)syscall(SYS_pidfd_open, s->child, 0);
+	return s->ended_fd < 0 ? -errno : 0;
+}
+
+static int start_timer(struct pfa_session *s, uint64_t ms)
+{
+	struct itimerspec t = {.it_value = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000}};
+
+	s->ended_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (s->ended_fd < 0 || timerfd_settime(s->ended_fd, 0, &t, NULL) < 0)
+		return -errno;
+	return 0;
+}
+
+int pfa_start(struct pfa_session *s, struct pfa_error *err)
+{
+	int rc;
+
+	if (s->state == STATE_RUNNING)
+		return -EBUSY;
+	rc = scripted_failure("FAKE_START", err);
+	if (!rc)
+		rc = split_lines(&s->notes, "FAKE_NOTES", "");
+	if (!rc && s->o.target == PFA_TARGET_COMMAND)
+		rc = start_command(s, err);
+	else if (!rc && getenv("FAKE_END_MS"))
+		rc = start_timer(s, get_number("FAKE_END_MS"));
+	if (!rc)
+		s->state = STATE_RUNNING;
+	return rc;
+}
+
+static int write_output(struct pfa_session *s, struct pfa_error *err)
+{
+	size_t len = sizeof(profile) - 1;
+	int rc = 0, fd;
+
+	if (s->o.profile_write)
+		return s->o.profile_write(s->o.profile_write_arg, profile, len);
+	if (!s->path && s->o.profile_fd <= 0)
+		return 0;
+	fd = s->path ? open(s->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)
+	             : s->o.profile_fd;
+	if (fd < 0 || write(fd, profile, len) != (ssize_t)len) {
+		rc = -errno;
+		err->code = rc;
+		(void)snprintf(err->message, sizeof(err->message), "write %s: %s",
+		               s->path ? s->path : "fd", strerrorname_np(-rc));
+	}
+	if (s->path && fd >= 0)
+		close(fd);
+	return rc;
+}
+
+int pfa_stop(struct pfa_session *s, struct pfa_error *err)
+{
+	uint64_t ms = get_number("FAKE_STOP_MS");
+	struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+	int rc;
+
+	if (s->state != STATE_RUNNING)
+		return -EINVAL;
+	while (nanosleep(&t, &t) < 0)
+		continue;
+	s->state = STATE_STOPPED;
+	if (s->ended_fd >= 0)
+		close(s->ended_fd);
+	s->ended_fd = -1;
+	rc = split_lines(&s->quality, "FAKE_QUALITY", "");
+	if (!rc)
+		rc = split_lines(&s->top, "FAKE_TOP", "");
+	if (!rc)
+		rc = split_lines(&s->notes, "FAKE_NOTES", get("FAKE_LATE_NOTES", ""));
+	if (!rc)
+		rc = scripted_failure("FAKE_STOP", err);
+	return rc ? rc : write_output(s, err);
+}
+
+void pfa_free(struct pfa_session *s)
+{
+	if (!s)
+		return;
+	if (s->ended_fd >= 0)
+		close(s->ended_fd);
+	for (size_t i = 0; s->argv && s->argv[i]; i++)
+		free(s->argv[i]);
+	free(s->argv);
+	free(s->path);
+	free(s->top.text);
+	free(s->notes.text);
+	free(s->quality.text);
+	free(s);
+}
+
+int pfa_ended_fd(const struct pfa_session *s)
+{
+	return s->ended_fd;
+}
+
+int pfa_command_status(struct pfa_session *s, int *ret)
+{
+	if (s->o.target != PFA_TARGET_COMMAND || !s->child)
+		return -EINVAL;
+	if (!s->child_ended && waitpid(s->child, &s->child_status, WNOHANG) == s->child)
+		s->child_ended = 1;
+	if (s->child_ended)
+		*ret = s->child_status;
+	return s->child_ended;
+}
+
+int pfa_command_pid(const struct pfa_session *s)
+{
+	return s->o.target == PFA_TARGET_COMMAND && s->child ? s->child : -EINVAL;
+}
+
+/* The k-th number of a line of FAKE_TOP. */
+static uint64_t top_number(const char *line, int k)
+{
+	char *end;
+	uint64_t v = strtoull(line, &end, 10);
+
+	return k ? strtoull(end, NULL, 10) : v;
+}
+
+int pfa_stats(const struct pfa_session *s, struct pfa_stats *ret)
+{
+	size_t size = ret->size;
+
+	if (getenv("FAKE_STATS_FAIL"))
+		return -EINVAL;
+	*ret = (struct pfa_stats){.size = size,
+	                          .elapsed_ns = get_number("FAKE_ELAPSED_MS") * 1000000,
+	                          .seen = get_number("FAKE_SEEN"),
+	                          .dropped = get_number("FAKE_DROPPED"),
+	                          .agent_cpu_ns = get_number("FAKE_AGENT_MS") * 1000000};
+	ret->kept = ret->seen - ret->dropped;
+	for (size_t i = 0; i < s->top.n; i++)
+		ret->weight += top_number(s->top.line[i], 0);
+	return 0;
+}
+
+int pfa_counter(const struct pfa_session *s, size_t i, struct pfa_counter *ret)
+{
+	const struct pfa_counter counters[] = {
+	        {"seen", "samples", "samples that hit the target", get_number("FAKE_SEEN")},
+	        {"dropped_counts_full", "samples", "the table of counts was full",
+	         get_number("FAKE_DROPPED")},
+	        {"dropped_agent", "samples", "the agent's own", 0},
+	};
+
+	(void)s;
+	if (i >= sizeof(counters) / sizeof(counters[0]))
+		return -ENOENT;
+	*ret = counters[i];
+	return 0;
+}
+
+const char *pfa_note(const struct pfa_session *s, size_t i)
+{
+	return i < s->notes.n ? s->notes.line[i] : NULL;
+}
+
+const char *pfa_quality(const struct pfa_session *s, size_t i)
+{
+	return s->state == STATE_STOPPED && i < s->quality.n ? s->quality.line[i] : NULL;
+}
+
+int pfa_top(const struct pfa_session *s, struct pfa_function *ret, size_t max)
+{
+	static char modules[LINES_MAX][256];
+	size_t i;
+
+	if (s->state != STATE_STOPPED)
+		return -EINVAL;
+	for (i = 0; i < s->top.n && i < max; i++) {
+		int at = 0;
+
+		ret[i].self = top_number(s->top.line[i], 0);
+		ret[i].cum = top_number(s->top.line[i], 1);
+		(void)sscanf(s->top.line[i], "%*s %*s %255s %n", modules[i], &at);
+		ret[i].module = modules[i];
+		ret[i].name = s->top.line[i] + at;
+	}
+	return (int)i;
+}
+
+const char *pfa_weight_unit(const struct pfa_session *s)
+{
+	return s->state == STATE_NEW ? NULL : get("FAKE_UNIT", "nanoseconds");
+}

@@ -1,0 +1,579 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command line against the scripted library of fake-perfagent.c. TAP on standard output.
+
+    test-cli.py PERF-AGENT-FAKE EMBED-FAKE OPTIONS.DEF GEN-CLI-DOCS.PY MAN-PAGE COMPLETION
+"""
+import errno
+import importlib.util
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+from cli_harness import WAIT_S, Terminal, check, environment, equal, files, finish, main, start, test, wait_for
+
+FAKE, EMBED, OPTIONS_DEF, DOCS, MAN, COMPLETION = map(os.path.abspath, sys.argv[1:7])
+FULL_NAME = r'\d{12}(-\d+)?-on-cpu\.pb\.gz'
+
+
+def start_fake(args, env=None, **more):
+    return start(FAKE, args, env, **more)
+
+
+def run(*args, env=None, **more):
+    return finish(start_fake(args, env, **more))
+
+
+def max_rate():
+    with open('/proc/sys/kernel/perf_event_max_sample_rate', encoding='ascii') as f:
+        return int(f.read())
+
+
+SHORT = ['--duration', '50ms']
+ME = ['--profile', '--pid', str(os.getpid())]
+
+# words, what the one line must have in it
+USAGE_ERRORS = [
+    ([], 'no target'),
+    (['--profile'], 'one of --pid, -a/--all and -- COMMAND'),
+    (['--pid', '1'], 'no mode: --profile is required'),
+    (['--profile=false', '--pid', '1'], 'no mode: --profile is required'),
+    (['-a'], 'no mode: --profile is required'),
+    (['--', 'true'], 'no mode: --profile is required'),
+    (['--profile', '-a', '--pid', '1'], '--pid and -a/--all'),
+    (['--profile', '-a', '--', 'true'], '-a/--all and -- COMMAND'),
+    (['--profile', '--pid', '1', '--', 'true'], '--pid and -- COMMAND'),
+    (['--profile', '-a=false'], 'no target'),
+    (['--profile', '--'], 'a command is missing'),
+    (['--profile', '--pid', '0'], '--pid'),
+    (['--profile', '--pid', '-1'], '--pid'),
+    (['--profile', '--pid', '2147483648'], '--pid'),
+    (['--profile', '--pid', '1x'], "'1x'"),
+    (['--profile', '--pid', ''], '--pid'),
+    (['--profile', '--pid='], '--pid'),
+    (['--profile', '--pid'], '--pid: a value is missing'),
+    (['--profile', '--pid', '--', 'true'], '--pid: a value is missing'),
+    ([*ME, '--sample-rate', '0'], '--sample-rate'),
+    ([*ME, '--sample-rate=-5'], '--sample-rate'),
+    ([*ME, '--sample-rate', '99.5'], '--sample-rate'),
+    ([*ME, '--sample-rate', '4294967296'], '--sample-rate'),
+    ([*ME, '--sample-rate', '99999999999999999999'], '--sample-rate'),
+    ([*ME, '--duration', '0'], '--duration'),
+    ([*ME, '--duration', '0s'], '--duration'),
+    ([*ME, '--duration', '-5s'], '--duration'),
+    ([*ME, '--duration', '10'], '--duration'),
+    ([*ME, '--duration', '300000h', '--duration=3000000h'], '292 years'),
+    ([*ME, '--unwind', 'dwarf'], 'call-frame information, which is not in this version'),
+    ([*ME, '--unwind=auto'], 'call-frame information, which is not in this version'),
+    ([*ME, '--unwind', 'lbr'], "--unwind: 'lbr'"),
+    ([*ME, '--event', 'instructions'], "--event: 'instructions'"),
+    ([*ME, '--tag', 'novalue'], "--tag: 'novalue'"),
+    ([*ME, '--tag', '=v'], '--tag'),
+    ([*ME, '--tag', 'a=b\nc=d'], '--tag'),
+    ([*ME, '--kernel-stacks=maybe'], '--kernel-stacks'),
+    ([*ME, '--kernel-stacks', 'false'], 'write --kernel-stacks=false'),
+    ([*ME, 'sleep', '1'], "'sleep'"),
+    ([*ME, '-'], "'-'"),
+    ([*ME, ''], "''"),
+    ([*ME, '--offcpu'], '--offcpu: unknown option'),
+    ([*ME, '-x=3'], '-x: unknown option'),
+    ([*ME, '--dur=3s'], '--dur: unknown option'),
+    ([*ME, '---pid=3'], '---pid: unknown option'),
+    ([*ME, '--=3'], '--: unknown option'),
+    ([*ME, '--test-ring-bytes', 'x'], '--test-ring-bytes'),
+]
+
+
+@test
+def usage_errors_are_one_line_and_create_nothing():
+    for words, text in USAGE_ERRORS:
+        r = run(*words, env={'FAKE_LOG': 'log'})
+        equal(r.rc, 2, words, r)
+        equal(r.out, '', words, r)
+        equal(len(r.lines), 1, words, r)
+        check(r.err.startswith('perf-agent: ') and text in r.err, words, f'no {text!r}', r)
+        equal(files(), [], words, r)
+
+
+@test
+def rate_above_the_kernels_limit_names_the_sysctl():
+    r = run(*ME, '--sample-rate', str(max_rate() + 1))
+    equal((r.rc, len(r.lines)), (2, 1), r)
+    check(f'kernel.perf_event_max_sample_rate is {max_rate()}' in r.err, r)
+    equal(run(*ME, *SHORT, '--sample-rate', str(max_rate()), '--profile-output', 'p').rc, 0)
+
+
+def logged(*words, env=None):
+    r = run(*words, env={'FAKE_LOG': 'log', **(env or {})})
+    equal(r.rc, 0, r)
+    with open('log', encoding='utf-8') as f:
+        lines = f.read().splitlines()
+    os.unlink('log')
+    return lines
+
+
+@test
+def options_reach_the_library():
+    lines = logged(*ME, *SHORT, '--profile-output', 'p')
+    for want in ['size_ok 1', 'target 1', f'pid {os.getpid()}', 'rate 99', 'event 0', 'unwind 1', 'flags 0', 'path p',
+                 'fd 0', 'ring 0', 'counts 0', 'ranges 0']:
+        check(want in lines, want, lines)
+    lines = logged('-profile', '-all', '-sample-rate=499', '-event=auto', '-tag', 'a=1', '--tag=b=2=3', *SHORT,
+                   '--kernel-stacks=F', '--profile-output=p', '--test-ring-bytes=4096', '--test-count-entries', '8',
+                   '--test-range-entries=16')
+    for want in ['target 2', 'pid 0', 'rate 499', 'event 2', 'flags 3', 'tag a=1', 'tag b=2=3', 'ring 4096', 'counts 8',
+                 'ranges 16']:
+        check(want in lines, want, lines)
+    equal([l for l in lines if l.startswith('tag')], ['tag a=1', 'tag b=2=3'])
+    lines = logged('--profile', '--event', 'cycles', '--profile-output', 'p', '--', 'true', '--pid', '3')
+    for want in ['target 3', 'event 1', 'flags 0', 'argv true', 'argv --pid', 'argv 3']:
+        check(want in lines, want, lines)
+    check('flags 2' in logged('--profile', '-a=T', '--profile-output', 'p', *SHORT), 'agent not left out')
+
+
+@test
+def help_and_version_go_to_standard_output():
+    r = run('--help')
+    equal((r.rc, r.err), (0, ''), r)
+    check('--profile-output' in r.out and 'kernel-stacks' in r.out, r)
+    equal(run('-h').out, r.out)
+    r = run('--version')
+    equal((r.rc, r.err), (0, ''), r)
+    check(re.fullmatch(r'perf-agent \d+\.\d+\.\d+\n', r.out), r)
+    check('library 9.9.9' in run('--version', env={'FAKE_VERSION': '9.9.9'}).out)
+    for word in ['--help', '--version']:
+        with open('/dev/full', 'wb') as full:
+            r = run(word, stdout=full)
+        equal((r.rc, len(r.lines)), (1, 1), r)
+
+
+@test
+def made_names():
+    child = subprocess.Popen(['/usr/bin/python3', '-c', 'import sys\nopen("/proc/self/comm", "w").write(".a/b c")\n'
+                              'print(flush=True)\nsys.stdin.read()'],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        child.stdout.readline()
+        cases = [
+            (['--profile', '-a', *SHORT], ''),
+            (['--profile', '--pid', str(child.pid), *SHORT], '_a_b c-'),
+            (['--profile', '--pid', '2147483647', *SHORT], 'pid2147483647-'),
+            (['--profile', '--', '/bin/true'], 'true-'),
+            (['--profile', '--profile-output', '', '--', 'sh', '-c', ':'], 'sh-'),
+        ]
+        for words, prefix in cases:
+            for _ in range(2):
+                before = set(files())
+                r = run(*words)
+                equal(r.rc, 0, r)
+                new = set(files()) - before
+                equal(len(new), 1, words, files(), r)
+                name = new.pop()
+                check(re.fullmatch(re.escape(prefix) + FULL_NAME, name), words, name)
+                check(f'perf-agent: profile written: {name}' in r.lines, name, r)
+    finally:
+        child.stdin.close()
+        child.wait(WAIT_S)
+        child.stdout.close()
+
+
+@test
+def made_names_never_replace_a_file():
+    runs = [start_fake(['--profile', '-a', '--duration', '400ms']) for _ in range(4)]
+    results = [finish(p) for p in runs]
+    for r in results:
+        equal(r.rc, 0, r)
+    equal(len(files()), 4, files())
+    equal(len({l for r in results for l in r.lines if 'profile written' in l}), 4, results)
+    # A name that is taken while we sample, by a link that leads nowhere: lstat, not stat.
+    p = start_fake(['--profile', '--', 'sleep', '0.5'])
+    wait_for(p, 'profiling command')
+    for stamp in {time.strftime('%Y%m%d%H%M', time.localtime(time.time() - s)) for s in (0, 60)}:
+        os.symlink('nowhere', f'sleep-{stamp}-on-cpu.pb.gz')
+    r = finish(p)
+    check(re.search(r'profile written: sleep-\d{12}-2-on-cpu\.pb\.gz', r.err), r)
+    check(not os.path.exists('nowhere'), files())
+
+
+@test
+def failures_of_the_library_are_one_line():
+    cases = [
+        ('FAKE_NEW', f'{errno.EINVAL} bad option', 2, 'bad option'),
+        ('FAKE_NEW', f'{errno.ENOMEM}', 1, 'ENOMEM'),
+        ('FAKE_START', f'{errno.EACCES} perf_event_open cpu 0: EACCES: needs CAP_PERFMON', 1, 'needs CAP_PERFMON'),
+        ('FAKE_START', f'{errno.ESRCH}', 1, 'ESRCH'),
+    ]
+    for name, script, rc, text in cases:
+        r = run(*ME, *SHORT, env={name: script})
+        equal((r.rc, len(r.lines), files()), (rc, 1, []), script, r)
+        check(text in r.err, script, r)
+    r = run('--profile', '--', './no-such-program')
+    equal((r.rc, len(r.lines), files()), (1, 1, []), r)
+    check('exec ./no-such-program: ENOENT' in r.err, r)
+
+
+@test
+def failure_to_write_is_the_last_line_behind_the_report():
+    env = {'FAKE_STOP': f'{errno.ENOSPC} write p: ENOSPC', 'FAKE_TOP': '1 1 /bin/x f', 'FAKE_SEEN': '1'}
+    for more in [['--profile-output', 'p'], []]:
+        r = run(*ME, *SHORT, *more, env=env)
+        equal((r.rc, files()), (1, []), r)
+        equal(r.lines[-1], 'perf-agent: write p: ENOSPC', r)
+        check('profile written' not in r.err and 'quality: ' in r.err, r)
+    r = run(*ME, *SHORT, '--profile-output', 'missing/p')
+    equal((r.rc, files()), (1, []), r)
+    check('missing/p' in r.lines[-1], r)
+
+
+@test
+def current_directory_without_write_permission():
+    if os.geteuid() == 0 and not os.path.exists('/usr/bin/setpriv'):
+        return 'needs setpriv'
+    os.mkdir('closed', 0o555)
+    prefix = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--bounding-set=-all',
+              '--inh-caps=-all'] if os.geteuid() == 0 else []
+    # The program is opened before, by us: its own folder may be closed to that user.
+    fd = os.open(FAKE, os.O_RDONLY)
+    try:
+        p = subprocess.Popen([*prefix, f'/proc/self/fd/{fd}', '--profile', '-a', *SHORT], cwd='closed', pass_fds=[fd],
+                             env=environment(None), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        r = finish(p)
+    finally:
+        os.close(fd)
+    equal((r.rc, len(r.lines), os.listdir('closed')), (1, 1, []), r)
+    check('current directory' in r.err and 'EACCES' in r.err, r)
+
+
+@test
+def start_line_says_what_is_sampled():
+    out = ['--profile-output', 'p']
+    comm = open('/proc/self/comm', encoding='utf-8').read().strip()
+    cases = [
+        ([*ME, *SHORT], f'profiling pid {os.getpid()} ({comm}) at 99 Hz, cpu-clock, frame pointers, for 50.0 ms; '
+                        'Ctrl-C ends early', {}),
+        (['--profile', '-a', '--sample-rate=49', *SHORT], 'profiling the whole machine at 49 Hz, cpu-clock', {}),
+        ([*ME, *SHORT, '--event=auto'], 'Hz, hardware cycles, frame pointers', {'FAKE_UNIT': 'cycles'}),
+        ([*ME, *SHORT, '--event=auto'], 'Hz, cpu-clock, frame pointers', {}),
+        ([*ME, *SHORT, '--kernel-stacks=0'], 'frame pointers, without kernel stacks, for', {}),
+        (['--profile', '--', '/bin/true'], 'frame pointers, until it ends', {}),
+        (['--profile', '--pid=2147483647', *SHORT], 'profiling pid 2147483647 at', {}),
+        (ME, 'for 10.0 s; Ctrl-C ends early', {'FAKE_END_MS': '20'}),
+    ]
+    for words, text, env in cases:
+        r = run(*words[:1], *out, *words[1:], env=env)
+        equal(r.rc, 0, r)
+        check(text in r.lines[0], words, r)
+
+
+@test
+def notes_are_printed_once():
+    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_NOTES': 'one\ntwo', 'FAKE_LATE_NOTES': 'three'})
+    equal([l for l in r.lines if 'note' in l], [f'perf-agent: note: {w}' for w in ['one', 'two', 'three']], r)
+
+
+@test
+def endings():
+    began = time.monotonic()
+    r = run(*ME, '--duration=300ms', '--profile-output=p')
+    equal(r.rc, 0, r)
+    check(time.monotonic() - began >= 0.3, 'too early')
+    check(' ended after' not in r.err, r)
+    r = run(*ME, '--duration=1h', '--profile-output=p', env={'FAKE_END_MS': '50'})
+    equal(r.rc, 0, r)
+    check(f'pid {os.getpid()} ended after' in r.err, r)
+
+
+@test
+def status_of_the_command_is_said_and_not_taken():
+    for script, text in [('exit 3', 'command sh ended with exit status 3'), (':', 'ended with exit status 0'),
+                         ('kill -9 $$', 'command sh was ended by signal 9 (SIGKILL)')]:
+        r = run('--profile', '--profile-output=p', '--', 'sh', '-c', script)
+        equal(r.rc, 0, r)
+        equal(len([l for l in r.lines if text in l]), 1, script, r)
+
+
+@test
+def command_outlives_the_duration():
+    r = run('--profile', '--profile-output=p', '--duration=100ms', '--', 'sh', '-c', 'exec sleep 100 >&- 2>&-')
+    equal(r.rc, 0, r)
+    m = re.search(r'command sh \(pid (\d+)\) has not ended; it is left running', r.err)
+    check(m, r)
+    os.kill(int(m[1]), signal.SIGKILL)  # fails if it does not run
+
+
+@test
+def first_signal_ends_and_writes():
+    for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
+        p = start_fake([*ME, '--duration=1h', '--profile-output=p'])
+        wait_for(p, 'profiling')
+        p.send_signal(number)
+        r = finish(p)
+        equal(r.rc, 0, r)
+        check(number.name in r.err and 'profile written: p' in r.err, r)
+        check(r.lines[-1].startswith('quality: '), r)
+        os.unlink('p')
+
+
+@test
+def second_signal_aborts():
+    p = start_fake([*ME, '--duration=1h', '--profile-output=p'], env={'FAKE_STOP_MS': str(WAIT_S * 1000)})
+    wait_for(p, 'profiling')
+    p.send_signal(signal.SIGINT)
+    wait_for(p, 'a second signal aborts')
+    time.sleep(0.15)  # what is closer together counts as one signal
+    p.send_signal(signal.SIGTERM)
+    r = finish(p)
+    equal((r.rc, files()), (1, []), r)
+    check('aborted by a second signal' in r.err, r)
+
+
+@test
+def two_signals_at_once_are_one():
+    p = start_fake([*ME, '--duration=1h', '--profile-output=p'], env={'FAKE_STOP_MS': '300'})
+    wait_for(p, 'profiling')
+    p.send_signal(signal.SIGINT)
+    p.send_signal(signal.SIGTERM)
+    r = finish(p)
+    equal((r.rc, files()), (0, ['p']), r)
+
+
+@test
+def sighup_stays_ignored():
+    p = start_fake([*ME, '--duration=1h', '--profile-output=p'],
+              preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    wait_for(p, 'profiling')
+    p.send_signal(signal.SIGHUP)
+    time.sleep(0.05)
+    p.send_signal(signal.SIGINT)
+    r = finish(p)
+    equal(r.rc, 0, r)
+    check('SIGINT' in r.err and 'SIGHUP' not in r.err, r)
+
+
+@test
+def command_gets_default_signals():
+    r = run('--profile', '--profile-output=p', '--', 'grep', '-E', '^Sig(Ign|Cgt|Blk)', '/proc/self/status',
+            restore_signals=True)
+    values = dict(re.findall(r'(Sig\w+):\s*([0-9a-f]+)', r.out))
+    pipe = 1 << (signal.SIGPIPE - 1)
+    equal([int(values[k], 16) & (pipe | 0x4003) for k in ('SigIgn', 'SigCgt', 'SigBlk')], [0, 0, 0], r)
+
+
+@test
+def profile_on_standard_output():
+    r = run(*ME, *SHORT, '--profile-output', '-')
+    equal((r.rc, r.out, files()), (0, 'fake profile\n', []), r)
+    check('perf-agent: profile written: standard output' in r.lines, r)
+    r = run('--profile', '--profile-output=-', '--', 'echo', 'from the command')
+    equal((r.rc, r.out), (0, 'fake profile\n'), r)
+    check('from the command' in r.lines, r)
+    r = run('--profile', '--profile-output=p', '--', 'echo', 'from the command')
+    equal((r.rc, r.out), (0, 'from the command\n'), r)
+
+
+@test
+def standard_output_that_takes_nothing():
+    p = start_fake([*ME, '--duration=200ms', '--profile-output=-'])
+    p.stdout.close()
+    p.stdout = None
+    r = finish(p)
+    equal(r.rc, 1, r)
+    check('EPIPE' in r.lines[-1], r)
+    with open('/dev/full', 'wb') as full:
+        r = run(*ME, *SHORT, '--profile-output=-', stdout=full)
+    equal(r.rc, 1, r)
+    check('ENOSPC' in r.lines[-1], r)
+    r = run(*ME, '--profile-output=-', preexec_fn=lambda: os.close(1))
+    equal((r.rc, len(r.lines)), (1, 1), r)
+    check('--profile-output: standard output is not open for writing' in r.err, r)
+
+
+@test
+def closed_standard_streams_do_no_harm():
+    r = run(*ME, *SHORT, '--profile-output=p', preexec_fn=lambda: [os.close(fd) for fd in (0, 1, 2)])
+    equal((r.rc, files()), (0, ['p']), r)
+    with open('p', encoding='utf-8') as f:
+        equal(f.read(), 'fake profile\n')
+
+
+TOP = '''600000000 900000000 /usr/bin/spin spin_a
+300000000 300000000 /usr/bin/spin spin_b(int, char const*)
+99000000 1000000000 [kernel] entry_SYSCALL_64
+1000000 1000000 [jit] 0x7f0012345678'''
+
+
+@test
+def table_of_functions():
+    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_TOP': TOP, 'FAKE_SEEN': '990'})
+    at = [i for i, l in enumerate(r.lines) if 'self %' in l]
+    equal(len(at), 1, r)
+    equal(r.lines[at[0]:at[0] + 5], [
+        '  self %    cum %       self  function                  module',
+        '   60.00    90.00     600 ms  spin_a                    spin',
+        '   30.00    30.00     300 ms  spin_b(int, char const*)  spin',
+        '    9.90   100.00    99.0 ms  entry_SYSCALL_64          [kernel]',
+        '    0.10     0.10    1.00 ms  0x7f0012345678            [jit]',
+    ], r)
+    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_TOP': TOP, 'FAKE_SEEN': '990', 'FAKE_UNIT': 'cycles'})
+    check('600 M  spin_a' in r.err, r)
+
+
+@test
+def table_has_ten_rows_and_no_wide_ones():
+    names = ['ä' * 300, 'y' * 2000, *[f'f{i}' for i in range(13)]]
+    top = '\n'.join(f'{100 - i} {100 - i} /m{"o" * 60} {n}' for i, n in enumerate(names))
+    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_TOP': top, 'FAKE_SEEN': '9'})
+    at = [i for i, l in enumerate(r.lines) if 'self %' in l][0]
+    rows = [l for l in r.lines[at:] if 'profile written' not in l and not l.startswith('quality')]
+    equal(len(rows), 11, r)
+    equal(max(map(len, rows)), 100, r)
+    check('äää..' in rows[1] and 'yyy..' in rows[2] and 'ooo..' in rows[1], r)
+
+
+@test
+def names_cannot_command_the_terminal():
+    top = '1 1 /b/\x1b[31m ev\x1b]0;il\x07'
+    r = run('--profile', *SHORT, '--', './x\x1b[2J', env={'FAKE_TOP': top})
+    check('\x1b' not in r.err, r)
+    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_TOP': top, 'FAKE_NOTES': 'n\x1b[1m', 'FAKE_SEEN': '1'})
+    check('\x1b' not in r.err and '\x07' not in r.err and 'ev?]0;il?' in r.err, r)
+
+
+@test
+def no_samples_is_said_with_its_likely_cause():
+    r = run(*ME, *SHORT, '--profile-output=p')
+    check('perf-agent: no samples: the target used no CPU' in r.err, r)
+    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_SEEN': '7', 'FAKE_DROPPED': '7'})
+    check('perf-agent: no samples: all 7 were dropped' in r.err, r)
+    check('perf-agent: dropped 7 samples: the table of counts was full' in r.lines, r)
+    equal(r.rc, 0, r)
+
+
+@test
+def quality_line_is_last():
+    quality = '\n'.join(['dropped: 6', 'complete_stacks_pct: 97.1', 'named_user_pct: 99.8 %', 'unknown: 3',
+                         'cut_stacks_pct: 0.2', 'missed_ticks_pct: 1.5', 'agent_cpu_pct: 0.3', 'idle_pct: 80.0'])
+    env = {'FAKE_SEEN': '986', 'FAKE_DROPPED': '6', 'FAKE_QUALITY': quality, 'FAKE_TOP': '1 1 m f'}
+    r = run(*ME, *SHORT, '--profile-output=p', env=env)
+    equal(r.lines[-2:], [
+        'perf-agent: profile written: p',
+        'quality: 986 samples (980 kept, 6 dropped), 97.1 % complete stacks, 0.2 % cut stacks, '
+        '99.8 % of user frames named, 80.0 % idle, agent 0.3 % CPU, 1.5 % missed ticks',
+    ], r)
+    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_ELAPSED_MS': '10000', 'FAKE_AGENT_MS': '50'})
+    equal(r.lines[-1], 'quality: 0 samples (0 kept, 0 dropped), agent 0.5 % CPU', r)
+    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_STATS_FAIL': '1'})
+    equal(r.lines[-1], 'quality: unknown: EINVAL', r)
+
+
+@test
+def terminal_without_duration_runs_until_ctrl_c():
+    t = Terminal(FAKE, [*ME, '--profile-output=p'], env={'FAKE_SEEN': '12', 'FAKE_DROPPED': '2'})
+    t.read_until('\rperf-agent: 0.0 s, 12 samples, 2 lost')
+    t.read_until('\rperf-agent: 0.5 s')
+    check('until Ctrl-C' in t.text, t.text)
+    t.type(b'\x03')
+    equal(t.finish(), 0, t.text)
+    check('SIGINT: the capture ends' in t.text and 'profile written: p' in t.text, t.text)
+
+
+@test
+def progress_is_removed_and_fits():
+    t = Terminal(FAKE, [*ME, '--duration=700ms', '--profile-output=p'], env={'FAKE_SEEN': '7' * 18}, width=45)
+    equal(t.finish(), 0, t.text)
+    check('\rperf-agent: 0.7 s left, 777' in t.text, t.text)
+    lines = re.findall(r'\r(perf-agent: [^\r\n]*)', t.text)
+    equal([len(l) for l in lines if 's left' in l], [44, 44], t.text)
+    check(re.search(r'\r {44}\r', t.text), repr(t.text))
+    t = Terminal(FAKE, [*ME, '--duration=100ms', '--profile-output=p'], env={'TERM': 'dumb'})
+    equal(t.finish(), 0, t.text)
+    check('s left' not in t.text, t.text)
+    t = Terminal(FAKE, [*ME, '--duration=100ms', '--profile-output=p'], width=60,
+                 env={'FAKE_TOP': '1 1 /x/module ' + 'n' * 90, 'FAKE_SEEN': '1'})
+    equal(t.finish(), 0, t.text)
+    rows = [l for l in re.split(r'[\r\n]+', t.text) if 'nnn' in l or 'function' in l]
+    equal([len(l) for l in rows], [60, 60], t.text)
+
+
+@test
+def profile_is_not_written_to_a_terminal():
+    t = Terminal(FAKE, [*ME, *SHORT, '--profile-output=-'], stdout=None)
+    equal(t.finish(), 2, t.text)
+    equal(t.text, 'perf-agent: --profile-output: standard output is a terminal; redirect it\r\n')
+
+
+def read_table():
+    spec = importlib.util.spec_from_file_location('docs', DOCS)
+    docs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(docs)
+    return docs.read_options(OPTIONS_DEF)
+
+
+@test
+def every_option_is_in_every_text():
+    options = read_table()
+    with open(OPTIONS_DEF, encoding='utf-8') as f:
+        hidden = re.findall(r'^CLI_HIDDEN\(\w+, "([^"]+)"', f.read(), re.M)
+    check(len(options) >= 12 and len(hidden) == 3, options, hidden)
+    with open(MAN, encoding='utf-8') as f:
+        man = f.read().replace('\\', '')
+    with open(COMPLETION, encoding='utf-8') as f:
+        completion = f.read()
+    help_text = run('--help').out
+    for name in [o.name for o in options]:
+        check(f'fB--{name}fR' in man, name)
+        check(re.search(rf'--{name}\b', help_text), name)
+        check(re.search(rf'-W "[^"]*--{name} ', completion), name)
+    for name in hidden:
+        check(name not in man and name not in help_text and name not in completion, name)
+    # In the parser they are by construction; this would find a row whose kind is wrong.
+    for o in options:
+        r = run('--profile=false', f'--{o.name}=\x01')
+        if o.name != 'profile-output':
+            equal(r.rc, 2, o.name, r)
+            check(f'--{o.name}: ' in r.err, o.name, r)
+
+
+@test
+def completion_completes():
+    if not os.path.exists('/bin/bash'):
+        return 'needs bash'
+    script = f'''source "{COMPLETION}"
+try() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _perf_agent; echo "${{COMPREPLY[*]}}"; }}
+try perf-agent --sample
+try perf-agent --event c
+try perf-agent --event = cy
+try perf-agent --event =
+try perf-agent --duration 1
+try perf-agent --pid {os.getpid()}
+try perf-agent --profile-output exa
+try perf-agent --profile -- /bin/ech
+try perf-agent --profile -- cat exa
+'''
+    open('example-file', 'wb').close()
+    r = finish(start('/bin/bash', ['-c', script]))
+    equal((r.rc, r.err), (0, ''), r)
+    lines = r.out.split('\n')
+    equal(lines[:5], ['--sample-rate', 'cpu-clock cycles', 'cycles', 'cpu-clock cycles auto', ''], r)
+    check(str(os.getpid()) in lines[5].split(), r)
+    equal(lines[6:9], ['example-file', '/bin/echo', 'example-file'], r)
+
+
+@test
+def example_checks_what_it_gets():
+    env = {'FAKE_TOP': TOP, 'FAKE_SEEN': '990', 'FAKE_NOTES': 'something'}
+    r = finish(start(EMBED, [], env))
+    equal((r.rc, r.err), (0, ''), r)
+    check('60.00 %  spin_a  /usr/bin/spin' in r.out and '13 bytes in memory' in r.out and 'note: something' in r.out, r)
+    for more in [{'FAKE_NEW': '22 no'}, {'FAKE_START': '1 no'}, {'FAKE_STOP': '5 no'}, {'FAKE_TOP': ''},
+                 {'FAKE_STATS_FAIL': '1'}]:
+        r = finish(start(EMBED, [], {**env, **more}))
+        equal((r.rc, len(r.lines)), (1, 1), more, r)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test-cli.c - the pure parts of the command line: durations, numbers, booleans, names, options,
+ * shortened text */
+#include "cli/cli_priv.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define S_NS         1000000000ll
+
+static void test_duration_forms_of_go(void **state)
+{
+	static const struct {
+		const char *text;
+		int rc;
+		int64_t ns;
+	} cases[] = {
+	        {"300ms", 0, 300000000},
+	        {"10s", 0, 10 * S_NS},
+	        {"1m30s", 0, 90 * S_NS},
+	        {"1.5h", 0, 5400 * S_NS},
+	        {"1h2m3s4ms5us6ns", 0, 3723 * S_NS + 4005006},
+	        {"7\u00b5s", 0, 7000},
+	        {"7\u03bcs", 0, 7000},
+	        {".5s", 0, S_NS / 2},
+	        {"1.s", 0, S_NS},
+	        {"0.000000001s", 0, 1},
+	        {"0.0000000009s", 0, 0},
+	        {"0.3333333333333333333333h", 0, 1199999999999},
+	        {"+5s", 0, 5 * S_NS},
+	        {"-5s", 0, -5 * S_NS},
+	        {"0", 0, 0},
+	        {"-0", 0, 0},
+	        {"0s", 0, 0},
+	        {"9223372036854775807ns", 0, INT64_MAX},
+	        {"9223372036854775808ns", -ERANGE, 0},
+	        {"2562047h47m16.854775808s", -ERANGE, 0},
+	        {"99999999999999999999s", -ERANGE, 0},
+	        {"9999999999999h", -ERANGE, 0},
+	        {"", -EINVAL, 0},
+	        {"-", -EINVAL, 0},
+	        {"10", -EINVAL, 0},
+	        {"1", -EINVAL, 0},
+	        {"s", -EINVAL, 0},
+	        {".s", -EINVAL, 0},
+	        {".", -EINVAL, 0},
+	        {"1x", -EINVAL, 0},
+	        {"1sec", -EINVAL, 0},
+	        {"1 s", -EINVAL, 0},
+	        {" 1s", -EINVAL, 0},
+	        {"1s ", -EINVAL, 0},
+	        {"1m-3s", -EINVAL, 0},
+	        {"1M", -EINVAL, 0},
+	        {"1d", -EINVAL, 0},
+	        {"--5s", -EINVAL, 0},
+	        {"1s5", -EINVAL, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		int64_t ns = 42;
+
+		print_message("# '%s'\n", cases[i].text);
+		assert_int_equal(cli_parse_duration(cases[i].text, &ns), cases[i].rc);
+		assert_int_equal(ns, cases[i].rc ? 42 : cases[i].ns);
+	}
+}
+
+static void test_bool_forms_of_go(void **state)
+{
+	static const char *const yes[] = {"1", "t", "T", "true", "TRUE", "True"};
+	static const char *const no[] = {"0", "f", "F", "false", "FALSE", "False"};
+	static const char *const none[] = {"", "yes", "no", "tRUE", "2", "true ", "on"};
+	bool b;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
+		b = false;
+		assert_int_equal(cli_parse_bool(yes[i], &b), 0);
+		assert_true(b);
+		assert_int_equal(cli_parse_bool(no[i], &b), 0);
+		assert_false(b);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(none); i++)
+		assert_int_equal(cli_parse_bool(none[i], &b), -EINVAL);
+}
+
+static void test_numbers_have_digits_only(void **state)
+{
+	static const char *const bad[] = {"", "-1", "+1", " 1", "1 ", "0x10", "1e3", "1.0", "a"};
+	uint64_t v = 7;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_int_equal(cli_parse_u64(bad[i], &v), -EINVAL);
+	assert_int_equal(cli_parse_u64("18446744073709551616", &v), -ERANGE);
+	assert_int_equal(v, 7);
+	assert_int_equal(cli_parse_u64("18446744073709551615", &v), 0);
+	assert_true(v == UINT64_MAX);
+	assert_int_equal(cli_parse_u64("007", &v), 0);
+	assert_int_equal(v, 7);
+}
+
+static void test_durations_and_weights_as_people_read_them(void **state)
+{
+	static const struct {
+		uint64_t ns;
+		const char *text;
+	} cases[] = {
+	        {0, "0 ns"},
+	        {999, "999 ns"},
+	        {1000, "1.00 us"},
+	        {300000000, "300 ms"},
+	        {12340000, "12.3 ms"},
+	        {999499, "999 us"},
+	        {999500, "1.00 ms"},
+	        {999499999, "999 ms"},
+	        {999500000, "1.00 s"},
+	        {9994999999, "9.99 s"},
+	        {9996000000, "10.0 s"},
+	        {90000000000, "90.0 s"},
+	        {3600000000000, "3600 s"},
+	};
+	char text[32];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cli_format_duration(cases[i].ns, text, sizeof(text));
+		assert_string_equal(text, cases[i].text);
+	}
+	cli_format_weight(1500000000, "nanoseconds", text, sizeof(text));
+	assert_string_equal(text, "1.50 s");
+	cli_format_weight(999, "cycles", text, sizeof(text));
+	assert_string_equal(text, "999");
+	cli_format_weight(36100000, "cycles", text, sizeof(text));
+	assert_string_equal(text, "36.1 M");
+	cli_format_weight(999600, "cycles", text, sizeof(text));
+	assert_string_equal(text, "1.00 M");
+	cli_format_weight(UINT64_MAX, "cycles", text, sizeof(text));
+	assert_string_equal(text, "18.4 E");
+}
+
+static void test_names_are_safe_in_paths(void **state)
+{
+	static const struct {
+		const char *name, *clean;
+	} cases[] = {
+	        {"nginx", "nginx"},
+	        {"kworker/0:1-ev", "kworker_0:1-ev"},
+	        {" a b\n", "a b"},
+	        {"../../etc", "_._.._etc"},
+	        {"..", "_."},
+	        {".hidden", "_hidden"},
+	        {"-rf", "_rf"},
+	        {"a\x1b[2J\x7f", "a_[2J_"},
+	        {"/", "_"},
+	        {"", ""},
+	        {" \t\n", ""},
+	        {"0123456789abcdef", "0123456789abcde"},
+	        {"0123456789abcd\u00e9", "0123456789abcd"},
+	};
+	char clean[16];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cli_clean_name(cases[i].name, clean, sizeof(clean));
+		assert_string_equal(clean, cases[i].clean);
+	}
+}
+
+static void test_profile_names(void **state)
+{
+	const struct tm when = {
+	        .tm_year = 125, .tm_mon = 0, .tm_mday = 31, .tm_hour = 9, .tm_min = 5};
+	char name[64], small[20] = "kept";
+
+	(void)state;
+	assert_int_equal(cli_profile_name("nginx", &when, 1, name, sizeof(name)), 0);
+	assert_string_equal(name, "nginx-202501310905-on-cpu.pb.gz");
+	assert_int_equal(cli_profile_name(NULL, &when, 1, name, sizeof(name)), 0);
+	assert_string_equal(name, "202501310905-on-cpu.pb.gz");
+	assert_int_equal(cli_profile_name("nginx", &when, 2, name, sizeof(name)), 0);
+	assert_string_equal(name, "nginx-202501310905-2-on-cpu.pb.gz");
+	assert_int_equal(cli_profile_name(NULL, &when, 10, name, sizeof(name)), 0);
+	assert_string_equal(name, "202501310905-10-on-cpu.pb.gz");
+	assert_int_equal(cli_profile_name("nginx", &when, 1, small, sizeof(small)), -ENAMETOOLONG);
+}
+
+static void test_terminal_text(void **state)
+{
+	char esc[] = "a\x1b]0;x\x07\tb\xc2\x9b\x7f", umlaut[] = "\u00e4\u00f6\u00fc\u00df\u00e9",
+	     same[] = "abcd";
+	char tail[] = "abcdefgh", one[] = "abc";
+
+	(void)state;
+	cli_make_printable(esc);
+	assert_string_equal(esc, "a?]0;x??b???");
+	assert_int_equal(cli_columns(umlaut), 5);
+	cli_shorten(umlaut, 4, false);
+	assert_string_equal(umlaut, "\u00e4\u00f6..");
+	cli_shorten(same, 4, false);
+	assert_string_equal(same, "abcd");
+	cli_shorten(tail, 5, true);
+	assert_string_equal(tail, "..fgh");
+	cli_shorten(one, 1, false);
+	assert_string_equal(one, "a");
+}
+
+/* Parses words up to NULL. */
+static int parse(struct cli_options *o, char message[CLI_MESSAGE_MAX], uint32_t max_rate_hz, ...)
+{
+	char program[] = "perf-agent", *argv[16] = {program};
+	va_list ap;
+	int argc = 1;
+
+	va_start(ap, max_rate_hz);
+	while (argc < 15 && (argv[argc] = va_arg(ap, char *)))
+		argc++;
+	va_end(ap);
+	message[0] = '\0';
+	return cli_options_parse(argc, argv, max_rate_hz, o, message);
+}
+
+static void test_defaults(void **state)
+{
+	char message[CLI_MESSAGE_MAX];
+	struct cli_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, message, 0, "-profile", "-pid", "42", NULL), CLI_ACTION_RUN);
+	assert_true(o.profile && !o.all && o.kernel_stacks);
+	assert_int_equal(o.pid, 42);
+	assert_int_equal(o.sample_rate_hz, 99);
+	assert_int_equal(o.event, PFA_EVENT_CPU_CLOCK);
+	assert_int_equal(o.duration_ns, 0);
+	assert_null(o.profile_output);
+	assert_null(o.tags[0]);
+	assert_null(o.command);
+	cli_options_done(&o);
+}
+
+static void test_dashes_and_equals_mean_the_same(void **state)
+{
+	char message[CLI_MESSAGE_MAX];
+	struct cli_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, message, 0, "--profile=T", "-pid=1", "--pid", "2",
+	                       "--duration=1m30s", "-sample-rate", "999", "-event=cycles",
+	                       "-kernel-stacks=false", "-tag", "a=b=c",
+	                       "--tag=d=", "--profile-output=--x", NULL),
+	                 CLI_ACTION_RUN);
+	assert_int_equal(o.pid, 2);
+	assert_true(o.duration_ns == 90 * S_NS);
+	assert_int_equal(o.sample_rate_hz, 999);
+	assert_int_equal(o.event, PFA_EVENT_CYCLES);
+	assert_false(o.kernel_stacks);
+	assert_string_equal(o.tags[0], "a=b=c");
+	assert_string_equal(o.tags[1], "d=");
+	assert_null(o.tags[2]);
+	assert_string_equal(o.profile_output, "--x");
+	cli_options_done(&o);
+}
+
+static void test_command_keeps_its_words(void **state)
+{
+	char message[CLI_MESSAGE_MAX];
+	struct cli_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, message, 0, "--profile", "--", "ls", "-a", "--", "--pid", NULL),
+	                 CLI_ACTION_RUN);
+	assert_false(o.all);
+	assert_string_equal(o.command[0], "ls");
+	assert_string_equal(o.command[3], "--pid");
+	assert_null(o.command[4]);
+	cli_options_done(&o);
+}
+
+static void test_rate_is_checked_against_the_last_value_only(void **state)
+{
+	char message[CLI_MESSAGE_MAX];
+	struct cli_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, message, 1000, "--profile", "-a", "--sample-rate=2000",
+	                       "--sample-rate=1000", NULL),
+	                 CLI_ACTION_RUN);
+	cli_options_done(&o);
+	assert_int_equal(parse(&o, message, 1000, "--profile", "-a", "--sample-rate=1001", NULL),
+	                 -EINVAL);
+	assert_non_null(strstr(message, "kernel.perf_event_max_sample_rate is 1000"));
+	assert_int_equal(parse(&o, message, 50, "--profile", "-a", NULL), -EINVAL);
+}
+
+static void test_help_and_version_win_over_what_follows(void **state)
+{
+	char message[CLI_MESSAGE_MAX];
+	struct cli_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, message, 0, "-h", "--nonsense", NULL), CLI_ACTION_HELP);
+	cli_options_done(&o);
+	assert_int_equal(parse(&o, message, 0, "--pid", "1", "--version", NULL),
+	                 CLI_ACTION_VERSION);
+	cli_options_done(&o);
+	assert_int_equal(parse(&o, message, 0, "--nonsense", "-h", NULL), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_duration_forms_of_go),
+	        cmocka_unit_test(test_bool_forms_of_go),
+	        cmocka_unit_test(test_numbers_have_digits_only),
+	        cmocka_unit_test(test_durations_and_weights_as_people_read_them),
+	        cmocka_unit_test(test_names_are_safe_in_paths),
+	        cmocka_unit_test(test_profile_names),
+	        cmocka_unit_test(test_terminal_text),
+	        cmocka_unit_test(test_defaults),
+	        cmocka_unit_test(test_dashes_and_equals_mean_the_same),
+	        cmocka_unit_test(test_command_keeps_its_words),
+	        cmocka_unit_test(test_rate_is_checked_against_the_last_value_only),
+	        cmocka_unit_test(test_help_and_version_win_over_what_follows),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,907 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "profile/profile.h"
+
+/* ---- an allocator that fails when told ------------------------------------------------------ */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_ALLOCATOR 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define OWN_ALLOCATOR 0
+#endif
+#endif
+#ifndef OWN_ALLOCATOR
+#define OWN_ALLOCATOR 1
+#endif
+
+static long alloc_left = -1; /* allocations until one fails, -1: never */
+static long alloc_live;      /* allocated and not freed */
+
+#if OWN_ALLOCATOR
+#define EXPORT __attribute__((visibility("default"))) /* also for calls from libc */
+
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t n);
+void __libc_free(void *p);
+
+static bool alloc_fails(void)
+{
+	if (alloc_left < 0)
+		return false;
+	if (alloc_left == 0)
+		return true; /* and goes on failing */
+	alloc_left--;
+	return false;
+}
+
+EXPORT void *malloc(size_t n)
+{
+	void *p = alloc_fails() ? NULL : __libc_malloc(n);
+
+	alloc_live += p != NULL;
+	return p;
+}
+
+EXPORT void *calloc(size_t n, size_t size)
+{
+	void *p = alloc_fails() ? NULL : __libc_calloc(n, size);
+
+	alloc_live += p != NULL;
+	return p;
+}
+
+EXPORT void *realloc(void *old, size_t n)
+{
+	void *p = alloc_fails() ? NULL : __libc_realloc(old, n);
+
+	alloc_live += p != NULL && !old;
+	return p;
+}
+
+EXPORT void free(void *p)
+{
+	alloc_live -= p != NULL;
+	__libc_free(p);
+}
+#endif
+
+/* ---- helpers -------------------------------------------------------------------------------- */
+
+static uint64_t rnd_state;
+
+static uint64_t rnd(uint64_t below) /* xorshift64*: repeats */
+{
+	rnd_state ^= rnd_state >> 12;
+	rnd_state ^= rnd_state << 25;
+	rnd_state ^= rnd_state >> 27;
+	return (rnd_state * 0x2545f4914f6cdd1dULL >> 11) % below;
+}
+
+static uint32_t str(struct prof_model *m, const char *s)
+{
+	uint32_t id;
+
+	assert_int_equal(prof_model_string(m, s, &id), 0);
+	return id;
+}
+
+static uint32_t fn(struct prof_model *m, const char *name, const char *file)
+{
+	struct prof_function f = {.name = str(m, name), .file = str(m, file)};
+	uint32_t id;
+
+	f.system_name = f.name;
+	assert_int_equal(prof_model_function(m, &f, &id), 0);
+	return id;
+}
+
+static uint32_t map(struct prof_model *m, uint64_t start, uint64_t limit, uint64_t off,
+                    const char *path)
+{
+	struct prof_mapping pm = {.start = start, .limit = limit, .offset = off};
+	uint32_t id;
+
+	pm.path = str(m, path);
+	assert_int_equal(prof_model_mapping(m, &pm, &id), 0);
+	return id;
+}
+
+/* A location outside of any mapping with up to two lines; functions by name, inner first. */
+static uint32_t loc(struct prof_model *m, uint64_t addr, const char *inner, const char *outer)
+{
+	struct prof_line lines[2];
+	uint32_t n = 0, id;
+
+	if (inner)
+		lines[n++] = (struct prof_line){.function = fn(m, inner, "")};
+	if (outer)
+		lines[n++] = (struct prof_line){.function = fn(m, outer, "")};
+	assert_int_equal(prof_model_location(m, 0, addr, EV_REASON_NAMED, lines, n, &id), 0);
+	return id;
+}
+
+static struct prof_model *model(void)
+{
+	struct prof_model *m;
+
+	assert_int_equal(prof_model_new(&m), 0);
+	m->n_types = 2;
+	m->sample_type[0] = (struct prof_type){str(m, "samples"), str(m, "count")};
+	m->sample_type[1] = (struct prof_type){str(m, "cpu"), str(m, "nanoseconds")};
+	return m;
+}
+
+/* ---- aggregation ---------------------------------------------------------------------------- */
+
+static void test_known_stack_is_ignored(void **state)
+{
+	struct ev_frame f1[] = {{.addr = 1, .image = 7, .space = EV_SPACE_IMAGE}, {.addr = 2}};
+	struct ev_frame f2[] = {{.addr = 99}};
+	struct ev_stack s = {
+	        .hash = 5, .kernel = true, .walk = EV_WALK_DEPTH, .n = 2, .frames = f1};
+	const struct ev_stack *got;
+	struct prof_agg *a;
+	bool is_new = false;
+
+	(void)state;
+	assert_int_equal(prof_agg_new(NULL, &a), 0);
+	assert_null(prof_agg_stack(a, 5));
+	assert_int_equal(prof_agg_add_stack(a, &s, &is_new), 0);
+	assert_true(is_new);
+	f1[0].addr = 77; /* copied, not borrowed */
+	s.n = 1;
+	s.frames = f2;
+	assert_int_equal(prof_agg_add_stack(a, &s, &is_new), 0);
+	assert_false(is_new);
+	got = prof_agg_stack(a, 5);
+	assert_non_null(got);
+	assert_int_equal(got->n, 2);
+	assert_true(got->kernel);
+	assert_int_equal(got->walk, EV_WALK_DEPTH);
+	assert_int_equal(got->frames[0].addr, 1);
+	assert_int_equal(got->frames[0].image, 7);
+	assert_int_equal(got->frames[1].addr, 2);
+	assert_int_equal(prof_agg_stack_cnt(a), 1);
+	assert_ptr_equal(prof_agg_stack_at(a, 0), got);
+	assert_int_equal(prof_agg_stats(a)->stacks, 1);
+	assert_int_equal(prof_agg_stats(a)->stacks_dropped, 0);
+	assert_null(prof_agg_free(a));
+}
+
+static void test_stack_without_frames_is_kept(void **state)
+{
+	struct ev_stack s = {.hash = 9, .walk = EV_WALK_NO_REGS};
+	const struct ev_stack *got;
+	struct prof_agg *a;
+
+	(void)state;
+	assert_int_equal(prof_agg_new(NULL, &a), 0);
+	assert_int_equal(prof_agg_add_stack(a, &s, NULL), 0);
+	got = prof_agg_stack(a, 9);
+	assert_non_null(got);
+	assert_int_equal(got->n, 0);
+	assert_int_equal(got->walk, EV_WALK_NO_REGS);
+	s.hash = 0;
+	assert_int_equal(prof_agg_add_stack(a, &s, NULL), -EINVAL);
+	assert_int_equal(prof_agg_stack_cnt(a), 1);
+	prof_agg_free(a);
+}
+
+static void test_stack_limits_are_exact_and_counted(void **state)
+{
+	struct ev_frame frames[4] = {{.addr = 1}};
+	struct prof_agg_limits by_cnt = {.max_stacks = 3};
+	struct prof_agg_limits by_bytes = {.max_bytes = 10 * sizeof(struct ev_frame)};
+	struct ev_stack s = {.n = 4, .frames = frames};
+	bool is_new = true;
+	struct prof_agg *a;
+
+	(void)state;
+	assert_int_equal(prof_agg_new(&by_cnt, &a), 0);
+	for (s.hash = 1; s.hash <= 3; s.hash++)
+		assert_int_equal(prof_agg_add_stack(a, &s, NULL), 0);
+	assert_int_equal(prof_agg_add_stack(a, &s, &is_new), -E2BIG);
+	assert_true(is_new); /* untouched */
+	s.hash = 2;          /* known: no drop at the limit */
+	assert_int_equal(prof_agg_add_stack(a, &s, NULL), 0);
+	assert_int_equal(prof_agg_stats(a)->stacks, 3);
+	assert_int_equal(prof_agg_stats(a)->stacks_dropped, 1);
+	prof_agg_free(a);
+
+	assert_int_equal(prof_agg_new(&by_bytes, &a), 0);
+	s.hash = 1;
+	assert_int_equal(prof_agg_add_stack(a, &s, NULL), 0);
+	s.hash = 2;
+	assert_int_equal(prof_agg_add_stack(a, &s, NULL), 0);
+	s.hash = 3;
+	s.n = 3; /* 11 of 10 */
+	assert_int_equal(prof_agg_add_stack(a, &s, NULL), -E2BIG);
+	assert_null(prof_agg_stack(a, 3));
+	s.n = 2;
+	assert_int_equal(prof_agg_add_stack(a, &s, NULL), 0);
+	s.hash = 4;
+	s.n = 0;
+	assert_int_equal(prof_agg_add_stack(a, &s, NULL), 0);
+	assert_int_equal(prof_agg_stats(a)->stacks, 4);
+	assert_int_equal(prof_agg_stats(a)->stacks_dropped, 1);
+	prof_agg_free(a);
+}
+
+static bool same_key(const struct ev_count *x, const struct ev_count *y)
+{
+	return x->proc.pid == y->proc.pid && x->proc.exec_id == y->proc.exec_id &&
+	       x->proc.start_ns == y->proc.start_ns && x->tid == y->tid &&
+	       x->foreign_ns == y->foreign_ns && x->kthread == y->kthread &&
+	       x->ustack == y->ustack && x->kstack == y->kstack && x->cgroup_id == y->cgroup_id;
+}
+
+/* The naive array that prof_agg must agree with. */
+struct naive {
+	struct ev_count c[4096];
+	size_t n, max;
+	uint64_t dropped_samples, dropped_weight;
+};
+
+static int naive_add(struct naive *nv, const struct ev_count *c)
+{
+	for (size_t i = 0; i < nv->n; i++) {
+		if (same_key(&nv->c[i], c)) {
+			nv->c[i].samples += c->samples;
+			nv->c[i].weight += c->weight;
+			return 0;
+		}
+	}
+	if (nv->n == nv->max) {
+		nv->dropped_samples += c->samples;
+		nv->dropped_weight += c->weight;
+		return -E2BIG;
+	}
+	nv->c[nv->n++] = *c;
+	return 0;
+}
+
+static void check_random_counts(struct naive *nv, uint64_t seed, uint32_t max_counts)
+{
+	struct prof_agg_limits lim = {.max_counts = max_counts};
+	uint64_t samples = 0, weight = 0, kept_samples = 0, kept_weight = 0;
+	const struct prof_agg_stats *st;
+	struct prof_agg *a;
+
+	rnd_state = seed;
+	*nv = (struct naive){.max = max_counts};
+	assert_int_equal(prof_agg_new(&lim, &a), 0);
+	for (int i = 0; i < 6000; i++) {
+		/* Small ranges, so that keys meet again and differ in one field at a time. */
+		struct ev_count c = {.proc = {.pid = (uint32_t)rnd(3),
+		                              .exec_id = (uint32_t)rnd(2),
+		                              .start_ns = rnd(2)},
+		                     .tid = (uint32_t)rnd(3),
+		                     .foreign_ns = (uint8_t)rnd(2),
+		                     .kthread = (uint8_t)rnd(2),
+		                     .pad = (uint16_t)rnd(65536), /* no part of the key */
+		                     .ustack = rnd(2) << 63,
+		                     .kstack = rnd(2),
+		                     .cgroup_id = rnd(2),
+		                     .samples = rnd(100),
+		                     .weight = rnd(1ULL << 40)};
+
+		samples += c.samples;
+		weight += c.weight;
+		assert_int_equal(prof_agg_add_count(a, &c), naive_add(nv, &c));
+	}
+	st = prof_agg_stats(a);
+	assert_int_equal(prof_agg_count_cnt(a), nv->n);
+	assert_int_equal(st->counts, nv->n);
+	for (size_t i = 0; i < nv->n; i++) {
+		const struct ev_count *c = prof_agg_count_at(a, i);
+
+		assert_true(same_key(c, &nv->c[i]));
+		assert_int_equal(c->samples, nv->c[i].samples);
+		assert_int_equal(c->weight, nv->c[i].weight);
+		kept_samples += c->samples;
+		kept_weight += c->weight;
+	}
+	assert_int_equal(st->samples, kept_samples);
+	assert_int_equal(st->weight, kept_weight);
+	assert_int_equal(st->counts_dropped_samples, nv->dropped_samples);
+	assert_int_equal(st->counts_dropped_weight, nv->dropped_weight);
+	assert_int_equal(samples, st->samples + st->counts_dropped_samples);
+	assert_int_equal(weight, st->weight + st->counts_dropped_weight);
+	prof_agg_free(a);
+}
+
+static void test_random_counts_add_up_exactly(void **state)
+{
+	struct naive *nv = calloc(1, sizeof(*nv));
+
+	(void)state;
+	assert_non_null(nv);
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		check_random_counts(nv, seed, ARRAY_SIZE(nv->c));
+		assert_int_equal(nv->dropped_samples, 0);
+		assert_in_range(nv->n, 1000, 2304); /* new ones and old ones */
+		check_random_counts(nv, seed, 1 + (uint32_t)rnd(500));
+		assert_true(nv->dropped_samples > 0);
+	}
+	free(nv);
+}
+
+static void test_newest_thread_name_stays(void **state)
+{
+	struct ev_thread t = {.proc = {.pid = 4, .exec_id = 1, .start_ns = 10}, .tid = 5};
+	struct ev_proc_id other = t.proc;
+	struct prof_agg *a;
+
+	(void)state;
+	assert_int_equal(prof_agg_new(NULL, &a), 0);
+	assert_null(prof_agg_comm(a, &t.proc, 5));
+	assert_int_equal(str_copy(t.comm, sizeof(t.comm), "old"), 0);
+	assert_int_equal(prof_agg_add_thread(a, &t), 0);
+	memset(t.comm, 'x', sizeof(t.comm)); /* no NUL: cut, not read past */
+	assert_int_equal(prof_agg_add_thread(a, &t), 0);
+	assert_string_equal(prof_agg_comm(a, &t.proc, 5), "xxxxxxxxxxxxxxx");
+	assert_int_equal(str_copy(t.comm, sizeof(t.comm), "n"), 0);
+	assert_int_equal(prof_agg_add_thread(a, &t), 0);
+	assert_string_equal(prof_agg_comm(a, &t.proc, 5), "n");
+	assert_null(prof_agg_comm(a, &t.proc, 6));
+	other.exec_id = 2; /* another program in the same process */
+	assert_null(prof_agg_comm(a, &other, 5));
+	assert_int_equal(prof_agg_stats(a)->threads, 1);
+	prof_agg_free(a);
+}
+
+/* ---- model ---------------------------------------------------------------------------------- */
+
+static void test_strings_and_comments(void **state)
+{
+	struct prof_model *m = model();
+	char *big = malloc(PROF_COMMENT_LEN_MAX + 2);
+	size_t n;
+
+	(void)state;
+	assert_int_equal(str(m, ""), 0);
+	assert_string_equal(prof_model_str(m, 0), "");
+	assert_int_equal(str(m, "a"), str(m, "a"));
+	assert_int_not_equal(str(m, "a"), str(m, "b"));
+	assert_int_equal(prof_model_comment(m, "k: %d\n\tx\x7f\x01 é", 5), 0);
+	assert_string_equal(prof_model_str(m, m->comments.p[0]), "k: 5  x   é");
+	assert_non_null(big);
+	memset(big, 'c', PROF_COMMENT_LEN_MAX + 1);
+	big[PROF_COMMENT_LEN_MAX + 1] = '\0';
+	n = m->comments.n;
+	assert_int_equal(prof_model_comment(m, "%s", big), -E2BIG);
+	assert_int_equal(m->comments.n, n);
+	assert_int_equal(prof_model_comment(m, "%s", big + 1), 0);
+	m->comments.max = m->comments.n;
+	assert_int_equal(prof_model_comment(m, "one more"), -E2BIG);
+	free(big);
+	prof_model_free(m);
+}
+
+static void test_equal_mappings_and_functions_share_an_id(void **state)
+{
+	struct prof_model *m = model();
+	uint32_t a = map(m, 0x1000, 0x2000, 0, "/a"), b, f;
+	struct prof_function fun = {.name = str(m, "f"), .start_line = 3};
+
+	(void)state;
+	assert_int_equal(a, 1);
+	assert_int_equal(map(m, 0x1000, 0x2000, 0, "/a"), a);
+	b = map(m, 0x1000, 0x2000, 0, "/b");
+	assert_int_equal(b, 2);
+	assert_int_equal(map(m, 0x1000, 0x3000, 0, "/a"), 3);
+	assert_int_equal(map(m, 0x1000, 0x2000, 0x1000, "/a"), 4);
+	assert_int_equal(map(m, 0x0, 0x2000, 0, "/a"), 5);
+	assert_int_equal(m->mappings.n, 5);
+
+	assert_int_equal(prof_model_function(m, &fun, &f), 0);
+	assert_int_equal(f, 1);
+	assert_int_equal(prof_model_function(m, &fun, &f), 0);
+	assert_int_equal(f, 1);
+	fun.start_line = -3;
+	assert_int_equal(prof_model_function(m, &fun, &f), 0);
+	assert_int_equal(f, 2);
+	fun.file = fun.name;
+	assert_int_equal(prof_model_function(m, &fun, &f), 0);
+	assert_int_equal(f, 3);
+	fun.system_name = fun.name;
+	assert_int_equal(prof_model_function(m, &fun, &f), 0);
+	assert_int_equal(f, 4);
+	assert_int_equal(m->functions.n, 4);
+	prof_model_free(m);
+}
+
+static void test_location_key(void **state)
+{
+	struct prof_model *m = model();
+	uint32_t a = map(m, 0x1000, 0x2000, 0x500, "/a"), b = map(m, 0x5000, 0x6000, 0, "/b");
+	struct prof_line lines[2] = {{.function = fn(m, "in", ""), .line = 3},
+	                             {.function = fn(m, "out", ""), .line = 9}};
+	uint32_t l1, l2;
+
+	(void)state;
+	assert_int_equal(prof_model_location(m, a, 0x1010, EV_REASON_NAMED, lines, 2, &l1), 0);
+	assert_int_equal(prof_model_location(m, a, 0x1010, EV_REASON_NAMED, lines, 2, &l2), 0);
+	assert_int_equal(l1, l2);
+	assert_int_equal(m->locations.p[l1 - 1].address, 0x1010);
+	assert_int_equal(m->locations.p[l1 - 1].line_cnt, 2);
+	assert_int_equal(m->lines.p[m->locations.p[l1 - 1].line_first + 1].line, 9);
+	/* Each field makes another one. */
+	assert_int_equal(prof_model_location(m, a, 0x1011, EV_REASON_NAMED, lines, 2, &l2), 0);
+	assert_int_equal(l2, l1 + 1);
+	assert_int_equal(prof_model_location(m, b, 0x5010, EV_REASON_NAMED, lines, 2, &l2), 0);
+	assert_int_equal(l2, l1 + 2);
+	assert_int_equal(prof_model_location(m, a, 0x1010, EV_REASON_NO_SYMBOL, lines, 2, &l2), 0);
+	assert_int_equal(l2, l1 + 3);
+	assert_int_equal(prof_model_location(m, a, 0x1010, EV_REASON_NAMED, lines, 1, &l2), 0);
+	assert_int_equal(l2, l1 + 4);
+	lines[1].line = 10;
+	assert_int_equal(prof_model_location(m, a, 0x1010, EV_REASON_NAMED, lines, 2, &l2), 0);
+	assert_int_equal(l2, l1 + 5);
+	assert_int_equal(prof_model_location(m, 0, 0x1010, EV_REASON_NAMED, lines, 2, &l2), 0);
+	assert_int_equal(l2, l1 + 6);
+	assert_int_equal(prof_model_location(m, 0, 0x1010, EV_REASON_NAMED, NULL, 0, &l2), 0);
+	assert_int_equal(l2, l1 + 7);
+	prof_model_free(m);
+}
+
+static void test_address_must_lie_in_its_mapping(void **state)
+{
+	struct prof_model *m = model();
+	uint32_t a = map(m, 0x1000, 0x2000, 0, "/a"), open_end = map(m, 0, 0, 0, "[jit]"), id;
+
+	(void)state;
+	assert_int_equal(prof_model_location(m, a, 0xfff, EV_REASON_JIT, NULL, 0, &id), -EINVAL);
+	assert_int_equal(prof_model_location(m, a, 0x2000, EV_REASON_JIT, NULL, 0, &id), -EINVAL);
+	assert_int_equal(m->locations.n, 0);
+	assert_int_equal(prof_model_location(m, a, 0x1000, EV_REASON_JIT, NULL, 0, &id), 0);
+	assert_int_equal(prof_model_location(m, a, 0x1fff, EV_REASON_JIT, NULL, 0, &id), 0);
+	assert_int_equal(prof_model_location(m, open_end, UINT64_MAX, EV_REASON_JIT, NULL, 0, &id),
+	                 0);
+	assert_int_equal(id, 3);
+	prof_model_free(m);
+}
+
+static void test_mapping_flags_tell_the_truth(void **state)
+{
+	struct prof_model *m = model();
+	struct prof_mapping liar = {.limit = 100, .has_functions = true, .has_lines = true};
+	struct prof_line named = {.function = fn(m, "f", "")},
+	                 line = {.function = fn(m, "g", "g.c")};
+	struct prof_line inlined[2] = {named, named};
+	uint32_t a, id;
+	const struct prof_mapping *p;
+
+	(void)state;
+	line.line = 7;
+	liar.path = str(m, "/x");
+	assert_int_equal(prof_model_mapping(m, &liar, &a), 0);
+	p = &m->mappings.p[a - 1];
+	assert_int_equal(prof_model_location(m, a, 1, EV_REASON_NO_SYMTAB, &line, 1, &id), 0);
+	assert_false(p->has_functions || p->has_filenames || p->has_lines || p->has_inlines);
+	assert_int_equal(prof_model_location(m, a, 1, EV_REASON_NAMED, NULL, 0, &id), 0);
+	assert_false(p->has_functions || p->has_filenames || p->has_lines || p->has_inlines);
+	assert_int_equal(prof_model_location(m, a, 2, EV_REASON_NAMED, &named, 1, &id), 0);
+	assert_true(p->has_functions);
+	assert_false(p->has_filenames || p->has_lines || p->has_inlines);
+	assert_int_equal(prof_model_location(m, a, 3, EV_REASON_NAMED, inlined, 2, &id), 0);
+	assert_true(p->has_inlines);
+	assert_false(p->has_filenames || p->has_lines);
+	assert_int_equal(prof_model_location(m, a, 4, EV_REASON_NAMED, &line, 1, &id), 0);
+	assert_true(p->has_filenames && p->has_lines);
+	prof_model_free(m);
+}
+
+static void test_equal_samples_merge(void **state)
+{
+	struct prof_model *m = model();
+	uint32_t stack[] = {loc(m, 1, "f", NULL), loc(m, 2, "g", NULL)};
+	uint32_t rev[] = {stack[1], stack[0]};
+	struct prof_label l[] = {{.key = str(m, "pid"), .num = 4},
+	                         {.key = str(m, "comm"), .str = str(m, "sh")}};
+	int64_t v[] = {1, 100};
+	size_t loc_ids, labels;
+
+	(void)state;
+	assert_int_equal(prof_model_sample(m, stack, 2, l, 2, v), 0);
+	l[1].num = 99; /* nothing beside a string */
+	assert_int_equal(prof_model_sample(m, stack, 2, l, 2, v), 0);
+	assert_int_equal(m->samples.n, 1);
+	assert_int_equal(m->samples.p[0].value[0], 2);
+	assert_int_equal(m->samples.p[0].value[1], 200);
+	loc_ids = m->loc_ids.n;
+	labels = m->labels.n;
+	l[0].num = 5;
+	assert_int_equal(prof_model_sample(m, stack, 2, l, 2, v), 0);
+	assert_int_equal(m->samples.n, 2);
+	assert_int_equal(m->loc_ids.n, loc_ids); /* shared */
+	l[0].num = 4;
+	assert_int_equal(prof_model_sample(m, rev, 2, l, 2, v), 0);
+	assert_int_equal(m->samples.n, 3);
+	assert_int_equal(m->labels.n, labels + 2); /* those of pid 5; pid 4's are shared */
+	assert_int_equal(prof_model_sample(m, rev, 1, l, 2, v), 0);
+	assert_int_equal(prof_model_sample(m, rev, 1, NULL, 0, v), 0);
+	assert_int_equal(prof_model_sample(m, NULL, 0, l, 1, v), 0);
+	assert_int_equal(prof_model_sample(m, NULL, 0, NULL, 0, v), 0);
+	assert_int_equal(prof_model_sample(m, NULL, 0, NULL, 0, v), 0);
+	assert_int_equal(m->samples.n, 7);
+	assert_int_equal(m->samples.p[6].value[0], 2);
+	assert_int_equal(m->samples.p[6].loc_cnt, 0);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(m->loc_ids.p[m->samples.p[2].loc_first + i], rev[i]);
+	assert_int_equal(m->labels.p[m->samples.p[1].label_first].num, 5);
+	prof_model_free(m);
+}
+
+static void test_sums_stop_at_the_ends(void **state)
+{
+	struct prof_model *m = model();
+	uint32_t a = loc(m, 1, "f", NULL), b = loc(m, 2, "f", NULL);
+	int64_t v[] = {INT64_MAX - 1, INT64_MIN + 1}, w[] = {5, -5};
+	struct prof_top *top;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(prof_model_sample(m, &a, 1, NULL, 0, v), 0);
+	assert_int_equal(prof_model_sample(m, &a, 1, NULL, 0, w), 0);
+	assert_true(m->samples.p[0].value[0] == INT64_MAX);
+	assert_true(m->samples.p[0].value[1] == INT64_MIN);
+	assert_int_equal(prof_model_sample(m, &b, 1, NULL, 0, w), 0);
+	assert_int_equal(prof_model_top(m, 0, 10, &top, &n), 0);
+	assert_int_equal(n, 1);
+	assert_true(top[0].self == INT64_MAX && top[0].cum == INT64_MAX);
+	free(top);
+	prof_model_free(m);
+}
+
+static void test_caps_of_the_model(void **state)
+{
+	struct prof_model *m = model();
+	static uint32_t locs[PROF_SAMPLE_LOCS_MAX + 1];
+	static struct prof_label labels[PROF_SAMPLE_LABELS_MAX + 1];
+	static struct prof_line lines[PROF_LOCATION_LINES_MAX + 1];
+	struct prof_mapping pm = {.limit = 9};
+	struct prof_function pf = {.start_line = 1};
+	int64_t v[] = {1, 1};
+	uint32_t id = 77;
+
+	(void)state;
+	assert_int_equal(prof_model_location(m, 0, 1, EV_REASON_JIT, lines,
+	                                     PROF_LOCATION_LINES_MAX + 1, &id),
+	                 -E2BIG);
+	assert_int_equal(id, 77);
+	assert_int_equal(prof_model_location(m, 0, 1, EV_REASON_JIT, lines, PROF_LOCATION_LINES_MAX,
+	                                     &id),
+	                 0);
+	for (size_t i = 0; i < ARRAY_SIZE(locs); i++)
+		locs[i] = id;
+	assert_int_equal(prof_model_sample(m, locs, PROF_SAMPLE_LOCS_MAX + 1, NULL, 0, v), -E2BIG);
+	assert_int_equal(prof_model_sample(m, locs, 1, labels, PROF_SAMPLE_LABELS_MAX + 1, v),
+	                 -E2BIG);
+	assert_int_equal(m->samples.n, 0);
+	assert_int_equal(prof_model_sample(m, locs, PROF_SAMPLE_LOCS_MAX, labels,
+	                                   PROF_SAMPLE_LABELS_MAX, v),
+	                 0);
+
+	/* The tables: lowered, since filling them takes long. Known items still work. */
+	m->mappings.max = m->mappings.n;
+	assert_int_equal(prof_model_mapping(m, &pm, &id), -E2BIG);
+	m->functions.max = m->functions.n;
+	assert_int_equal(prof_model_function(m, &pf, &id), -E2BIG);
+	m->locations.max = m->locations.n;
+	assert_int_equal(prof_model_location(m, 0, 2, EV_REASON_JIT, NULL, 0, &id), -E2BIG);
+	assert_int_equal(prof_model_location(m, 0, 1, EV_REASON_JIT, lines, PROF_LOCATION_LINES_MAX,
+	                                     &id),
+	                 0);
+	m->samples.max = m->samples.n;
+	assert_int_equal(prof_model_sample(m, locs, 1, NULL, 0, v), -E2BIG);
+	assert_int_equal(prof_model_sample(m, locs, PROF_SAMPLE_LOCS_MAX, labels,
+	                                   PROF_SAMPLE_LABELS_MAX, v),
+	                 0);
+	assert_int_equal(m->samples.p[0].value[0], 2);
+	m->samples.max = PROF_SAMPLES_MAX;
+	m->loc_ids.max = m->loc_ids.n;
+	assert_int_equal(prof_model_sample(m, locs, 2, NULL, 0, v), -E2BIG);
+	m->labels.max = m->labels.n;
+	assert_int_equal(prof_model_sample(m, NULL, 0, labels, 1, v), -E2BIG);
+	/* The list of one location has been there since the sample that was refused above. */
+	assert_int_equal(prof_model_sample(m, locs, 1, NULL, 0, v), 0);
+	assert_int_equal(m->loc_ids.p[m->samples.p[1].loc_first], locs[0]);
+	prof_model_free(m);
+}
+
+static void test_main_mapping_moves_to_the_front(void **state)
+{
+	struct prof_model *m = model();
+	uint32_t ids[4], locs[5], again;
+	const char *const names[] = {"/a", "/b", "/c", "/d"};
+	/* by old id: the new one */
+	const uint32_t moved[] = {0, 2, 3, 1, 4};
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		ids[i] = map(m, 0x1000 * (i + 1), 0x1000 * (i + 2), 0, names[i]);
+		assert_int_equal(prof_model_location(m, ids[i], 0x1000 * (i + 1), EV_REASON_JIT,
+		                                     NULL, 0, &locs[i]),
+		                 0);
+	}
+	locs[4] = loc(m, 1, "nowhere", NULL);
+	prof_model_main_mapping(m, 0);
+	prof_model_main_mapping(m, 1);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(m->locations.p[i].mapping, i + 1);
+	prof_model_main_mapping(m, 3);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(m->locations.p[locs[i] - 1].mapping, moved[ids[i]]);
+		assert_string_equal(prof_model_str(m, m->mappings.p[moved[ids[i]] - 1].path),
+		                    names[i]);
+		/* What arrives later meets what is there. */
+		assert_int_equal(map(m, 0x1000 * (i + 1), 0x1000 * (i + 2), 0, names[i]),
+		                 moved[ids[i]]);
+		assert_int_equal(prof_model_location(m, moved[ids[i]], 0x1000 * (i + 1),
+		                                     EV_REASON_JIT, NULL, 0, &again),
+		                 0);
+		assert_int_equal(again, locs[i]);
+	}
+	assert_int_equal(m->locations.p[locs[4] - 1].mapping, 0);
+	assert_int_equal(map(m, 0x9000, 0xa000, 0, "/e"), 5);
+	prof_model_main_mapping(m, 5);
+	assert_string_equal(prof_model_str(m, m->mappings.p[0].path), "/e");
+	assert_string_equal(prof_model_str(m, m->mappings.p[1].path), "/c");
+	assert_int_equal(m->locations.p[locs[2] - 1].mapping, 2);
+	prof_model_free(m);
+}
+
+/* ---- report --------------------------------------------------------------------------------- */
+
+static void assert_top(const struct prof_model *m, const struct prof_top *t, const char *name,
+                       int64_t self, int64_t cum)
+{
+	assert_string_equal(prof_model_str(m, t->name), name);
+	assert_int_equal(t->self, self);
+	assert_int_equal(t->cum, cum);
+}
+
+static void test_top_self_cum_recursion_inlines(void **state)
+{
+	struct prof_model *m = model();
+	uint32_t main_ = loc(m, 1, "main", NULL), rec = loc(m, 2, "rec", NULL);
+	uint32_t rec2 = loc(m, 3, "rec", NULL), inl = loc(m, 4, "inner", "outer");
+	uint32_t s1[] = {rec, rec2, rec, main_}; /* recursion through two call sites */
+	uint32_t s2[] = {inl, main_};            /* inner inlined into outer */
+	uint32_t s3[] = {main_, inl};
+	int64_t v1[] = {3, 30}, v2[] = {5, 50}, v3[] = {1, 7};
+	struct prof_top *top = NULL;
+	size_t n = 0;
+
+	(void)state;
+	assert_int_equal(prof_model_top(m, 0, 10, &top, &n), 0);
+	assert_int_equal(n, 0);
+	free(top);
+	assert_int_equal(prof_model_sample(m, s1, 4, NULL, 0, v1), 0);
+	assert_int_equal(prof_model_sample(m, s2, 2, NULL, 0, v2), 0);
+	assert_int_equal(prof_model_sample(m, s3, 2, NULL, 0, v3), 0);
+	assert_int_equal(prof_model_top(m, 0, 10, &top, &n), 0);
+	assert_int_equal(n, 4);
+	assert_top(m, &top[0], "inner", 5, 6);
+	assert_top(m, &top[1], "rec", 3, 3);
+	assert_top(m, &top[2], "main", 1, 9);
+	assert_top(m, &top[3], "outer", 0, 6);
+	free(top);
+	assert_int_equal(prof_model_top(m, 1, 2, &top, &n), 0);
+	assert_int_equal(n, 2);
+	assert_top(m, &top[0], "inner", 50, 57);
+	assert_top(m, &top[1], "rec", 30, 30);
+	free(top);
+	assert_int_equal(prof_model_top(m, 2, 2, &top, &n), -EINVAL);
+	assert_int_equal(prof_model_top(m, 0, 0, &top, &n), 0);
+	assert_int_equal(n, 0);
+	free(top);
+	prof_model_free(m);
+}
+
+static void test_top_order_and_unnamed_code(void **state)
+{
+	struct prof_model *m = model();
+	uint32_t ma = map(m, 0x1000, 0x2000, 0, "/a"), mb = map(m, 0x2000, 0x3000, 0, "/b");
+	uint32_t c = loc(m, 1, "c", NULL), b = loc(m, 2, "b", NULL), a = loc(m, 3, "a", NULL);
+	uint32_t ua1, ua2, ub, nowhere = loc(m, 4, NULL, NULL), in_b;
+	struct prof_line line = {.function = fn(m, "a", "")};
+	uint32_t s1[2], s2[2];
+	int64_t two[] = {2, 0}, one[] = {1, 0}, four[] = {4, 0};
+	struct prof_top *top;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(prof_model_location(m, ma, 0x1001, EV_REASON_NO_SYMTAB, NULL, 0, &ua1), 0);
+	assert_int_equal(prof_model_location(m, ma, 0x1002, EV_REASON_NO_SYMTAB, NULL, 0, &ua2), 0);
+	assert_int_equal(prof_model_location(m, mb, 0x2001, EV_REASON_NO_SYMTAB, NULL, 0, &ub), 0);
+	assert_int_equal(prof_model_location(m, mb, 0x2002, EV_REASON_NAMED, &line, 1, &in_b), 0);
+	s1[0] = c;
+	s1[1] = in_b; /* "a" first seen in /b */
+	s2[0] = ua1;
+	s2[1] = ua2; /* one node, counted once */
+	assert_int_equal(prof_model_sample(m, s1, 2, NULL, 0, two), 0);
+	assert_int_equal(prof_model_sample(m, &b, 1, NULL, 0, two), 0);
+	assert_int_equal(prof_model_sample(m, &a, 1, NULL, 0, two), 0);
+	assert_int_equal(prof_model_sample(m, s2, 2, NULL, 0, four), 0);
+	assert_int_equal(prof_model_sample(m, &ub, 1, NULL, 0, one), 0);
+	assert_int_equal(prof_model_sample(m, &nowhere, 1, NULL, 0, one), 0);
+	assert_int_equal(prof_model_top(m, 0, 100, &top, &n), 0);
+	assert_int_equal(n, 6);
+	assert_top(m, &top[0], "", 4, 4);
+	assert_int_equal(top[0].mapping, ma);
+	assert_top(m, &top[1], "a", 2, 4); /* more cum */
+	assert_int_equal(top[1].mapping, mb);
+	assert_top(m, &top[2], "b", 2, 2); /* then by name */
+	assert_int_equal(top[2].mapping, 0);
+	assert_top(m, &top[3], "c", 2, 2);
+	assert_top(m, &top[4], "", 1, 1);
+	assert_int_equal(top[4].mapping, 0);
+	assert_top(m, &top[5], "", 1, 1);
+	assert_int_equal(top[5].mapping, mb);
+	free(top);
+	prof_model_free(m);
+}
+
+/* ---- without memory ------------------------------------------------------------------------- */
+
+#if OWN_ALLOCATOR
+/* Adds things until one fails. Returns that failure, 0 if all went well. */
+static int fill_agg(struct prof_agg *a, uint64_t n)
+{
+	struct ev_frame frames[3] = {{.addr = 1}};
+	int r = 0;
+
+	for (uint64_t i = 1; i <= n && r == 0; i++) {
+		struct ev_stack s = {.hash = i, .n = 3, .frames = frames};
+		struct ev_count c = {.ustack = i, .samples = 1, .weight = 10};
+		struct ev_thread t = {.tid = (uint32_t)i};
+
+		r = prof_agg_add_stack(a, &s, NULL);
+		if (r == 0)
+			r = prof_agg_add_count(a, &c);
+		if (r == 0)
+			r = prof_agg_add_thread(a, &t);
+	}
+	return r;
+}
+
+static void test_aggregation_without_memory(void **state)
+{
+	long live = alloc_live, k;
+	int r = -ENOMEM;
+
+	(void)state;
+	for (k = 0; r < 0; k++) {
+		struct prof_agg *a = NULL;
+
+		alloc_left = k;
+		r = prof_agg_new(NULL, &a);
+		if (r == 0)
+			r = fill_agg(a, 40);
+		alloc_left = -1;
+		assert_true(r == 0 || r == -ENOMEM);
+		if (a) {
+			const struct prof_agg_stats *st = prof_agg_stats(a);
+			uint64_t lost = st->stacks_dropped + st->counts_dropped_samples +
+			                st->threads_dropped;
+
+			assert_int_equal(lost, r < 0);
+			assert_int_equal(st->counts_dropped_weight,
+			                 st->counts_dropped_samples * 10);
+			assert_int_equal(st->stacks, prof_agg_stack_cnt(a));
+			assert_int_equal(st->counts, prof_agg_count_cnt(a));
+			assert_int_equal(fill_agg(a, 40), 0); /* memory is back */
+			assert_int_equal(prof_agg_stack_cnt(a), 40);
+			assert_int_equal(prof_agg_count_cnt(a), 40);
+			assert_int_equal(prof_agg_stats(a)->threads, 40);
+		}
+		prof_agg_free(a);
+		assert_int_equal(alloc_live, live);
+	}
+	assert_true(k > 15);
+}
+
+static int fill_model(struct prof_model *m, uint32_t n)
+{
+	int64_t v[] = {1, 2};
+	int r = 0;
+
+	m->n_types = 2;
+	for (uint32_t i = 0; i < n && r == 0; i++) {
+		struct prof_function f = {.start_line = i};
+		struct prof_mapping pm = {.start = i * 10, .limit = i * 10 + 10};
+		struct prof_line lines[2] = {{.line = 1}, {.line = 2}};
+		struct prof_label label = {.num = i};
+		uint32_t map_id, loc_id;
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "f%u", i);
+		r = prof_model_string(m, name, &f.name);
+		if (r == 0)
+			r = prof_model_function(m, &f, &lines[0].function);
+		if (r == 0)
+			r = prof_model_mapping(m, &pm, &map_id);
+		if (r == 0)
+			r = prof_model_location(m, map_id, i * 10 + 1, EV_REASON_NAMED, lines, 2,
+			                        &loc_id);
+		if (r == 0)
+			r = prof_model_sample(m, &loc_id, 1, &label, 1, v);
+		if (r == 0)
+			r = prof_model_comment(m, "%s", name);
+	}
+	return r;
+}
+
+static void test_model_without_memory(void **state)
+{
+	long live = alloc_live, k;
+	int r = -ENOMEM;
+
+	(void)state;
+	for (k = 0; r < 0; k++) {
+		struct prof_model *m = NULL;
+		struct prof_top *top = NULL;
+		size_t n = 0;
+
+		alloc_left = k;
+		r = prof_model_new(&m);
+		if (r == 0)
+			r = fill_model(m, 40);
+		if (r == 0)
+			r = prof_model_top(m, 0, 100, &top, &n);
+		alloc_left = -1;
+		assert_true(r == 0 || r == -ENOMEM);
+		assert_int_equal(n, r == 0 ? 40 + 40 : 0); /* lines without function: by mapping */
+		if (m) {
+			assert_int_equal(fill_model(m, 40), 0);
+			assert_int_equal(m->functions.n, 40);
+			assert_int_equal(m->mappings.n, 40);
+			assert_int_equal(m->locations.n, 40);
+			assert_int_equal(m->lines.n, 80);
+			assert_int_equal(m->samples.n, 40);
+			assert_int_equal(m->loc_ids.n, 40);
+			assert_int_equal(m->labels.n, 40);
+		}
+		free(top);
+		prof_model_free(m);
+		assert_int_equal(alloc_live, live);
+	}
+	assert_true(k > 40);
+}
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_known_stack_is_ignored),
+		cmocka_unit_test(test_stack_without_frames_is_kept),
+		cmocka_unit_test(test_stack_limits_are_exact_and_counted),
+		cmocka_unit_test(test_random_counts_add_up_exactly),
+		cmocka_unit_test(test_newest_thread_name_stays),
+		cmocka_unit_test(test_strings_and_comments),
+		cmocka_unit_test(test_equal_mappings_and_functions_share_an_id),
+		cmocka_unit_test(test_location_key),
+		cmocka_unit_test(test_address_must_lie_in_its_mapping),
+		cmocka_unit_test(test_mapping_flags_tell_the_truth),
+		cmocka_unit_test(test_equal_samples_merge),
+		cmocka_unit_test(test_sums_stop_at_the_ends),
+		cmocka_unit_test(test_caps_of_the_model),
+		cmocka_unit_test(test_main_mapping_moves_to_the_front),
+		cmocka_unit_test(test_top_self_cum_recursion_inlines),
+		cmocka_unit_test(test_top_order_and_unnamed_code),
+#if OWN_ALLOCATOR
+		cmocka_unit_test(test_aggregation_without_memory),
+		cmocka_unit_test(test_model_without_memory),
+#endif
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""summary.py - count the results that tools/check left in a folder.
+
+    tools/summary.py DIR
+
+DIR holds one file a part: PART.json, Meson's testlog.json (one JSON object a line), or PART.results, lines of
+"pass|fail|skip NAME [reason]". Prints what failed and what was skipped with its reason, one line a part, and last,
+alone: "N passed, N failed, N skipped". Exit status 1 when anything failed or nothing was counted.
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+# Meson's words. What is not among them is a failure: a word that we do not know must not pass.
+MESON = {"OK": "pass", "EXPECTEDFAIL": "pass", "SKIP": "skip"}
+SKIP_REASON = re.compile(r"^1\.\.0 *# *SKIP\s*(.*)$", re.IGNORECASE | re.MULTILINE)
+
+
+def read_meson(path):
+    """Yields (verdict, name, remark) of a testlog.json."""
+    for line in path.read_text(errors="replace").splitlines():
+        if not line.strip():
+            continue
+        test = json.loads(line)
+        verdict = MESON.get(test["result"], "fail")
+        remark = "" if verdict == "pass" else test["result"]
+        if verdict == "skip":
+            found = SKIP_REASON.search(test.get("stdout") or "")
+            last = (test.get("stdout") or test.get("stderr") or "").strip().splitlines()[-1:]
+            remark = found.group(1) if found else "".join(last) or "no reason given"
+        yield verdict, test["name"], remark
+
+
+def read_results(path):
+    """Yields the same of a results file."""
+    for line in path.read_text().splitlines():
+        if not line.strip():
+            continue
+        word, name, *rest = line.split(maxsplit=2)
+        yield (word if word in ("pass", "skip") else "fail"), name, "".join(rest)
+
+
+def main():
+    if len(sys.argv) != 2:
+        print("usage: summary.py DIR", file=sys.stderr)
+        return 2
+    total = {"pass": 0, "fail": 0, "skip": 0}
+    remarks = []
+    parts = []
+    for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
+        reader = {".json": read_meson, ".results": read_results}.get(path.suffix)
+        if not reader:
+            continue
+        count = {"pass": 0, "fail": 0, "skip": 0}
+        try:
+            for verdict, name, remark in reader(path):
+                count[verdict] += 1
+                if verdict != "pass":
+                    remarks.append(f"{verdict.upper()} {path.stem}: {name}: {remark}")
+        except (ValueError, KeyError) as error:
+            count["fail"] += 1
+            remarks.append(f"FAIL {path.stem}: cannot read {path.name}: {error}")
+        parts.append((path.name, count))
+        for key, value in count.items():
+            total[key] += value
+    for remark in sorted(remarks, reverse=True):  # what failed stands last, next to the numbers
+        print(remark)
+    if remarks:
+        print()
+    for name, count in parts:
+        print(f"{name:<20} {count['pass']:5} passed {count['fail']:5} failed {count['skip']:5} skipped")
+    print(f"{total['pass']} passed, {total['fail']} failed, {total['skip']} skipped")
+    return 1 if total["fail"] or not sum(total.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
