@@ -258,6 +258,7 @@ static void test_children_are_followed(void **state)
 {
 	struct load_oncpu *l = fake_new(4096);
 	struct child c = child_start(with_child, NULL), other = child_start(idle, NULL);
+	struct child orphan = child_start(idle, NULL);
 	struct trk_options o = {
 	        .loader = l, .target_pid = (uint32_t)c.pid, .follow_children = true};
 	uint32_t kid = child_of(c.pid);
@@ -267,6 +268,7 @@ static void test_children_are_followed(void **state)
 	/* The child before its parent, so that one pass does not find it. */
 	fake_task(l, kid, 1, 1);
 	fake_task(l, (uint32_t)other.pid, 1, 1);
+	fake_task(l, (uint32_t)orphan.pid, 1, 1);
 	fake_task(l, (uint32_t)c.pid, 1, 1);
 	assert_int_equal(trk_new(&o, &t, NULL), 0);
 	assert_int_equal(trk_scan(t, NULL), 0);
@@ -276,16 +278,20 @@ static void test_children_are_followed(void **state)
 	ev_fork(t, PID_BASE, kid);
 	ev_fork(t, PID_BASE + 1, PID_BASE);
 	ev_fork(t, PID_BASE + 2, (uint32_t)other.pid);
+	/* One that lost its parent: /proc says that it is ours. */
+	ev_fork(t, (uint32_t)orphan.pid, kid);
 	trk_flush(t);
 	assert_true(fake_slot(l, PID_BASE + 1)->there);
-	assert_int_equal(l->there, 4);
+	assert_int_equal(l->there, 5);
 	/* Reading all again neither loses the living nor takes in others. */
 	ev_lost(t);
 	trk_flush(t);
-	assert_int_equal(l->there, 2);
+	assert_int_equal(l->there, 3);
 	assert_true(fake_slot(l, kid)->there);
+	assert_true(fake_slot(l, (uint32_t)orphan.pid)->there);
 	trk_free(t);
 	fake_free(l);
+	child_end(&orphan);
 	child_end(&other);
 	child_step(&c);
 	child_end(&c);
