@@ -131,9 +131,16 @@ void ses_note_add(struct ses *s, const char *fmt, ...)
 	if (s->n_notes == SES_NOTES_MAX)
 		return;
 	va_start(ap, fmt);
-	if (vasprintf(&line, fmt, ap) >= 0)
-		s->notes[s->n_notes++] = line;
+	if (vasprintf(&line, fmt, ap) < 0)
+		line = NULL; /* without memory a note is the least */
 	va_end(ap);
+	for (size_t i = 0; line && i < s->n_notes; i++)
+		if (strcmp(s->notes[i], line) == 0) {
+			free(line); /* what was true at the start still is at the end */
+			line = NULL;
+		}
+	if (line)
+		s->notes[s->n_notes++] = line;
 }
 
 static void forget_results(struct ses *s)

@@ -232,6 +232,14 @@ static int take_pid(void *arg, uint32_t pid)
 	return 0;
 }
 
+static bool has_task(const struct tasks *ts, uint32_t pid)
+{
+	for (size_t i = 0; i < ts->v.n; i++)
+		if (ts->v.p[i].a.tgid == pid)
+			return true;
+	return false;
+}
+
 /* From the iterator; without it from /proc, which knows no exec ids: then nothing is published. */
 static int tasks_read(struct tasks *ts, struct err *err)
 {
@@ -243,8 +251,12 @@ static int tasks_read(struct tasks *ts, struct err *err)
 		r = load_tasks(t->o.loader, take_task, ts);
 		t->stats.tasks_errno = r < 0 ? -r : 0;
 	}
-	if (r >= 0)
+	if (r >= 0) {
+		/* Seen on a virtual machine: the iterator leaves out its pid 1, which is there in /proc. */
+		if (t->o.target_pid != 0 && !has_task(ts, t->o.target_pid))
+			return take_pid(ts, t->o.target_pid);
 		return 0;
+	}
 	ts->v.n = 0;
 	ts->incomplete = false;
 	if (t->o.target_pid != 0 && !t->o.follow_children)
