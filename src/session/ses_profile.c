@@ -532,7 +532,7 @@ static int main_mapping(struct build *b)
 			/* Not sampled itself; its mapping still belongs there. */
 			struct trk_place pl;
 
-			if (trk_place_image(b->s->trk, &id, image, UINT64_MAX, &pl) == 0)
+			if (trk_place_image(b->s->trk, &id, image, TRK_OFF_ANY, &pl) == 0)
 				(void)image_address(b, &id, image, pl.map_pgoff, &map, &addr);
 		}
 	}

@@ -89,7 +89,9 @@ void trk_flush(struct trk *t);
 /* Places an address of (process, exec); looks at what is mapped there now, else at what was there last.
  * *ret filled always. 0, -ENOENT. */
 int trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr, struct trk_place *ret);
-/* Mapping of image @image in this process that holds file offset @off (for the profile's addresses), else in any process. 0, -ENOENT. */
+/* Mapping of image @image in this process that holds file offset @off (for the profile's addresses), else in any process.
+ * TRK_OFF_ANY: the first of its mappings. 0, -ENOENT. */
+#define TRK_OFF_ANY UINT64_MAX
 int trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image, uint64_t off,
 		    struct trk_place *ret);
 size_t trk_image_cnt(const struct trk *t);
