@@ -21,7 +21,7 @@ static _Noreturn void child(int go, int error, const char *const *argv)
 	union {
 		const char *const *in;
 		char *const *out;
-	} a = { .in = argv };
+	} a = {.in = argv};
 
 	execvp(argv[0], a.out);
 	e = errno;
@@ -65,7 +65,8 @@ int ses_command_go(struct ses_command *c, const char *name, struct err *err)
 	ssize_t n;
 
 	if (file_write_full(c->go_fd, &go, 1) < 0)
-		return err_set(err, -ECHILD, "%s: the process ended before it could be started", name);
+		return err_set(err, -ECHILD, "%s: the process ended before it could be started",
+		               name);
 	closep(&c->go_fd);
 	do
 		n = read(c->error_fd, &e, sizeof(e));
@@ -91,7 +92,8 @@ int ses_command_poll(struct ses_command *c)
 	while (r < 0 && errno == EINTR);
 	if (r == 0)
 		return 0;
-	/* r < 0: somebody else reaped it (SIGCHLD ignored by the embedding program): ended, status unknown. */
+	/* r < 0: somebody else reaped it (SIGCHLD ignored by the embedding program): ended, status
+	 * unknown. */
 	c->ended = true;
 	return 1;
 }
