@@ -453,6 +453,7 @@ static void final_figures(struct ses *s)
 	ses_count(s, SES_CNT_PROCS_DROPPED, t->dropped_procs);
 	ses_count(s, SES_CNT_IMAGES, t->images);
 	ses_count(s, SES_CNT_IMAGES_FAILED, t->images_failed);
+	ses_count(s, SES_CNT_IMAGES_DAMAGED, t->damaged_notes);
 	ses_count(s, SES_CNT_IMAGES_DROPPED, t->dropped_images);
 	ses_count(s, SES_CNT_MAPPINGS_DROPPED, t->dropped_mappings);
 	ses_count(s, SES_CNT_RANGES_FULL, t->ranges_full);
