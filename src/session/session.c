@@ -499,7 +499,9 @@ int ses_stop(struct ses *s, struct err *err)
 
 	if (s->state != SES_RUNNING)
 		return err_set(err, -EINVAL, "the session is not running");
+	pthread_mutex_lock(&s->stats_lock);
 	s->end_ns = now_ns();
+	pthread_mutex_unlock(&s->stats_lock);
 	s->stop_cpu_ns = ses_thread_cpu_ns();
 	ses_threads_stop(s);
 	if (s->scan_error < 0)
@@ -586,7 +588,7 @@ int ses_stats(struct ses *s, struct ses_stats *ret)
 		r = counters_now(s, &c);
 	if (s->state == SES_RUNNING && r == 0) {
 		memset(ret, 0, sizeof(*ret));
-		ret->elapsed_ns = now_ns() - s->start_ns;
+		ret->elapsed_ns = (s->end_ns ? s->end_ns : now_ns()) - s->start_ns;
 		ret->seen = c.v[ABI_CNT_SEEN];
 		ret->kept = c.v[ABI_CNT_KEPT];
 		ret->dropped = ses_sum_drops(s, &c);
