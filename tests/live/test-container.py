@@ -39,17 +39,18 @@ def spun(samples):
 @test
 def pid_is_a_number_of_the_namespace():
     out, r = inside(START + '''begin "$SPIN" --seconds 100 --threads 2; echo "$line"; profile --pid $pid
-        for t in /proc/$pid/task/*; do echo "tid ${t##*/}"; done''')
+        for t in /proc/$pid/task/*; do echo "tid ${t##*/} $(cat $t/comm)"; done''')
     equal(r.rc, 0, r)
     pid = int(out[0].split()[1])
     check(pid < 50, 'a number of the outer namespace', out)
-    tids = {int(line.split()[1]) for line in out[1:] if line.startswith('tid ')}
+    tids = {int(line.split()[1]): line.split()[2] for line in out[1:] if line.startswith('tid ')}
+    equal(len(tids), 3, out)
     p = Profile(OUT)
     check(p.samples, r)
     equal({s.labels['pid'] for s in p.samples}, {pid}, r)
-    check({s.labels['tid'] for s in p.samples} <= tids, out, p.samples[:3])
-    check(len({s.labels['tid'] for s in p.samples}) >= 2, out)
-    equal({s.labels['comm'] for s in p.samples}, {'spin'})
+    check({s.labels['tid'] for s in p.samples} >= set(tids) - {pid}, out, p.samples[:3])
+    for s in p.samples:
+        equal(tids.get(s.labels['tid']), s.labels['comm'], out)
     spun(p.samples)
     check(p.comment('target') == f'pid {pid} (spin)', p.comments)
 
