@@ -620,6 +620,7 @@ int ses_profile_build(struct ses *s, struct err *err)
 	r = main_mapping(&b);
 	if (r == 0) {
 		ses_check_privileges(s);
+		ses_account(s); /* all but encoding, whose cost is not known before it is done */
 		r = ses_quality_add(s, &b.q);
 	}
 	return r < 0 ? err_set(err, r, "building the profile: %s", err_name(r)) : 0;

@@ -54,6 +54,7 @@ struct trk_options {
 struct trk_stats {
 	uint64_t procs, images, mappings; /* known, ever */
 	uint64_t images_failed;           /* could not be opened when first seen */
+	uint64_t images_denied;           /* of these now: those that may not be opened */
 	uint64_t procs_denied; /* /proc/PID/maps not readable for lack of CAP_SYS_PTRACE */
 	uint64_t bad_map_lines, damaged_notes;
 	uint64_t dropped_procs, dropped_images, dropped_mappings; /* over a limit */
