@@ -141,7 +141,8 @@ PFA_API const char *pfa_version(void); /* "0.1.0" */
 /* 0, -EINVAL (message names the option), -E2BIG (options of a newer library), -ENOMEM. */
 PFA_API int pfa_new(const struct pfa_options *opts, struct pfa_session **ret,
                     struct pfa_error *err);
-/* NEW or STOPPED only (-EBUSY). On failure everything is released and the session is as before. */
+/* NEW or STOPPED only (-EBUSY). On failure everything is released and the session is in the state
+ * it was in; what the last capture left (figures, notes, functions) is gone. */
 PFA_API int pfa_start(struct pfa_session *s, struct pfa_error *err);
 /* RUNNING only (-EINVAL). The session is STOPPED afterwards even when an output could not be
  * written. */
@@ -152,9 +153,11 @@ PFA_API void pfa_free(struct pfa_session *s); /* NULL ok */
  * not RUNNING. Owned by the session. */
 PFA_API int pfa_ended_fd(const struct pfa_session *s);
 /* COMMAND: wait status of the command (as waitpid gives it): 1 and *ret once it has ended, 0 while
- * it runs, -EINVAL otherwise. Stays readable after pfa_stop. */
+ * it runs, -ECHILD when it ended but was reaped by somebody else (SIGCHLD is ignored), -EINVAL
+ * otherwise. Stays readable after pfa_stop. */
 PFA_API int pfa_command_status(struct pfa_session *s, int *ret);
-/* COMMAND: its pid, else -EINVAL. */
+/* COMMAND: its pid, else -EINVAL. It is a child of the calling process, and goes on when it is
+ * still running at pfa_stop or pfa_free: after pfa_free reaping it is up to the caller. */
 PFA_API int pfa_command_pid(const struct pfa_session *s);
 
 PFA_API int pfa_stats(const struct pfa_session *s, struct pfa_stats *ret);

@@ -267,8 +267,7 @@ static __always_inline __u64 encode_frame(struct scratch *s, __u64 pc, __u64 loo
 	       ((pc - s->range.start + s->range.pgoff) & ABI_FRAME_OFF_MASK);
 }
 
-/* ---- the walk
- * ------------------------------------------------------------------------------------ */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 /*
  * Records frame @i and steps to its caller: 0 to go on, else ABI_WALK_*. A global function,
@@ -398,8 +397,7 @@ static __always_inline void ship(struct abi_stack *st, __u32 max_frames, struct 
 	*a = st->hash;
 }
 
-/* ---- counting
- * ------------------------------------------------------------------------------------ */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 static __always_inline void count_in(void *map, struct scratch *s, struct abi_counters *c)
 {
@@ -625,8 +623,7 @@ int oncpu_sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* ---- following a command
- * ---------------------------------------------------------------------------- */
+/* ---- following a command --------------------------------------------------------------------- */
 /*
  * Events that follow the command by inheritance would be exact for long-lived threads, but start a
  * full period with each new task: what lives shorter than a period is never seen (300 children of 5
@@ -666,8 +663,7 @@ int follow_free(__u64 *ctx)
 	return 0;
 }
 
-/* ---- every process, for user space
- * ---------------------------------------------------------------- */
+/* ---- every process, for user space ----------------------------------------------------------- */
 
 SEC("iter/task")
 int tasks(struct bpf_iter__task *ctx)

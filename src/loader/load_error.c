@@ -7,20 +7,36 @@
 #include "loader/load_priv.h"
 
 #include <linux/capability.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 /* The part of libbpf's output that is kept: enough for the verifier's last words. */
 #define LOG_MAX_BYTES 65536
 
 static __thread struct sbuf *current_log;
 
+static struct {
+	pthread_mutex_t lock;     /* guards the two below; leaf */
+	unsigned int users;       /* our calls that run now, in all sessions */
+	libbpf_print_fn_t before; /* the embedding program's; put back by the last */
+} print = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 static PRINTF_FMT(2, 0) int collect(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
+	libbpf_print_fn_t before;
 	char line[1024];
 	int n;
 
-	if (level == LIBBPF_DEBUG || !current_log)
+	if (!current_log) {
+		/* Another thread's own use of libbpf meanwhile. */
+		pthread_mutex_lock(&print.lock);
+		before = print.before;
+		pthread_mutex_unlock(&print.lock);
+		return before ? before(level, fmt, ap) : 0;
+	}
+	if (level == LIBBPF_DEBUG)
 		return 0;
 	n = vsnprintf(line, sizeof(line), fmt, ap);
 	if (n > 0)
@@ -33,12 +49,20 @@ void load_log_begin(struct load_log *log)
 {
 	sbuf_init(&log->text, LOG_MAX_BYTES);
 	current_log = &log->text;
-	log->before = libbpf_set_print(collect);
+	pthread_mutex_lock(&print.lock);
+	if (print.users++ == 0)
+		print.before = libbpf_set_print(collect);
+	pthread_mutex_unlock(&print.lock);
 }
 
 void load_log_end(struct load_log *log)
 {
-	(void)libbpf_set_print(log->before);
+	pthread_mutex_lock(&print.lock);
+	if (--print.users == 0) {
+		(void)libbpf_set_print(print.before);
+		print.before = NULL;
+	}
+	pthread_mutex_unlock(&print.lock);
 	current_log = NULL;
 	sbuf_done(&log->text);
 }
@@ -52,7 +76,8 @@ static void telling_line(const struct sbuf *b, char *ret, size_t size)
 	                                    "-- END PROG",
 	                                    "-- BEGIN PROG",
 	                                    "processed ",
-	                                    "failed to load: "};
+	                                    "failed to load: ",
+	                                    "bpf_object__probe_loading"};
 	struct cursor c = cursor_of(b->p, b->len);
 	const char *line;
 	size_t len;

@@ -38,7 +38,6 @@ struct load_oncpu {
 /* Where libbpf's own words go during a call into it; see load_error.c. */
 struct load_log {
 	struct sbuf text;
-	libbpf_print_fn_t before;
 };
 void load_log_begin(struct load_log *log);
 void load_log_end(struct load_log *log);

@@ -2,9 +2,12 @@
 /* What can be known before anything is opened, and what a refusal of the kernel means. */
 #include "session/session_priv.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #define GRANT "run as root, or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep perf-agent"
@@ -74,6 +77,46 @@ int ses_check_target(struct ses *s, struct err *err)
 		                       : "pidfd_open of process %u: %s",
 		               pid, err_name(errno));
 	}
+	if (poll(&(struct pollfd){.fd = s->ended_fd, .events = POLLIN}, 1, 0) > 0)
+		return err_set(
+		        err, -ESRCH,
+		        "process %u (%s) has ended, its parent has not noticed yet (a zombie)", pid,
+		        st.name);
+	return 0;
+}
+
+/* What a capture holds open at the same time beside one file of each image: maps, programs and
+ * their links, BTF, the ring, the output, pidfd and eventfd; more while libbpf probes the kernel.
+ * For each CPU: an event, its link, its ring. */
+#define DESCRIPTORS         40
+#define DESCRIPTORS_PER_CPU 3
+
+int ses_check_descriptors(const struct ses *s, struct err *err)
+{
+	uint64_t need = DESCRIPTORS + (uint64_t)DESCRIPTORS_PER_CPU * s->n_cpus, used = 0;
+	struct rlimit lim;
+	DIR *d;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
+		return err_set(err, -errno, "getrlimit NOFILE: %s", err_name(errno));
+	d = opendir("/proc/self/fd");
+	if (!d)
+		return err_set(err, -errno, "open /proc/self/fd: %s%s", err_name(errno),
+		               errno == EMFILE
+		                       ? ": RLIMIT_NOFILE is reached: raise it with ulimit -n"
+		                       : "");
+	while (readdir(d))
+		used++;
+	(void)closedir(d);              /* only read from */
+	used = used > 3 ? used - 3 : 0; /* ".", ".." and the directory itself */
+	if (lim.rlim_cur < used || lim.rlim_cur - used < need)
+		return err_set(err, -EMFILE,
+		               "RLIMIT_NOFILE is %llu with %llu descriptors open, and a capture on "
+		               "%u CPUs needs %llu "
+		               "more: raise it with ulimit -n %llu",
+		               (unsigned long long)lim.rlim_cur, (unsigned long long)used,
+		               s->n_cpus, (unsigned long long)need,
+		               (unsigned long long)(2 * (used + need)));
 	return 0;
 }
 
@@ -84,7 +127,15 @@ int ses_explain(struct ses *s, int code, struct err *err)
 	size_t len = 0;
 
 	(void)s;
-	if (!err || (code != -EPERM && code != -EACCES))
+	if (!err)
+		return code;
+	if (code == -ENOSYS && !strstr(err->msg, "seccomp"))
+		return err_set(
+		        err, code,
+		        "%.250s: a kernel without bpf(2), or a seccomp filter: allow bpf(2) and "
+		        "perf_event_open(2) (containers: --security-opt seccomp=unconfined)",
+		        err->msg);
+	if (code != -EPERM && code != -EACCES)
 		return code;
 	if (!proc_has_cap(CAP_SYS_ADMIN))
 		for (size_t i = 0; i < ARRAY_SIZE(need); i++)
@@ -94,8 +145,14 @@ int ses_explain(struct ses *s, int code, struct err *err)
 				len += (size_t)MAX_OF(n, 0);
 			}
 	proc_lockdown(lockdown);
-	if (missing[0])
+	if (missing[0]) {
+		/* What libbpf guesses of the reason, in parentheses, is beside the point then. */
+		char *guess = strstr(err->msg, " (");
+
+		if (guess)
+			*guess = '\0';
 		return err_set(err, code, "%.250s: missing %s: " GRANT, err->msg, missing);
+	}
 	if (strcmp(lockdown, "confidentiality") == 0)
 		return err_set(err, code,
 		               "%.250s: kernel lockdown is 'confidentiality', which forbids BPF to "
@@ -124,6 +181,13 @@ void ses_check_privileges(struct ses *s)
 		             "%llu process(es) could not be read, their frames have no names: a "
 		             "security module refuses it",
 		             (unsigned long long)t->procs_denied);
+	if (t->images_denied)
+		ses_note_add(s,
+		             "%llu mapped file(s) could not be opened, their frames have no names: "
+		             "needs %s",
+		             (unsigned long long)t->images_denied,
+		             !proc_has_cap(CAP_SYS_PTRACE) ? "CAP_SYS_PTRACE"
+		                                           : "CAP_DAC_READ_SEARCH");
 	if (s->kernel_tried && s->kernel_error == -EPERM) {
 		int64_t restrict_to = -1;
 

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 static _Noreturn void child(int go, int error, const char *const *argv)
@@ -35,8 +36,10 @@ int ses_command_spawn(const char *const *argv, struct ses_command *ret, struct e
 	int p[2];
 	pid_t pid;
 
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return err_set(err, -errno, "pipe: %s", err_name(errno));
+	/* Not a pipe: a write to one whose reader has died raises SIGPIPE in a program that is not
+	 * ours. */
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p) < 0)
+		return err_set(err, -errno, "socketpair: %s", err_name(errno));
 	go_r = p[0];
 	go_w = p[1];
 	if (pipe2(p, O_CLOEXEC) < 0)
@@ -54,8 +57,20 @@ int ses_command_spawn(const char *const *argv, struct ses_command *ret, struct e
 	ret->go_fd = TAKE_FD(go_w);
 	ret->error_fd = TAKE_FD(error_r);
 	ret->status = 0;
-	ret->ended = false;
+	ret->ended = ret->lost = false;
 	return 0;
+}
+
+/* Waits for its end. */
+static void reap(struct ses_command *c)
+{
+	pid_t r;
+
+	do
+		r = waitpid(c->pid, &c->status, 0);
+	while (r < 0 && errno == EINTR);
+	c->ended = true;
+	c->lost = r < 0;
 }
 
 int ses_command_go(struct ses_command *c, const char *name, struct err *err)
@@ -64,7 +79,10 @@ int ses_command_go(struct ses_command *c, const char *name, struct err *err)
 	int e = 0;
 	ssize_t n;
 
-	if (file_write_full(c->go_fd, &go, 1) < 0)
+	do
+		n = send(c->go_fd, &go, 1, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n != 1)
 		return err_set(err, -ECHILD, "%s: the process ended before it could be started",
 		               name);
 	closep(&c->go_fd);
@@ -73,7 +91,7 @@ int ses_command_go(struct ses_command *c, const char *name, struct err *err)
 	while (n < 0 && errno == EINTR);
 	closep(&c->error_fd);
 	if (n == (ssize_t)sizeof(e)) {
-		(void)ses_command_poll(c);
+		reap(c); /* it is about to exit */
 		return err_set(err, -e, "cannot start %s: %s", name, err_name(e));
 	}
 	return 0;
@@ -86,24 +104,24 @@ int ses_command_poll(struct ses_command *c)
 	if (c->pid == 0)
 		return -EINVAL;
 	if (c->ended)
-		return 1;
+		return c->lost ? -ECHILD : 1;
 	do
 		r = waitpid(c->pid, &c->status, WNOHANG);
 	while (r < 0 && errno == EINTR);
 	if (r == 0)
 		return 0;
-	/* r < 0: somebody else reaped it (SIGCHLD ignored by the embedding program): ended, status
-	 * unknown. */
 	c->ended = true;
-	return 1;
+	c->lost =
+	        r <
+	        0; /* by the embedding program itself, or by the kernel where SIGCHLD is ignored */
+	return c->lost ? -ECHILD : 1;
 }
 
 void ses_command_done(struct ses_command *c)
 {
 	if (c->pid && c->go_fd >= 0 && !c->ended) {
 		(void)kill(c->pid, SIGKILL); /* still held before its exec: it is ours alone */
-		(void)waitpid(c->pid, &c->status, 0);
-		c->ended = true;
+		reap(c);
 	}
 	closep(&c->go_fd);
 	closep(&c->error_fd);

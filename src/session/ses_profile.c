@@ -557,7 +557,7 @@ static int main_mapping(struct build *b)
 			/* Not sampled itself; its mapping still belongs there. */
 			struct trk_place pl;
 
-			if (trk_place_image(b->s->trk, &id, image, UINT64_MAX, &pl) == 0)
+			if (trk_place_image(b->s->trk, &id, image, TRK_OFF_ANY, &pl) == 0)
 				(void)image_address(b, &id, image, pl.map_pgoff, &map, &addr);
 		}
 	}
@@ -620,6 +620,7 @@ int ses_profile_build(struct ses *s, struct err *err)
 	r = main_mapping(&b);
 	if (r == 0) {
 		ses_check_privileges(s);
+		ses_account(s); /* all but encoding, whose cost is not known before it is done */
 		r = ses_quality_add(s, &b.q);
 	}
 	return r < 0 ? err_set(err, r, "building the profile: %s", err_name(r)) : 0;

@@ -104,6 +104,14 @@ static int add_drops(struct ses *s)
 
 int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 {
+	/* Input that was skipped because it is damaged. */
+	static const struct {
+		enum ses_counter_id id;
+		const char *key;
+	} damage[] = {{SES_CNT_IMAGES_DAMAGED, "images_damaged"},
+	              {SES_CNT_ELF_BAD, "elf_bad_items"},
+	              {SES_CNT_KALLSYMS_BAD, "kallsyms_bad_lines"},
+	              {SES_CNT_MAPS_BAD, "maps_bad_lines"}};
 	const struct abi_counters *c = &s->kernel_counters;
 	uint64_t ticks = s->final.seen + c->v[ABI_CNT_TICK_IDLE] + c->v[ABI_CNT_TICK_FOREIGN];
 	uint64_t missed = s->counters[SES_CNT_MISSED_TICKS];
@@ -161,6 +169,12 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 			continue;
 		key_of(ev_reason_name((enum ev_reason)i), key, sizeof(key));
 		r = add(s, "unnamed_frames_%s: %llu", key, (unsigned long long)q->reason_frames[i]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(damage) && r == 0; i++) {
+		uint64_t n = atomic_load(&s->counters[damage[i].id]);
+
+		if (n)
+			r = add(s, "%s: %llu", damage[i].key, (unsigned long long)n);
 	}
 	if (r == 0)
 		r = add(s, "idle_pct: %.2f", pct(c->v[ABI_CNT_TICK_IDLE], ticks));

@@ -373,7 +373,7 @@ static int start_thread(struct ses *s, struct ses_thread *t, uint32_t slot, void
 
 	t->s = s;
 	t->slot = slot;
-	t->cpu_ns = 0;
+	atomic_store(&t->cpu_ns, 0);
 	/* Signals belong to the embedding program's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -388,9 +388,22 @@ static int start_thread(struct ses *s, struct ses_thread *t, uint32_t slot, void
 
 static void join(struct ses_thread *t)
 {
-	if (t->made)
-		(void)pthread_join(t->id, NULL);
+	uint64_t unset = 0, so_far = 0;
+	struct timespec ts;
+	clockid_t clock;
+
+	if (!t->made)
+		return;
+	/* A joined thread has no clock any more. Until it has ended and told its own figure,
+	 * ses_stats gets this one. */
+	if (pthread_getcpuclockid(t->id, &clock) == 0 && clock_gettime(clock, &ts) == 0)
+		so_far = (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+	(void)atomic_compare_exchange_strong(&t->cpu_ns, &unset,
+	                                     so_far); /* fails when it has told */
+	pthread_mutex_lock(&t->s->stats_lock);
 	t->made = false;
+	pthread_mutex_unlock(&t->s->stats_lock);
+	(void)pthread_join(t->id, NULL);
 }
 
 int ses_threads_start(struct ses *s, struct err *err)

@@ -120,27 +120,28 @@ int ses_new(const struct ses_options *o, struct ses **ret, struct err *err)
 	return 0;
 }
 
-/* ---- between captures
- * ---------------------------------------------------------------------------- */
+/* ---- between captures ------------------------------------------------------------------------ */
 
 void ses_note_add(struct ses *s, const char *fmt, ...)
 {
 	va_list ap;
 	char *line = NULL;
+	int n;
 
 	if (s->n_notes == SES_NOTES_MAX)
 		return;
 	va_start(ap, fmt);
-	if (vasprintf(&line, fmt, ap) < 0)
-		line = NULL; /* without memory a note is the least */
+	n = vasprintf(&line, fmt, ap);
 	va_end(ap);
-	for (size_t i = 0; line && i < s->n_notes; i++)
+	if (n < 0)
+		return;
+	/* What is known at the start is asked again at the end. */
+	for (size_t i = 0; i < s->n_notes; i++)
 		if (strcmp(s->notes[i], line) == 0) {
-			free(line); /* what was true at the start still is at the end */
-			line = NULL;
+			free(line);
+			return;
 		}
-	if (line)
-		s->notes[s->n_notes++] = line;
+	s->notes[s->n_notes++] = line;
 }
 
 static void forget_results(struct ses *s)
@@ -151,6 +152,7 @@ static void forget_results(struct ses *s)
 	vec_each (q, &s->quality)
 		free(*q);
 	s->quality.n = 0;
+	pthread_mutex_lock(&s->stats_lock);
 	memset(&s->final, 0, sizeof(s->final));
 	memset(&s->kernel_counters, 0, sizeof(s->kernel_counters));
 	for (int i = 0; i < SES_CNT_MAX; i++)
@@ -158,6 +160,7 @@ static void forget_results(struct ses *s)
 	s->caller_cpu_ns = 0;
 	s->start_ns = s->end_ns = 0;
 	s->locked_bytes = 0;
+	pthread_mutex_unlock(&s->stats_lock);
 }
 
 /* Everything of one capture but its results. Threads must have ended. */
@@ -190,9 +193,7 @@ static void release(struct ses *s)
 	s->kernel_error = 0;
 	s->trk = trk_free(s->trk);
 	s->sideband = pev_sideband_free(s->sideband);
-	pthread_mutex_lock(&s->stats_lock);
-	s->smp = smp_free(s->smp);
-	pthread_mutex_unlock(&s->stats_lock);
+	s->smp = smp_free(s->smp); /* not RUNNING: ses_stats does not look at it */
 	s->agg = prof_agg_free(s->agg);
 	s->out = enc_output_free(s->out);
 	closep(&s->stop_fd);
@@ -220,8 +221,7 @@ struct ses *ses_free(struct ses *s)
 	return NULL;
 }
 
-/* ---- start
- * ---------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static int choose_event(struct ses *s, struct err *err)
 {
@@ -238,6 +238,9 @@ static int choose_event(struct ses *s, struct err *err)
 		s->cycles = true;
 		return 0;
 	}
+	/* Refused, not absent: err has the call and the remedy. */
+	if (s->o.event == SES_EVENT_CYCLES && e == EACCES)
+		return err ? err->code : -e;
 	if (s->o.event == SES_EVENT_CYCLES)
 		return err_set(err, -e,
 		               "event cycles: perf_event_open: %s: no hardware cycles to sample "
@@ -321,6 +324,12 @@ static bool target_ended(const struct ses *s)
 	return poll(&p, 1, 0) > 0;
 }
 
+static int ended_early(const struct ses *s, struct err *err)
+{
+	return err_set(err, -ESRCH, "process %u ended while the capture was being started",
+	               s->target_pid);
+}
+
 static int start(struct ses *s, struct err *err)
 {
 	struct trk_options to = {0};
@@ -330,11 +339,6 @@ static int start(struct ses *s, struct err *err)
 	r = ses_check_target(s, err);
 	if (r < 0)
 		return r;
-	if (s->o.profile.path || s->o.profile.fd || s->o.profile.write) {
-		r = enc_output_open(&s->o.profile, &s->out, err);
-		if (r < 0)
-			return r;
-	}
 	s->cpus = calloc(PEV_CPUS_MAX, sizeof(*s->cpus));
 	if (!s->cpus)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -342,6 +346,14 @@ static int start(struct ses *s, struct err *err)
 	if (n <= 0)
 		return n < 0 ? n : err_set(err, -ENODEV, "no online CPU");
 	s->n_cpus = (uint32_t)n;
+	r = ses_check_descriptors(s, err);
+	if (r < 0)
+		return r;
+	if (s->o.profile.path || s->o.profile.fd || s->o.profile.write) {
+		r = enc_output_open(&s->o.profile, &s->out, err);
+		if (r < 0)
+			return r;
+	}
 	r = choose_event(s, err);
 	if (r < 0)
 		return r;
@@ -376,6 +388,8 @@ static int start(struct ses *s, struct err *err)
 		return r;
 	if (s->o.target != SES_TARGET_ALL) {
 		r = trk_scan(s->trk, err);
+		if (r == -ESRCH && s->o.target == SES_TARGET_PID)
+			return ended_early(s, err);
 		if (r < 0)
 			return r;
 		trk_flush(s->trk);
@@ -395,8 +409,7 @@ static int start(struct ses *s, struct err *err)
 	if (s->o.target == SES_TARGET_COMMAND)
 		r = ses_command_go(&s->cmd, s->o.argv[0], err);
 	else if (s->o.target == SES_TARGET_PID && target_ended(s))
-		r = err_set(err, -ESRCH, "process %u ended while the capture was being started",
-		            s->target_pid);
+		r = ended_early(s, err);
 	return r;
 }
 
@@ -418,13 +431,14 @@ int ses_start(struct ses *s, struct err *err)
 		release(s);
 		return r;
 	}
+	pthread_mutex_lock(&s->stats_lock);
 	s->caller_cpu_ns = ses_thread_cpu_ns() - cpu;
 	s->state = SES_RUNNING;
+	pthread_mutex_unlock(&s->stats_lock);
 	return 0;
 }
 
-/* ---- stop
- * ----------------------------------------------------------------------------------------- */
+/* ---- stop ------------------------------------------------------------------------------------ */
 
 static void final_figures(struct ses *s)
 {
@@ -453,6 +467,7 @@ static void final_figures(struct ses *s)
 	ses_count(s, SES_CNT_PROCS_DROPPED, t->dropped_procs);
 	ses_count(s, SES_CNT_IMAGES, t->images);
 	ses_count(s, SES_CNT_IMAGES_FAILED, t->images_failed);
+	ses_count(s, SES_CNT_IMAGES_DAMAGED, t->damaged_notes);
 	ses_count(s, SES_CNT_IMAGES_DROPPED, t->dropped_images);
 	ses_count(s, SES_CNT_MAPPINGS_DROPPED, t->dropped_mappings);
 	ses_count(s, SES_CNT_RANGES_FULL, t->ranges_full);
@@ -480,36 +495,50 @@ static int write_output(struct ses *s, struct err *err)
 	return r;
 }
 
+/* The calling thread's work since the last time, or since ses_stop began. */
+void ses_account(struct ses *s)
+{
+	uint64_t now = ses_thread_cpu_ns();
+
+	pthread_mutex_lock(&s->stats_lock);
+	s->caller_cpu_ns += now - s->stop_cpu_ns;
+	pthread_mutex_unlock(&s->stats_lock);
+	s->stop_cpu_ns = now;
+	s->final.agent_cpu_ns = ses_agent_cpu_ns(s, &s->kernel_counters);
+}
+
 int ses_stop(struct ses *s, struct err *err)
 {
-	uint64_t cpu = ses_thread_cpu_ns();
 	int r;
 
 	if (s->state != SES_RUNNING)
 		return err_set(err, -EINVAL, "the session is not running");
+	pthread_mutex_lock(&s->stats_lock);
 	s->end_ns = now_ns();
+	pthread_mutex_unlock(&s->stats_lock);
+	s->stop_cpu_ns = ses_thread_cpu_ns();
 	ses_threads_stop(s);
 	if (s->scan_error < 0)
 		ses_note_add(s, "the first look at all processes failed: %s",
 		             err_name(s->scan_error));
 	final_figures(s);
-	/* The calling thread's own work counts up to here; what encoding costs is not known before
-	 * it is written. */
-	s->caller_cpu_ns += ses_thread_cpu_ns() - cpu;
-	s->final.agent_cpu_ns = ses_agent_cpu_ns(s, &s->kernel_counters);
 	r = ses_profile_build(s, err);
 	if (r == 0)
 		r = write_output(s, err);
 	if (s->o.target == SES_TARGET_COMMAND)
 		(void)ses_command_poll(&s->cmd); /* asked again by ses_command_status */
 	ses_naming_stop(s);
-	release(s);
+	ses_account(s);
+	/* Before the sampler goes: from here on pfa_stats of another thread answers with the final
+	 * figures. */
+	pthread_mutex_lock(&s->stats_lock);
 	s->state = SES_STOPPED;
+	pthread_mutex_unlock(&s->stats_lock);
+	release(s);
 	return r;
 }
 
-/* ---- questions
- * ------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 bool ses_running(const struct ses *s)
 {
@@ -554,42 +583,38 @@ uint64_t ses_sum_drops(const struct ses *s, const struct abi_counters *c)
 	return sum;
 }
 
-/* Counters as of now: of the running program, or the final ones. */
+/* Counters as of now: of the running program, or the final ones. With stats_lock, or on C. */
 static int counters_now(struct ses *s, struct abi_counters *ret)
 {
-	int r = 0;
-
-	pthread_mutex_lock(&s->stats_lock);
-	if (s->smp && s->state == SES_RUNNING)
-		r = load_counters(smp_loader(s->smp), ret);
-	else
-		*ret = s->kernel_counters;
-	pthread_mutex_unlock(&s->stats_lock);
-	return r;
+	if (s->state == SES_RUNNING)
+		return load_counters(smp_loader(s->smp), ret);
+	*ret = s->kernel_counters;
+	return 0;
 }
 
 int ses_stats(struct ses *s, struct ses_stats *ret)
 {
 	struct abi_counters c;
-	int r;
+	int r = 0;
 
-	if (s->state != SES_RUNNING) {
+	pthread_mutex_lock(&s->stats_lock);
+	if (s->state != SES_RUNNING)
 		*ret = s->final;
-		return 0;
+	else
+		r = counters_now(s, &c);
+	if (s->state == SES_RUNNING && r == 0) {
+		memset(ret, 0, sizeof(*ret));
+		ret->elapsed_ns = (s->end_ns ? s->end_ns : now_ns()) - s->start_ns;
+		ret->seen = c.v[ABI_CNT_SEEN];
+		ret->kept = c.v[ABI_CNT_KEPT];
+		ret->dropped = ses_sum_drops(s, &c);
+		ret->idle = c.v[ABI_CNT_TICK_IDLE];
+		ret->stacks = c.v[ABI_CNT_STACK_SHIPPED];
+		ret->agent_cpu_ns = ses_agent_cpu_ns(s, &c);
+		ret->locked_bytes = s->locked_bytes;
 	}
-	r = counters_now(s, &c);
-	if (r < 0)
-		return r;
-	memset(ret, 0, sizeof(*ret));
-	ret->elapsed_ns = now_ns() - s->start_ns;
-	ret->seen = c.v[ABI_CNT_SEEN];
-	ret->kept = c.v[ABI_CNT_KEPT];
-	ret->dropped = ses_sum_drops(s, &c);
-	ret->idle = c.v[ABI_CNT_TICK_IDLE];
-	ret->stacks = c.v[ABI_CNT_STACK_SHIPPED];
-	ret->agent_cpu_ns = ses_agent_cpu_ns(s, &c);
-	ret->locked_bytes = s->locked_bytes;
-	return 0;
+	pthread_mutex_unlock(&s->stats_lock);
+	return r;
 }
 
 int ses_counter(struct ses *s, size_t i, struct ses_counter *ret)

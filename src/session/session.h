@@ -54,8 +54,9 @@ int ses_stop(struct ses *s, struct err *err);
 struct ses *ses_free(struct ses *s);
 bool ses_running(const struct ses *s);
 
-int ses_ended_fd(const struct ses *s);           /* -1: none */
-int ses_command_status(struct ses *s, int *ret); /* 1 ended, 0 runs, -EINVAL no command */
+int ses_ended_fd(const struct ses *s); /* -1: none */
+int ses_command_status(struct ses *s,
+                       int *ret); /* 1 ended, 0 runs, -EINVAL no command, -ECHILD unknown */
 int ses_command_pid(const struct ses *s);
 int ses_stats(struct ses *s, struct ses_stats *ret); /* any thread */
 int ses_counter(struct ses *s, size_t i, struct ses_counter *ret);

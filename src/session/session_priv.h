@@ -95,17 +95,18 @@ struct ses_command {
 	int error_fd; /* errno of a failed exec */
 	int status;
 	bool ended;
+	bool lost; /* somebody else reaped it: its status is unknown */
 };
 int ses_command_spawn(const char *const *argv, struct ses_command *ret, struct err *err);
 /* Lets it execute: 0, or the errno of exec. */
 int ses_command_go(struct ses_command *c, const char *name, struct err *err);
-/* Reaps it if it has ended. */
+/* Reaps it if it has ended: 1, 0 it runs, -ECHILD ended with a status that nobody can tell, -EINVAL
+ * no command. */
 int ses_command_poll(struct ses_command *c);
 /* Before go: ends and reaps it. After go: closes descriptors only, the program goes on. */
 void ses_command_done(struct ses_command *c);
 
-/* ---- the session
- * --------------------------------------------------------------------------------- */
+/* ---- the session ----------------------------------------------------------------------------- */
 
 enum ses_state { SES_NEW, SES_RUNNING, SES_STOPPED };
 
@@ -113,7 +114,7 @@ struct ses_thread {
 	struct ses *s;
 	uint32_t slot; /* of abi_control.agent_tids */
 	pthread_t id;
-	bool made;
+	bool made;               /* and not yet joined; changes under stats_lock */
 	_Atomic uint64_t cpu_ns; /* set when it ends */
 };
 
@@ -154,10 +155,14 @@ struct ses {
 	bool kernel_tried;
 
 	/* Figures. */
-	pthread_mutex_t stats_lock; /* guards smp against ses_stats while ses_stop frees it; leaf */
+	/* For ses_stats of any thread: guards state, final, the figures up to kernel_counters and
+	 * ses_thread.made where they change; C reads them without. While RUNNING smp stays, so that
+	 * holding this is enough to use it. Leaf. */
+	pthread_mutex_t stats_lock;
 	uint64_t start_ns, end_ns;
 	uint64_t start_realtime_ns;
 	uint64_t caller_cpu_ns;              /* C's CPU time inside start and stop */
+	uint64_t stop_cpu_ns;                /* of C: up to here it is counted in caller_cpu_ns */
 	struct abi_counters kernel_counters; /* final */
 	_Atomic uint64_t counters[SES_CNT_MAX];
 	uint64_t locked_bytes;
@@ -190,8 +195,13 @@ void ses_send_groups(struct ses *s, uint64_t now, bool all);
 
 /* ses_check.c: what can be known before anything is opened, and what a refusal means. */
 int ses_check_target(struct ses *s, struct err *err);
+int ses_check_descriptors(const struct ses *s,
+                          struct err *err); /* -EMFILE: RLIMIT_NOFILE is too low */
 void ses_check_privileges(struct ses *s);
 int ses_explain(struct ses *s, int code, struct err *err);
+
+/* session.c: adds C's CPU time inside ses_stop so far, and B's. */
+void ses_account(struct ses *s);
 
 /* ses_profile.c: from aggregation, track and names to the model. C. */
 int ses_profile_build(struct ses *s, struct err *err);

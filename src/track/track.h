@@ -54,6 +54,7 @@ struct trk_options {
 struct trk_stats {
 	uint64_t procs, images, mappings; /* known, ever */
 	uint64_t images_failed;           /* could not be opened when first seen */
+	uint64_t images_denied;           /* of these now: those that may not be opened */
 	uint64_t procs_denied; /* /proc/PID/maps not readable for lack of CAP_SYS_PTRACE */
 	uint64_t bad_map_lines, damaged_notes;
 	uint64_t dropped_procs, dropped_images, dropped_mappings; /* over a limit */
@@ -97,7 +98,8 @@ void trk_flush(struct trk *t);
 int trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
               struct trk_place *ret);
 /* Mapping of image @image in this process that holds file offset @off (for the profile's
- * addresses), else in any process. 0, -ENOENT. */
+ * addresses), else in any process. TRK_OFF_ANY: the first of its mappings. 0, -ENOENT. */
+#define TRK_OFF_ANY UINT64_MAX
 int trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image, uint64_t off,
                     struct trk_place *ret);
 size_t trk_image_cnt(const struct trk *t);

@@ -281,7 +281,11 @@ uint32_t trk_img_get(struct trk *t, uint32_t pid, const struct ev_mapping *m)
 	    g->pub.reason == EV_REASON_NOT_ELF || g->pub.reason == EV_REASON_BAD_ELF)
 		return g->pub.id;
 	/* New, or another process may be able to show what the first could not. */
+	if (known && g->pub.reason == EV_REASON_NOT_PERMITTED)
+		t->stats.images_denied--;
 	open_image(t, g, pid, m);
+	if (g->pub.reason == EV_REASON_NOT_PERMITTED)
+		t->stats.images_denied++;
 	if (!known && g->pub.reason != EV_REASON_NAMED && g->pub.reason != EV_REASON_NOT_ELF &&
 	    g->pub.reason != EV_REASON_BAD_ELF)
 		t->stats.images_failed++;

@@ -370,17 +370,35 @@ static bool drop_root(void)
 
 /* ---- outputs: paths ------------------------------------------------------------------------- */
 
-static void test_file_appears_at_commit_only(void **state)
+static bool no_unnamed_files; /* as on file systems without O_TMPFILE */
+
+int __real_openat64(int dirfd, const char *path, int flags, ...);
+int __wrap_openat64(int dirfd, const char *path, int flags, ...);
+int __wrap_openat64(int dirfd, const char *path, int flags, ...)
+{
+	va_list ap;
+	mode_t mode;
+
+	if ((flags & O_TMPFILE) == O_TMPFILE && no_unnamed_files) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	va_start(ap, flags);
+	mode = va_arg(ap, mode_t);
+	va_end(ap);
+	return __real_openat64(dirfd, path, flags, mode);
+}
+
+static void file_appears_at_commit_only(unsigned int temporary_ones)
 {
 	const char *path = at("out");
 	mode_t mask = umask(027);
 	struct enc_output *o;
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(open_path(path, &o, NULL), 0);
 	assert_int_equal(access(path, F_OK), -1);
-	assert_int_equal(entries(tmp), 1); /* the temporary one */
+	assert_int_equal(entries(tmp), temporary_ones);
 	assert_int_equal(enc_output_commit(o, "data", 4, NULL), 0);
 	umask(mask);
 	assert_file(path, "data");
@@ -399,6 +417,20 @@ static void test_file_appears_at_commit_only(void **state)
 	enc_output_free(o);
 	assert_file(path, "");
 	assert_int_equal(entries(tmp), 1);
+}
+
+static void test_file_appears_at_commit_only(void **state)
+{
+	(void)state;
+	file_appears_at_commit_only(0);
+}
+
+static void test_file_appears_at_commit_only_without_unnamed_files(void **state)
+{
+	(void)state;
+	no_unnamed_files = true;
+	file_appears_at_commit_only(1);
+	no_unnamed_files = false;
 }
 
 static void test_free_without_commit_leaves_nothing(void **state)
@@ -914,6 +946,7 @@ int main(void)
 	        cmocka_unit_test(test_gzip_unpacks_to_the_raw_bytes),
 	        cmocka_unit_test(test_caps_are_exact),
 	        IN_DIR(test_file_appears_at_commit_only),
+	        IN_DIR(test_file_appears_at_commit_only_without_unnamed_files),
 	        IN_DIR(test_free_without_commit_leaves_nothing),
 	        IN_DIR(test_relative_path_survives_chdir),
 	        IN_DIR(test_symbolic_link_stays),

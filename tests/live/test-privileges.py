@@ -1,0 +1,191 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""perf-agent without root: every subset of the four capabilities, without CAP_SYS_ADMIN and CAP_SYS_RESOURCE.
+
+usage: test-privileges.py PERF-AGENT SPIN SYSCALLS
+"""
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+
+from privlib import (NOBODY, Profile, Workload, as_nobody, check, copies, equal, is_address, kernel_frames, main, run,
+                     sysctl, test)
+
+NEEDED = ('CAP_BPF', 'CAP_PERFMON')
+ALL = (*NEEDED, 'CAP_SYS_PTRACE', 'CAP_SYSLOG')
+OUT = 'out.pb.gz'
+
+
+def profile(caps, target, agent=None, seconds='600ms'):
+    command = as_nobody(caps, [agent or AGENT, '--profile', *target, '--duration', seconds, '--profile-output', OUT])
+    return run(command)
+
+
+def result():
+    p = Profile(OUT)
+    os.unlink(OUT)
+    return p
+
+
+def may_read(caps, path):
+    """What the kernel says, asked with the same rights."""
+    return subprocess.run(as_nobody(caps, ['cat', path]), stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
+
+
+def sees_kernel(caps):
+    """Addresses in kallsyms are not all 0, asked with the same rights."""
+    text = subprocess.run(as_nobody(caps, ['head', '-n', '50', '/proc/kallsyms']), capture_output=True).stdout.decode()
+    return any(int(line.split()[0], 16) for line in text.splitlines())
+
+
+def check_refused(r, missing):
+    equal(r.rc, 1, r)
+    equal(len(r.lines), 1, r)
+    line = r.lines[0]
+    equal(', '.join(missing) in line, True, r)
+    equal([c for c in ALL if c + ',' in line or c + ':' in line], list(missing), r)
+    check('setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep' in line, r)
+    check('perf_event_paranoid' in line or 'bpf(' in line, r)
+    equal(os.listdir('.'), [], r)
+
+
+def check_kernel(r, p, caps):
+    """Kernel frames have names, or none of them has and a note says why; user frames do not depend on it."""
+    frames = kernel_frames(p.samples)
+    check(frames, 'no kernel frame was sampled', r)
+    notes = [n for n in r.notes if 'CAP_SYSLOG' in n and 'kernel.kptr_restrict=' in n]
+    if sees_kernel(caps):
+        check(any(not is_address(f) for f in frames), frames[:9], r)
+        equal(notes, [], r)
+    else:
+        check(all(is_address(f) for f in frames), [f for f in frames if not is_address(f)][:9], r)
+        equal(len(notes), 1, r)
+        check(f"kernel.kptr_restrict={sysctl('kptr_restrict')}" in notes[0], notes)
+        check('note: ' + notes[0] in p.comments, p.comments)
+
+
+def check_user(p, pid, names, comm):
+    mine = p.of(pid=pid)
+    check(mine, 'no samples', p.samples[:5])
+    equal({s.labels['comm'] for s in mine}, {comm}, mine[:3])
+    own = [f for s in mine for f, m in zip(s.frames, s.files) if m.endswith('/' + comm)]
+    check(own and set(own) <= names, set(own) - names)
+
+
+SPIN_NAMES = {'spin_a', 'spin_b', 'spin_pair', 'spin_run', 'main', '_start', 'posix_cpu_clock', 'clock_gettime@plt'}
+
+
+def check_subset(caps):
+    missing = [c for c in NEEDED if c not in caps]
+    with Workload(as_nobody([], [SPIN, '--seconds', '100'])) as own, Workload([SPIN, '--seconds', '100']) as other, \
+            Workload(as_nobody([], [SYSCALLS, '--seconds', '100'])) as busy:
+        for target in (['--pid', str(own.pid)], ['--pid', str(other.pid)], ['-a']):
+            r = profile(caps, target)
+            if missing:
+                check_refused(r, missing)
+                continue
+            equal(r.rc, 0, r)
+            p = result()
+            if target[0] == '-a':
+                check_user(p, own.pid, SPIN_NAMES, 'spin')
+                check_kernel(r, p, caps)
+            elif int(target[1]) == own.pid or may_read(caps, f'/proc/{other.pid}/maps'):
+                check_user(p, int(target[1]), SPIN_NAMES, 'spin')
+                equal([n for n in r.notes if 'CAP_SYS_PTRACE' in n], [], r)
+            else:
+                check_hidden(r, p, other.pid, '1 process(es)')
+        if not missing:
+            r = profile(caps, ['--pid', str(busy.pid)])
+            equal(r.rc, 0, r)
+            p = result()
+            equal({s.labels['pid'] for s in p.samples}, {busy.pid}, r)
+            check_kernel(r, p, caps)
+
+
+def check_hidden(r, p, pid, how_many):
+    """Sampled, but its frames are addresses, and a note says so."""
+    mine = p.of(pid=pid)
+    check(mine, 'no samples', r)
+    user = [f for s in mine for f, m in zip(s.frames, s.files) if m != '[kernel]']
+    check(user and all(is_address(f) for f in user), user[:9], r)
+    notes = [n for n in r.notes if 'CAP_SYS_PTRACE' in n]
+    equal(len(notes), 1, r)
+    check(how_many in notes[0] and 'no names' in notes[0], notes)
+
+
+def subset_test(caps):
+    def function():
+        return check_subset(caps)
+    function.__name__ = 'subset ' + (' '.join(c[4:].lower() for c in caps) or 'without any')
+    test(function)
+
+
+for count in range(len(ALL) + 1):
+    for subset in itertools.combinations(ALL, count):
+        subset_test(subset)
+
+
+@test
+def each_event_names_what_is_missing():
+    with Workload(as_nobody([], [SPIN, '--seconds', '100'])) as w:
+        for event in ('cpu-clock', 'auto', 'cycles'):
+            r = profile(['CAP_BPF'], ['--pid', str(w.pid), '--event', event])
+            equal((r.rc, len(r.lines)), (1, 1), r)
+            check('CAP_PERFMON' in r.err and 'CAP_BPF' not in r.err and 'setcap' in r.err and 'PMU' not in r.err, r)
+            equal(os.listdir('.'), [], r)
+
+
+@test
+def a_file_that_may_not_be_opened_is_said():
+    """The program of another user in a mount namespace of its own: only /proc/PID/root leads to it."""
+    os.mkdir('inner')
+    os.chmod('inner', 0o755)
+    script = f'mount -t tmpfs none inner && cp {SPIN} inner/hidden && exec inner/hidden --seconds 100'
+    with Workload(['unshare', '--mount', 'sh', '-c', script]) as w:
+        r = profile(NEEDED, ['--pid', str(w.pid)])
+        equal(r.rc, 0, r)
+        p = result()
+        mine = p.of(pid=w.pid)
+        check(mine, r)
+        own = [f for s in mine for f, m in zip(s.frames, s.files) if m.endswith('/hidden')]
+        check(own and all(is_address(f) for f in own), own[:9])
+        notes = [n for n in r.notes if 'CAP_SYS_PTRACE' in n]
+        equal(len(notes), 1, r)
+        check(notes[0].startswith('1 mapped file(s)'), notes)
+
+        r = profile([*NEEDED, 'CAP_SYS_PTRACE'], ['--pid', str(w.pid)])
+        equal(r.rc, 0, r)
+        own = [f for s in result().of(pid=w.pid) for f, m in zip(s.frames, s.files) if m.endswith('/hidden')]
+        check('spin_a' in own and set(own) <= SPIN_NAMES, own[:9])
+        equal([n for n in r.notes if 'CAP_SYS_PTRACE' in n or 'mapped file' in n], [], r)
+
+
+@test
+def file_capabilities_are_enough():
+    if not shutil.which('setcap'):
+        return 'setcap is not installed'
+    agent = copies(AGENT)[0]
+    done = subprocess.run(['setcap', 'cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep', agent], capture_output=True)
+    if done.returncode:
+        return 'no file capabilities on this file system: ' + done.stderr.decode().strip()
+    plain = ['setpriv', f'--reuid={NOBODY}', f'--regid={NOBODY}', '--clear-groups', '--inh-caps=-all']
+    with Workload([*plain, SPIN, '--seconds', '100']) as own, Workload([SPIN, '--seconds', '100']) as other:
+        for pid in (own.pid, other.pid):
+            r = run([*plain, agent, '--profile', '--pid', str(pid), '--duration', '600ms', '--profile-output', OUT])
+            equal((r.rc, r.notes), (0, []), r)
+            check_user(result(), pid, SPIN_NAMES, 'spin')
+        r = run([*plain, agent, '--profile', '-a', '--duration', '600ms', '--profile-output', OUT])
+        equal((r.rc, [n for n in r.notes if 'needs CAP_SYS' in n]), (0, []), r)
+        p = result()
+        check_user(p, own.pid, SPIN_NAMES, 'spin')
+        check_user(p, other.pid, SPIN_NAMES, 'spin')
+        check(any(not is_address(f) for f in kernel_frames(p.samples)), r)
+        r = run([*plain, AGENT, '--profile', '--pid', str(own.pid), '--duration', '600ms', '--profile-output', OUT])
+        check_refused(r, NEEDED)
+
+
+if __name__ == '__main__':
+    AGENT, SPIN, SYSCALLS = copies(*sys.argv[1:4])
+    sys.exit(main(['setpriv', 'unshare']))

@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test-session - options, commands, counters, quality figures and what refusals are said to mean;
+ * no kernel side */
+#include "session/session_priv.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+/* ---- what the system is made to say ---------------------------------------------------------- */
+
+static uint64_t caps;        /* bits of the capabilities that are held */
+static const char *lockdown; /* its mode */
+static int64_t kptr_restrict;
+static const char *proc_self; /* NULL: the real one */
+static struct trk_stats track_stats;
+
+bool __wrap_proc_has_cap(int cap);
+int __wrap_proc_sysctl(const char *name, int64_t *ret);
+void __wrap_proc_lockdown(char ret[32]);
+const struct trk_stats *__wrap_trk_stats(const struct trk *t);
+ssize_t __real_readlink(const char *path, char *buf, size_t size);
+ssize_t __wrap_readlink(const char *path, char *buf, size_t size);
+
+bool __wrap_proc_has_cap(int cap)
+{
+	return (caps >> cap & 1) != 0;
+}
+
+int __wrap_proc_sysctl(const char *name, int64_t *ret)
+{
+	if (strcmp(name, "kernel/kptr_restrict") == 0)
+		*ret = kptr_restrict;
+	else if (strcmp(name, "kernel/perf_event_max_sample_rate") == 0)
+		*ret = 1000;
+	else
+		return -ENOENT;
+	return 0;
+}
+
+void __wrap_proc_lockdown(char ret[32])
+{
+	(void)str_copy(ret, 32, lockdown);
+}
+
+const struct trk_stats *__wrap_trk_stats(const struct trk *t)
+{
+	(void)t;
+	return &track_stats;
+}
+
+ssize_t __wrap_readlink(const char *path, char *buf, size_t size)
+{
+	if (proc_self && strcmp(path, "/proc/self") == 0) {
+		memcpy(buf, proc_self, MIN_OF(strlen(proc_self), size));
+		return (ssize_t)MIN_OF(strlen(proc_self), size);
+	}
+	return __real_readlink(path, buf, size);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	caps = UINT64_MAX;
+	lockdown = "none";
+	kptr_restrict = 0;
+	proc_self = NULL;
+	memset(&track_stats, 0, sizeof(track_stats));
+	return 0;
+}
+
+static struct ses *new_session(enum ses_target target)
+{
+	static const char *const argv[] = {"true", NULL};
+	struct ses_options o = {.target = target, .rate_hz = 99, .kernel_stacks = true};
+	struct err err = {0};
+	struct ses *s = NULL;
+
+	o.pid = target == SES_TARGET_PID ? getpid() : 0;
+	o.argv = target == SES_TARGET_COMMAND ? argv : NULL;
+	if (ses_new(&o, &s, &err) < 0)
+		fail_msg("%s", err.msg);
+	return s;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static void test_options_are_checked(void **state)
+{
+	static const char *const command[] = {"true", NULL};
+	const struct {
+		struct ses_options o;
+		const char *name;
+	} cases[] = {
+	        {{.target = (enum ses_target)0, .rate_hz = 1}, "target"},
+	        {{.target = (enum ses_target)9, .rate_hz = 1}, "target"},
+	        {{.target = SES_TARGET_PID, .pid = 0, .rate_hz = 1}, "pid"},
+	        {{.target = SES_TARGET_ALL, .pid = 3, .rate_hz = 1}, "pid"},
+	        {{.target = SES_TARGET_COMMAND, .rate_hz = 1}, "argv"},
+	        {{.target = SES_TARGET_ALL, .argv = command, .rate_hz = 1}, "argv"},
+	        {{.target = SES_TARGET_ALL}, "sample rate"},
+	        {{.target = SES_TARGET_ALL, .rate_hz = 1, .event = (enum ses_event)3}, "event"},
+	        {{.target = SES_TARGET_ALL, .rate_hz = 1, .drain_interval_ms = 10001}, "sizes"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct err err = {0};
+		struct ses *s = NULL;
+
+		assert_int_equal(ses_new(&cases[i].o, &s, &err), -EINVAL);
+		assert_null(s);
+		if (strncmp(err.msg, cases[i].name, strlen(cases[i].name)) != 0)
+			fail_msg("case %zu: '%s' does not begin with '%s'", i, err.msg,
+			         cases[i].name);
+	}
+}
+
+static void test_strings_of_options_are_copied(void **state)
+{
+	char program[] = "program", tag[] = "k=v", path[] = "out.pb.gz";
+	const char *argv[] = {program, NULL}, *tags[] = {tag, NULL};
+	const struct ses_options o = {.target = SES_TARGET_COMMAND,
+	                              .argv = argv,
+	                              .tags = tags,
+	                              .rate_hz = 1,
+	                              .profile = {.path = path}};
+	struct ses *s = NULL;
+
+	(void)state;
+	assert_int_equal(ses_new(&o, &s, NULL), 0);
+	program[0] = tag[0] = path[0] = 'X';
+	argv[0] = tags[0] = NULL;
+	assert_string_equal(s->o.argv[0], "program");
+	assert_null(s->o.argv[1]);
+	assert_string_equal(s->o.tags[0], "k=v");
+	assert_string_equal(s->o.profile.path, "out.pb.gz");
+	assert_null(ses_free(s));
+}
+
+/* ---- notes ----------------------------------------------------------------------------------- */
+
+static void test_a_note_is_said_once(void **state)
+{
+	struct ses *s = new_session(SES_TARGET_ALL);
+
+	(void)state;
+	ses_note_add(s, "a %d", 1);
+	ses_note_add(s, "a %d", 2);
+	ses_note_add(s, "a %d", 1);
+	assert_string_equal(ses_note(s, 0), "a 1");
+	assert_string_equal(ses_note(s, 1), "a 2");
+	assert_null(ses_note(s, 2));
+	for (int i = 0; i < 2 * SES_NOTES_MAX; i++)
+		ses_note_add(s, "b %d", i);
+	assert_non_null(ses_note(s, SES_NOTES_MAX - 1));
+	assert_null(ses_note(s, SES_NOTES_MAX));
+	ses_free(s);
+}
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+static void wait_for_end(pid_t pid)
+{
+	siginfo_t info;
+
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+}
+
+static void assert_reaped(pid_t pid)
+{
+	assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+static void test_a_command_waits_for_go(void **state)
+{
+	static const char *const argv[] = {"sh", "-c", "exit 9", NULL};
+	struct ses_command c = {.go_fd = -EBADF, .error_fd = -EBADF};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(ses_command_poll(&c), -EINVAL);
+	assert_int_equal(ses_command_spawn(argv, &c, &err), 0);
+	assert_int_equal(ses_command_poll(&c), 0);
+	assert_true(fcntl(c.go_fd, F_GETFD) & FD_CLOEXEC);
+	assert_true(fcntl(c.error_fd, F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(ses_command_go(&c, argv[0], &err), 0);
+	wait_for_end(c.pid);
+	assert_int_equal(ses_command_poll(&c), 1);
+	assert_int_equal(ses_command_poll(&c), 1);
+	assert_int_equal(WEXITSTATUS(c.status), 9);
+	assert_reaped(c.pid);
+	ses_command_done(&c);
+}
+
+static void test_an_exec_that_fails_is_told_and_reaped(void **state)
+{
+	static const struct {
+		const char *program;
+		int error;
+	} cases[] = {{"/nonexistent/program", ENOENT}, {"/dev/null", EACCES}, {"/", EACCES}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *const argv[] = {cases[i].program, NULL};
+		struct ses_command c = {.go_fd = -EBADF, .error_fd = -EBADF};
+		struct err err = {0};
+
+		assert_int_equal(ses_command_spawn(argv, &c, &err), 0);
+		assert_int_equal(ses_command_go(&c, argv[0], &err), -cases[i].error);
+		assert_non_null(strstr(err.msg, cases[i].program));
+		assert_non_null(strstr(err.msg, err_name(cases[i].error)));
+		assert_reaped(c.pid);
+		assert_int_equal(ses_command_poll(&c), 1);
+		assert_int_equal(WEXITSTATUS(c.status), 127);
+		ses_command_done(&c);
+	}
+}
+
+/* SIGPIPE has its default here: it would end this test. */
+static void test_a_command_that_dies_before_go(void **state)
+{
+	static const char *const argv[] = {"true", NULL};
+	struct ses_command c = {.go_fd = -EBADF, .error_fd = -EBADF};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(ses_command_spawn(argv, &c, &err), 0);
+	assert_int_equal(kill(c.pid, SIGKILL), 0);
+	wait_for_end(c.pid);
+	assert_int_equal(ses_command_go(&c, argv[0], &err), -ECHILD);
+	assert_non_null(strstr(err.msg, "true"));
+	ses_command_done(&c);
+	assert_reaped(c.pid);
+}
+
+static void test_a_command_that_is_given_up_never_runs(void **state)
+{
+	char file[] = "/tmp/perf-agent-session-XXXXXX";
+	int fd = mkstemp(file);
+	const char *const argv[] = {"rm", file, NULL};
+	struct ses_command c = {.go_fd = -EBADF, .error_fd = -EBADF};
+	struct err err = {0};
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(ses_command_spawn(argv, &c, &err), 0);
+	ses_command_done(&c);
+	assert_reaped(c.pid);
+	assert_int_equal(unlink(file), 0); /* it is still there */
+}
+
+static void test_a_status_that_somebody_else_took(void **state)
+{
+	static const char *const argv[] = {"true", NULL};
+	struct ses_command c = {.go_fd = -EBADF, .error_fd = -EBADF};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(ses_command_spawn(argv, &c, &err), 0);
+	assert_int_equal(ses_command_go(&c, argv[0], &err), 0);
+	assert_int_equal(waitpid(c.pid, NULL, 0), c.pid);
+	assert_int_equal(ses_command_poll(&c), -ECHILD);
+	assert_int_equal(ses_command_poll(&c), -ECHILD);
+	ses_command_done(&c);
+}
+
+/* ---- counters -------------------------------------------------------------------------------- */
+
+static void test_counters_are_those_of_both_tables(void **state)
+{
+	static const struct {
+		const char *name;
+		bool kernel, drop;
+		int id;
+	} all[] = {
+#define KIND_DROP                     true
+#define KIND_TICK                     false
+#define KIND_INFO                     false
+#define X(id, name, unit, kind, help) {name, true, KIND_##kind, ABI_CNT_##id},
+#include "bpf/abi/counters.def"
+#undef X
+#define X(id, name, unit, kind, help) {name, false, KIND_##kind, SES_CNT_##id},
+#include "session/counters.def"
+#undef X
+	};
+	struct ses *s = new_session(SES_TARGET_ALL);
+	struct ses_counter c;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		for (size_t k = 0; k < i; k++)
+			assert_string_not_equal(all[i].name, all[k].name);
+		if (all[i].kernel)
+			s->kernel_counters.v[all[i].id] = i + 1;
+		else
+			ses_count(s, (enum ses_counter_id)all[i].id, i + 1);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		assert_int_equal(ses_counter(s, i, &c), 0);
+		assert_string_equal(c.name, all[i].name);
+		assert_int_equal(c.value, i + 1);
+		assert_true(c.unit[0] && c.help[0]);
+	}
+	assert_int_equal(ses_counter(s, ARRAY_SIZE(all), &c), -ENOENT);
+	ses_free(s);
+
+	/* Each drop is in the sum once, nothing else is. */
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		s = new_session(SES_TARGET_ALL);
+		if (all[i].kernel)
+			s->kernel_counters.v[all[i].id] = 7;
+		else
+			ses_count(s, (enum ses_counter_id)all[i].id, 7);
+		assert_int_equal(ses_sum_drops(s, &s->kernel_counters), all[i].drop ? 7 : 0);
+		ses_free(s);
+	}
+}
+
+/* ---- quality --------------------------------------------------------------------------------- */
+
+static const char *figure(const struct ses *s, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (size_t i = 0; ses_quality(s, i); i++)
+		if (strncmp(ses_quality(s, i), key, len) == 0 &&
+		    strncmp(ses_quality(s, i) + len, ": ", 2) == 0)
+			return ses_quality(s, i) + len + 2;
+	return NULL;
+}
+
+static void test_quality_figures(void **state)
+{
+	struct ses *s = new_session(SES_TARGET_ALL);
+	struct ses_quality_sums q = {.weight = 1000,
+	                             .leaf_user = 800,
+	                             .leaf_user_named = 600,
+	                             .leaf_kernel = 200,
+	                             .leaf_kernel_named = 50,
+	                             .stack_lost = 100,
+	                             .kernel_cut = 30};
+
+	(void)state;
+	q.walk[EV_WALK_ROOT] = 500;
+	q.walk[EV_WALK_NONE] = 150;
+	q.walk[EV_WALK_DEPTH] = 70;
+	q.walk[EV_WALK_FAULT] = 150;
+	q.reason_frames[EV_REASON_NO_SYMTAB] = 4;
+	s->final.seen = 60;
+	s->final.kept = 50;
+	s->final.dropped = 10;
+	s->final.elapsed_ns = 2000000000;
+	s->final.agent_cpu_ns = 20000000;
+	s->kernel_counters.v[ABI_CNT_TICK_IDLE] = 30;
+	s->kernel_counters.v[ABI_CNT_TICK_FOREIGN] = 10;
+	s->kernel_counters.v[ABI_CNT_DROP_AGENT] = 8;
+	ses_count(s, SES_CNT_DROP_UNREAD, 2);
+	ses_count(s, SES_CNT_MISSED_TICKS, 100);
+	ses_count(s, SES_CNT_ELF_BAD, 3);
+	ses_count(s, SES_CNT_IMAGES_DAMAGED, 2);
+	ses_note_add(s, "something");
+	s->spec = pev_spec_cpu_clock(99);
+	assert_int_equal(prof_model_new(&s->model), 0);
+	s->state = SES_STOPPED;
+	assert_int_equal(ses_quality_add(s, &q), 0);
+
+	assert_string_equal(figure(s, "target"), "all processes");
+	assert_string_equal(figure(s, "event"), "software/cpu-clock");
+	assert_string_equal(figure(s, "sample_rate_hz"), "99");
+	assert_string_equal(figure(s, "duration_s"), "2.000");
+	assert_string_equal(figure(s, "samples_seen"), "60");
+	assert_string_equal(figure(s, "samples_in_profile"), "50");
+	assert_string_equal(figure(s, "dropped"), "10");
+	assert_string_equal(figure(s, "dropped_agent"), "8");
+	assert_string_equal(figure(s, "dropped_unread"), "2");
+	assert_null(figure(s, "dropped_counts_full"));
+	assert_null(figure(s, "empty"));
+	assert_string_equal(figure(s, "complete_stacks_pct"), "65.00");
+	assert_string_equal(figure(s, "walk_root_reached_pct"), "50.00");
+	assert_string_equal(figure(s, "walk_read_fault_pct"), "15.00");
+	assert_string_equal(figure(s, "cut_stacks_pct"), "10.00");
+	assert_string_equal(figure(s, "lost_stacks_pct"), "10.00");
+	assert_string_equal(figure(s, "named_user_pct"), "75.00");
+	assert_string_equal(figure(s, "named_kernel_pct"), "25.00");
+	assert_string_equal(figure(s, "unnamed_frames_no_symbol_table"), "4");
+	assert_string_equal(figure(s, "elf_bad_items"), "3");
+	assert_string_equal(figure(s, "images_damaged"), "2");
+	assert_null(figure(s, "kallsyms_bad_lines"));
+	assert_string_equal(figure(s, "idle_pct"), "30.00");
+	assert_string_equal(figure(s, "missed_ticks"), "100");
+	assert_string_equal(figure(s, "missed_ticks_pct"), "50.00");
+	assert_string_equal(figure(s, "agent_cpu_ms"), "20.0");
+	assert_string_equal(figure(s, "agent_cpu_pct"), "1.00");
+	s->state = SES_RUNNING;
+	assert_null(ses_quality(s, 0)); /* not yet */
+	s->state = SES_STOPPED;
+	ses_free(s);
+}
+
+static void test_quality_of_nothing(void **state)
+{
+	struct ses *s = new_session(SES_TARGET_ALL);
+	const struct ses_quality_sums q = {0};
+
+	(void)state;
+	s->spec = pev_spec_cpu_clock(99);
+	assert_int_equal(prof_model_new(&s->model), 0);
+	s->state = SES_STOPPED;
+	assert_int_equal(ses_quality_add(s, &q), 0);
+	assert_string_equal(figure(s, "empty"), "no samples hit the target");
+	assert_null(figure(s, "complete_stacks_pct"));
+	for (size_t i = 0; ses_quality(s, i); i++)
+		assert_null(strstr(ses_quality(s, i), "nan"));
+	ses_free(s);
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+#define CAP(x) (1ULL << CAP_##x)
+
+static void test_refusals_name_what_is_missing(void **state)
+{
+	static const struct {
+		uint64_t caps;
+		const char *lockdown;
+		int code;
+		const char *says[3], *says_not[3];
+	} cases[] = {
+	        {0,
+	         "none",
+	         -EPERM,
+	         {"missing CAP_BPF, CAP_PERFMON:", "setcap"},
+	         {"seccomp", "guess"}},
+	        {CAP(BPF), "none", -EPERM, {"missing CAP_PERFMON:", "setcap"}, {"CAP_BPF"}},
+	        {CAP(PERFMON), "none", -EACCES, {"missing CAP_BPF:", "setcap"}, {"CAP_PERFMON"}},
+	        {CAP(BPF) | CAP(PERFMON),
+	         "none",
+	         -EPERM,
+	         {"seccomp", "security module", "guess"},
+	         {"setcap"}},
+	        {CAP(SYS_ADMIN), "none", -EPERM, {"seccomp"}, {"setcap", "missing"}},
+	        {CAP(SYS_ADMIN), "integrity", -EPERM, {"seccomp"}, {"lockdown"}},
+	        {CAP(SYS_ADMIN),
+	         "confidentiality",
+	         -EPERM,
+	         {"lockdown is 'confidentiality'", "lockdown=integrity"},
+	         {"seccomp"}},
+	        {CAP(BPF), "confidentiality", -EPERM, {"missing CAP_PERFMON:"}, {"lockdown"}},
+	        {CAP(SYS_ADMIN), "none", -ENOSYS, {"seccomp", "without bpf(2)"}, {"missing"}},
+	        {0, "none", -ENOMEM, {"call: E (guess)"}, {"CAP_", "seccomp"}},
+	};
+	struct ses *s = new_session(SES_TARGET_ALL);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct err err = {.code = cases[i].code, .msg = "call: E (guess)"};
+
+		caps = cases[i].caps;
+		lockdown = cases[i].lockdown;
+		assert_int_equal(ses_explain(s, cases[i].code, &err), cases[i].code);
+		if (strncmp(err.msg, "call: E", 7) != 0)
+			fail_msg("case %zu: the call is gone: %s", i, err.msg);
+		for (size_t k = 0; k < 3; k++) {
+			if (cases[i].says[k] && !strstr(err.msg, cases[i].says[k]))
+				fail_msg("case %zu: no '%s' in: %s", i, cases[i].says[k], err.msg);
+			if (cases[i].says_not[k] && strstr(err.msg, cases[i].says_not[k]))
+				fail_msg("case %zu: '%s' in: %s", i, cases[i].says_not[k], err.msg);
+		}
+		assert_int_equal(ses_explain(s, cases[i].code, NULL), cases[i].code);
+	}
+	ses_free(s);
+}
+
+static void test_degradations_name_what_is_missing(void **state)
+{
+	static const struct {
+		uint64_t caps, procs, files;
+		int kernel_error, kptr_restrict;
+		const char *says[2];
+	} cases[] = {
+	        {0, 0, 0, 0, 0, {NULL}},
+	        {0, 3, 0, 0, 0, {"3 process(es) of other users", "CAP_SYS_PTRACE"}},
+	        {CAP(SYS_PTRACE), 3, 0, 0, 0, {"3 process(es) could not", "security module"}},
+	        {0, 0, 5, 0, 0, {"5 mapped file(s)", "needs CAP_SYS_PTRACE"}},
+	        {CAP(SYS_PTRACE), 0, 5, 0, 0, {"5 mapped file(s)", "needs CAP_DAC_READ_SEARCH"}},
+	        {0, 0, 0, -EPERM, 0, {"kernel.kptr_restrict=0", "needs CAP_SYSLOG"}},
+	        {0, 0, 0, -EPERM, 1, {"kernel.kptr_restrict=1", "needs CAP_SYSLOG"}},
+	        {0, 0, 0, -EPERM, 2, {"kernel.kptr_restrict=2", "kernel.kptr_restrict below 2"}},
+	        {0, 0, 0, -ENOENT, 0, {"/proc/kallsyms: ENOENT", "no names"}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct ses *s = new_session(SES_TARGET_ALL);
+
+		caps = cases[i].caps;
+		kptr_restrict = cases[i].kptr_restrict;
+		track_stats.procs_denied = cases[i].procs;
+		track_stats.images_denied = cases[i].files;
+		s->kernel_tried = true;
+		s->kernel_error = cases[i].kernel_error;
+		ses_check_privileges(s);
+		if (!cases[i].says[0])
+			assert_null(ses_note(s, 0));
+		for (size_t k = 0; k < 2 && cases[i].says[k]; k++) {
+			assert_non_null(ses_note(s, 0));
+			if (!strstr(ses_note(s, 0), cases[i].says[k]))
+				fail_msg("case %zu: no '%s' in: %s", i, cases[i].says[k],
+				         ses_note(s, 0));
+		}
+		assert_null(ses_note(s, 1));
+		ses_free(s);
+	}
+}
+
+static void test_targets_are_checked(void **state)
+{
+	struct ses *s = new_session(SES_TARGET_PID);
+	struct err err = {0};
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(ses_check_target(s, &err), 0);
+	assert_true(s->ended_fd >= 0);
+	closep(&s->ended_fd);
+	assert_int_equal(s->target_pid, getpid());
+
+	proc_self = "1234567";
+	assert_int_equal(ses_check_target(s, &err), -ESRCH);
+	assert_non_null(strstr(err.msg, "another pid namespace"));
+	assert_non_null(strstr(err.msg, "1234567"));
+	assert_non_null(strstr(err.msg, "mount -t proc proc /proc"));
+	proc_self = NULL;
+
+	s->o.rate_hz = 1000;
+	assert_int_equal(ses_check_target(s, &err), 0);
+	closep(&s->ended_fd);
+	s->o.rate_hz = 1001;
+	assert_int_equal(ses_check_target(s, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "kernel.perf_event_max_sample_rate=1000"));
+	s->o.rate_hz = 99;
+
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(0);
+	wait_for_end(child);
+	s->o.pid = child;
+	assert_int_equal(ses_check_target(s, &err), -ESRCH);
+	assert_non_null(strstr(err.msg, "zombie"));
+	closep(&s->ended_fd);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(ses_check_target(s, &err), -ESRCH);
+	assert_non_null(strstr(err.msg, "does not exist"));
+	ses_free(s);
+}
+
+static void test_descriptors_are_counted(void **state)
+{
+	struct ses *s = new_session(SES_TARGET_ALL);
+	struct rlimit before, low;
+	struct err err = {0};
+
+	(void)state;
+	s->n_cpus = 1000;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	low = before;
+	low.rlim_cur = 1000;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	assert_int_equal(ses_check_descriptors(s, &err), -EMFILE);
+	assert_non_null(strstr(err.msg, "RLIMIT_NOFILE is 1000 with"));
+	assert_non_null(strstr(err.msg, "1000 CPUs"));
+	assert_non_null(strstr(err.msg, "ulimit -n "));
+	s->n_cpus = 2;
+	assert_int_equal(ses_check_descriptors(s, &err), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	ses_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_setup(test_options_are_checked, setup),
+	        cmocka_unit_test_setup(test_strings_of_options_are_copied, setup),
+	        cmocka_unit_test_setup(test_a_note_is_said_once, setup),
+	        cmocka_unit_test_setup(test_a_command_waits_for_go, setup),
+	        cmocka_unit_test_setup(test_an_exec_that_fails_is_told_and_reaped, setup),
+	        cmocka_unit_test_setup(test_a_command_that_dies_before_go, setup),
+	        cmocka_unit_test_setup(test_a_command_that_is_given_up_never_runs, setup),
+	        cmocka_unit_test_setup(test_a_status_that_somebody_else_took, setup),
+	        cmocka_unit_test_setup(test_counters_are_those_of_both_tables, setup),
+	        cmocka_unit_test_setup(test_quality_figures, setup),
+	        cmocka_unit_test_setup(test_quality_of_nothing, setup),
+	        cmocka_unit_test_setup(test_refusals_name_what_is_missing, setup),
+	        cmocka_unit_test_setup(test_degradations_name_what_is_missing, setup),
+	        cmocka_unit_test_setup(test_targets_are_checked, setup),
+	        cmocka_unit_test_setup(test_descriptors_are_counted, setup),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
