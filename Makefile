@@ -22,6 +22,7 @@ help:
 	@echo 'make                  build ./perf-agent and ./libperfagent.so'
 	@echo 'sudo make demo        install what is missing, build, profile a bundled program for 5 s'
 	@echo 'sudo make check       install what is missing, run every test (asan, clang, tsan and fuzzing too)'
+	@echo 'make check-vm         tests under the kernels 5.10, 6.1 and 6.12, in virtual machines (KERNELS=6.1: only that)'
 	@echo 'make install          DESTDIR= and PREFIX= as usual (default prefix /usr/local)'
 	@echo 'make lint | format    check style and spelling | reformat the sources'
 	@echo 'make asan | tsan      tests under sanitizers'
@@ -30,8 +31,8 @@ help:
 	@echo 'make bench            benchmarks, one JSON line each'
 	@echo 'make clean            remove what was built'
 
-.PHONY: bootstrap-build bootstrap-test
-bootstrap-build bootstrap-test: bootstrap-%:
+.PHONY: bootstrap-build bootstrap-test bootstrap-vm
+bootstrap-build bootstrap-test bootstrap-vm: bootstrap-%:
 	@tools/bootstrap $*
 
 .PHONY: demo
@@ -49,6 +50,12 @@ asan tsan lint: bootstrap-test
 
 fuzz: bootstrap-test
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} tools/check fuzz
+
+# Kernels are fetched once, into build-vm.
+.PHONY: check-vm
+check-vm: bootstrap-vm
+	@$(MAKE) --no-print-directory all
+	@tests/vm/run-vm $(BUILD) $(KERNELS); status=$$?; tools/give-back; exit $$status
 
 .PHONY: format
 format:
@@ -73,5 +80,5 @@ install: $(BUILD)/build.ninja
 
 .PHONY: clean
 clean:
-	rm -rf build build-asan build-tsan build-clang build-fuzz build-cov build-check build-dest
+	rm -rf build build-asan build-tsan build-clang build-fuzz build-cov build-check build-dest build-vm
 	rm -f perf-agent libperfagent.so* demo.pb.gz

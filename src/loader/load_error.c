@@ -137,12 +137,12 @@ int load_explain(const struct load_log *log, int code, const char *what, struct 
 		               "built with "
 		               "CONFIG_DEBUG_INFO_BTF=y",
 		               what, err_name(code), err_name(errno));
+	telling_line(&log->text, line, sizeof(line));
 	if (code == -EPERM && over_memlock(&limit))
 		return err_set(err, code,
 		               "%s: EPERM: RLIMIT_MEMLOCK is %llu bytes and this kernel counts BPF "
 		               "maps against it; raise it with ulimit -l, or add CAP_SYS_RESOURCE",
 		               what, (unsigned long long)limit);
-	telling_line(&log->text, line, sizeof(line));
 	if (line[0])
 		return err_set(err, code, "%s: %s (%s)", what, err_name(code), line);
 	return err_set(err, code, "%s: %s", what, err_name(code));

@@ -233,7 +233,7 @@ int load_follow(struct load_oncpu *l, uint32_t tgid, struct err *err)
 	if (r < 0)
 		r = err_set(err, r, "process %u: %s", tgid, err_name(r));
 out:
-	/* Up to 6.1 a program that is attached cannot be attached once more (EEXIST). */
+	/* On 5.10 and 6.1 a program that is attached cannot be attached once more: EEXIST. */
 	if (r < 0)
 		close_links_from(l, before);
 	return r;
