@@ -57,7 +57,7 @@ static int take_options(const struct pfa_options *in, struct pfa_options *ret, s
 int pfa_new(const struct pfa_options *opts, struct pfa_session **ret, struct pfa_error *error)
 {
 	_cleanup_free_ struct pfa_session *s = NULL;
-	struct pfa_options o;
+	struct pfa_options o = {0};
 	struct ses_options so = {0};
 	struct err err = {0};
 	int r;

@@ -143,10 +143,10 @@ ssize_t img_symbols(struct img_file *f, img_symbol_fn fn, void *arg)
 	chunk = malloc(IMG_CHUNK_BYTES);
 	if (!chunk)
 		return -ENOMEM;
-	for (uint8_t i = 0; i < ARRAY_SIZE(f->tables); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(f->tables); i++) {
 		if (!f->tables[i].present)
 			continue;
-		n = one_table(f, i, chunk, &name, fn, arg);
+		n = one_table(f, (uint8_t)i, chunk, &name, fn, arg);
 		if (n < 0)
 			return n;
 		handed += n;

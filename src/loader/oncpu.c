@@ -119,6 +119,7 @@ int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes
 		r = open_and_load(cfg, sizes, true, &l->skel, NULL);
 	if (r < 0)
 		return err_set(err, first.code, "%s", first.msg);
+	assert(l->skel);
 
 	r = map_ranges(l, err);
 	if (r < 0)

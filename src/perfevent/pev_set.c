@@ -38,7 +38,7 @@ int pev_open_cpus(const struct pev_spec *s, const uint32_t *cpus, uint32_t n, st
 		               "perf_event_open: ENODEV: none of %u CPUs is online, or none has %s",
 		               n, pev_spec_name(s));
 	*ret = set;
-	set = (struct pev_set){0};
+	memset(&set, 0, sizeof(set)); /* moved */
 	return 0;
 }
 

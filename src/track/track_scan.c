@@ -252,7 +252,8 @@ static int tasks_read(struct tasks *ts, struct err *err)
 		t->stats.tasks_errno = r < 0 ? -r : 0;
 	}
 	if (r >= 0) {
-		/* Seen on a virtual machine: the iterator leaves out its pid 1, which is there in /proc. */
+		/* Seen on a virtual machine: the iterator leaves out its pid 1, which is there in
+		 * /proc. */
 		if (t->o.target_pid != 0 && !has_task(ts, t->o.target_pid))
 			return take_pid(ts, t->o.target_pid);
 		return 0;

@@ -35,7 +35,8 @@ def kernel_threads_have_their_names_and_kernel_frames_only():
             threads.setdefault((s.pid, s.comm), []).append(s)
     check(threads, 'no kernel thread in', *sorted({s.comm for s in p.samples}))
     for (pid, comm), samples in threads.items():
-        # What a kworker does stands behind its name in /proc, and long names are whole there, and there only.
+        # The kernel's own name has 15 characters; /proc shows kernel threads' longer ones, and behind that of a
+        # kworker what it does.
         with open(f'/proc/{pid}/comm', encoding='utf-8') as f:
             shown = f.read().strip()
         check(shown[:15] == comm or comm.startswith('kworker/'), f'pid {pid} is {shown}, not {comm}')
