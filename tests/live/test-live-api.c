@@ -532,11 +532,10 @@ static void *ask(void *arg)
 		atomic_fetch_add(&a->asked, 1);
 		if (capture % 2 == 0 || atomic_load(&a->capture) != capture)
 			continue;
-		/* Within one capture what is counted does not go back (agent_cpu_ns is an estimate in
-		 * part). */
-		if (capture == seen_in &&
-		    (st.seen < last.seen || st.elapsed_ns < last.elapsed_ns ||
-		     st.agent_cpu_ns == 0))
+		/* Within one capture what is counted does not go back (agent_cpu_ns is an estimate
+		 * in part). */
+		if (capture == seen_in && (st.seen < last.seen || st.elapsed_ns < last.elapsed_ns ||
+		                           st.agent_cpu_ns == 0))
 			atomic_fetch_add(&a->backward, 1);
 		seen_in = capture;
 		last = st;
