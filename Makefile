@@ -60,6 +60,7 @@ cov: bootstrap-test
 
 .PHONY: bench
 bench: all
+	ninja -C $(BUILD) bench/bench-session bench/bench-baseline bench/bench-inherit
 	@bench/run $(BUILD); status=$$?; tools/give-back; exit $$status
 
 .PHONY: install

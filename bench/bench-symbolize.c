@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench-symbolize ELF [ADDRESSES] - what naming addresses of one image costs, as a line of JSON
- * Addresses are the middles of symbols, spread evenly over the tables. With "kernel" for ELF: /proc/kallsyms,
- * its cost with the kernel's own part (reading without parsing) beside it.
+ * Addresses are the middles of symbols, spread evenly over the tables. With "kernel" for ELF:
+ * /proc/kallsyms, its cost with the kernel's own part (reading without parsing) beside it.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static int bench_kernel(void)
 	_cleanup_(sym_kernel_freep) struct sym_kernel *k = NULL;
 	_cleanup_close_ int fd = -EBADF;
 	static char buf[64 * 1024];
-	struct err err = { 0 };
+	struct err err = {0};
 	double t0, t1, t2;
 	long kb;
 
@@ -93,7 +93,7 @@ static int u64_cmp(const void *pa, const void *pb)
 /* The middles of up to @n symbols, spread over the tables. */
 static size_t spread(struct img_file *f, uint64_t *offs, size_t n)
 {
-	struct spread s = { .offs = offs, .max = n };
+	struct spread s = {.offs = offs, .max = n};
 	ssize_t total = img_symbols(f, count_only, NULL);
 	size_t k = 0;
 
@@ -113,11 +113,11 @@ static size_t spread(struct img_file *f, uint64_t *offs, size_t n)
 int main(int argc, char **argv)
 {
 	_cleanup_(img_file_freep) struct img_file *f = NULL;
-	_cleanup_(sym_batch_done) struct sym_batch b = { 0 };
+	_cleanup_(sym_batch_done) struct sym_batch b = {0};
 	_cleanup_free_ uint64_t *offs = NULL;
 	_cleanup_close_ int fd = -EBADF;
 	uint64_t n = 20000;
-	struct err err = { 0 };
+	struct err err = {0};
 	size_t named = 0;
 	double t0, t1;
 	long kb;

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api - the public face: struct pfa_options in, session out. Values of the public enums are those of the session. */
+/* api - the public face: struct pfa_options in, session out. Values of the public enums are those
+ * of the session. */
 #include "perfagent/perfagent.h"
 
 #include "session/session.h"
 
-_Static_assert((int)PFA_TARGET_PID == (int)SES_TARGET_PID && (int)PFA_TARGET_ALL == (int)SES_TARGET_ALL &&
-		       (int)PFA_TARGET_COMMAND == (int)SES_TARGET_COMMAND,
-	       "one numbering");
+_Static_assert((int)PFA_TARGET_PID == (int)SES_TARGET_PID &&
+                       (int)PFA_TARGET_ALL == (int)SES_TARGET_ALL &&
+                       (int)PFA_TARGET_COMMAND == (int)SES_TARGET_COMMAND,
+               "one numbering");
 _Static_assert((int)PFA_EVENT_CPU_CLOCK == (int)SES_EVENT_CPU_CLOCK &&
-		       (int)PFA_EVENT_CYCLES == (int)SES_EVENT_CYCLES && (int)PFA_EVENT_AUTO == (int)SES_EVENT_AUTO,
-	       "one numbering");
-_Static_assert(sizeof(((struct pfa_error *)0)->message) == sizeof(((struct err *)0)->msg), "copied whole");
+                       (int)PFA_EVENT_CYCLES == (int)SES_EVENT_CYCLES &&
+                       (int)PFA_EVENT_AUTO == (int)SES_EVENT_AUTO,
+               "one numbering");
+_Static_assert(sizeof(((struct pfa_error *)0)->message) == sizeof(((struct err *)0)->msg),
+               "copied whole");
 
 struct pfa_session {
 	struct ses *ses;
@@ -22,7 +26,8 @@ static int give_error(struct pfa_error *to, const struct err *from, int code)
 {
 	if (to && code < 0) {
 		to->code = code;
-		(void)str_copy(to->message, sizeof(to->message), from->msg[0] ? from->msg : err_name(code));
+		(void)str_copy(to->message, sizeof(to->message),
+		               from->msg[0] ? from->msg : err_name(code));
 	}
 	return code;
 }
@@ -41,7 +46,9 @@ static int take_options(const struct pfa_options *in, struct pfa_options *ret, s
 		return err_set(err, -EINVAL, "options: size is not set: use PFA_OPTIONS_INIT");
 	for (size_t i = sizeof(*ret); i < in->size; i++)
 		if (bytes[i])
-			return err_set(err, -E2BIG, "options: made for a newer library than " PERF_AGENT_VERSION);
+			return err_set(
+			        err, -E2BIG,
+			        "options: made for a newer library than " PERF_AGENT_VERSION);
 	memset(ret, 0, sizeof(*ret));
 	memcpy(ret, in, MIN_OF(in->size, sizeof(*ret)));
 	return 0;
@@ -50,13 +57,14 @@ static int take_options(const struct pfa_options *in, struct pfa_options *ret, s
 int pfa_new(const struct pfa_options *opts, struct pfa_session **ret, struct pfa_error *error)
 {
 	_cleanup_free_ struct pfa_session *s = NULL;
-	struct pfa_options o;
-	struct ses_options so = { 0 };
-	struct err err = { 0 };
+	struct pfa_options o = {0};
+	struct ses_options so = {0};
+	struct err err = {0};
 	int r;
 
 	if (!ret)
-		return give_error(error, &err, err_set(&err, -EINVAL, "pfa_new: no place for the session"));
+		return give_error(error, &err,
+		                  err_set(&err, -EINVAL, "pfa_new: no place for the session"));
 	r = take_options(opts, &o, &err);
 	if (r == 0 && (o.flags & ~(PFA_NO_KERNEL_STACKS | PFA_EXCLUDE_OWN_PROCESS)))
 		r = err_set(&err, -EINVAL, "flags: unknown bits 0x%x", o.flags);
@@ -96,14 +104,14 @@ int pfa_new(const struct pfa_options *opts, struct pfa_session **ret, struct pfa
 
 int pfa_start(struct pfa_session *s, struct pfa_error *error)
 {
-	struct err err = { 0 };
+	struct err err = {0};
 
 	return give_error(error, &err, ses_start(s->ses, &err));
 }
 
 int pfa_stop(struct pfa_session *s, struct pfa_error *error)
 {
-	struct err err = { 0 };
+	struct err err = {0};
 
 	return give_error(error, &err, ses_stop(s->ses, &err));
 }
@@ -134,7 +142,7 @@ int pfa_command_pid(const struct pfa_session *s)
 int pfa_stats(const struct pfa_session *s, struct pfa_stats *ret)
 {
 	struct ses_stats st;
-	struct pfa_stats full = { 0 };
+	struct pfa_stats full = {0};
 	size_t size = ret->size;
 	int r;
 
@@ -165,7 +173,8 @@ int pfa_counter(const struct pfa_session *s, size_t i, struct pfa_counter *ret)
 
 	if (r < 0)
 		return r;
-	*ret = (struct pfa_counter){ .name = c.name, .unit = c.unit, .help = c.help, .value = c.value };
+	*ret = (struct pfa_counter){
+	        .name = c.name, .unit = c.unit, .help = c.help, .value = c.value};
 	return 0;
 }
 
@@ -191,9 +200,10 @@ int pfa_top(const struct pfa_session *s, struct pfa_function *ret, size_t max)
 		return -ENOMEM;
 	n = ses_top(s->ses, f, max);
 	for (int i = 0; i < n; i++)
-		ret[i] = (struct pfa_function){
-			.name = f[i].name, .module = f[i].module, .self = f[i].self, .cum = f[i].cum
-		};
+		ret[i] = (struct pfa_function){.name = f[i].name,
+		                               .module = f[i].module,
+		                               .self = f[i].self,
+		                               .cum = f[i].cum};
 	return n;
 }
 

@@ -2,8 +2,9 @@
 /*
  * On-CPU sampling: one program, run by each tick of a perf event.
  *
- * Order of work: filter, identify, walk, ship a stack that user space does not have yet, count. Every way out is a
- * tick of the idle task, of a foreign process, or a sample that is either kept or dropped with a counted reason.
+ * Order of work: filter, identify, walk, ship a stack that user space does not have yet, count.
+ * Every way out is a tick of the idle task, of a foreign process, or a sample that is either kept
+ * or dropped with a counted reason.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
@@ -21,9 +22,11 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile struct abi_config cfg = {};
 struct abi_control ctl = {};
 
-#define WINDOW_SIZE 4096 /* a page: a read never crosses one, since one absent page fails it whole */
+#define WINDOW_SIZE                                                                                \
+	4096 /* a page: a read never crosses one, since one absent page fails it whole */
 
-/* Working memory of one sample. A map value, since it is far beyond the 512 bytes of a BPF stack. */
+/* Working memory of one sample. A map value, since it is far beyond the 512 bytes of a BPF stack.
+ */
 struct scratch {
 	/* What is shipped: header and frames stand together. */
 	struct abi_stack ustack;
@@ -41,9 +44,9 @@ struct scratch {
 	__u64 hash;
 	__u32 n_raw;
 	__u32 range_first, range_cnt; /* of this process; cnt 0: not known */
-	struct abi_range range;	      /* the one that was found last */
-	__u64 window_base;	      /* address of window[0] */
-	__u32 window_len;	      /* valid bytes */
+	struct abi_range range;       /* the one that was found last */
+	__u64 window_base;            /* address of window[0] */
+	__u32 window_len;             /* valid bytes */
 	__u32 pad;
 	user_regs_t regs;
 	__u8 window[WINDOW_SIZE];
@@ -73,9 +76,9 @@ struct {
 	__type(value, struct abi_range);
 } ranges SEC(".maps");
 
-/* Not preallocated: a preallocated element is handed to another process while a reader still looks at it. Kernels
- * before 6.1 refuse that for perf_event programs; the loader then clears the flag, and the walk copies and
- * compares what it reads. */
+/* Not preallocated: a preallocated element is handed to another process while a reader still looks
+ * at it. Kernels before 6.1 refuse that for perf_event programs; the loader then clears the flag,
+ * and the walk copies and compares what it reads. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -102,7 +105,8 @@ struct {
 	__type(value, struct abi_thread);
 } threads SEC(".maps");
 
-/* TREE: the kernel's number of each process of the command -> its start, which tells a number that was used again. */
+/* TREE: the kernel's number of each process of the command -> its start, which tells a number that
+ * was used again. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -111,7 +115,8 @@ struct {
 	__type(value, __u64);
 } followed SEC(".maps");
 
-/* Hashes of stacks that the ring took, direct-mapped in pairs. A collision only ships a stack again. */
+/* Hashes of stacks that the ring took, direct-mapped in pairs. A collision only ships a stack
+ * again. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -158,23 +163,27 @@ static __noinline __u32 ns_number(struct task_struct *task)
 	for (i = 0; i <= 32 && i <= level; i++) {
 		struct pid_namespace *ns = 0;
 		const char *at = (const char *)p + bpf_core_field_offset(struct pid, numbers) +
-				 i * bpf_core_type_size(struct upid);
+		                 i * bpf_core_type_size(struct upid);
 		int nr = 0;
 
-		if (bpf_probe_read_kernel(&ns, sizeof(ns), at + bpf_core_field_offset(struct upid, ns)))
+		if (bpf_probe_read_kernel(&ns, sizeof(ns),
+		                          at + bpf_core_field_offset(struct upid, ns)))
 			return 0;
 		if (!ns || BPF_CORE_READ(ns, ns.inum) != cfg.pidns_ino)
 			continue;
-		if (bpf_probe_read_kernel(&nr, sizeof(nr), at + bpf_core_field_offset(struct upid, nr)))
+		if (bpf_probe_read_kernel(&nr, sizeof(nr),
+		                          at + bpf_core_field_offset(struct upid, nr)))
 			return 0;
 		return nr;
 	}
 	return 0;
 }
 
-/* ---- memory of the target --------------------------------------------------------------------- */
+/* ---- memory of the target ---------------------------------------------------------------------
+ */
 
-/* Reads 8 bytes through the window: one copy up to the end of the page serves the frames that follow. */
+/* Reads 8 bytes through the window: one copy up to the end of the page serves the frames that
+ * follow. */
 static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
 {
 	__u64 off = addr - s->window_base;
@@ -202,13 +211,15 @@ static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
 	return bpf_probe_read_user(ret, sizeof(*ret), (const void *)addr) ? -1 : 0;
 }
 
-#define UW_MEM		       struct scratch
+#define UW_MEM                  struct scratch
 #define UW_READ(mem, ret, addr) read_word(mem, ret, addr)
 #include "unwind/unwind_step.h"
 
-/* ---- process map ------------------------------------------------------------------------------- */
+/* ---- process map -------------------------------------------------------------------------------
+ */
 
-/* Puts the range that holds @pc into s->range: 0, or 1 if there is none. Global, so that it is verified once. */
+/* Puts the range that holds @pc into s->range: 0, or 1 if there is none. Global, so that it is
+ * verified once. */
 __noinline int find_range(__u64 pc)
 {
 	struct scratch *s = get_scratch();
@@ -256,11 +267,11 @@ static __always_inline __u64 encode_frame(struct scratch *s, __u64 pc, __u64 loo
 	       ((pc - s->range.start + s->range.pgoff) & ABI_FRAME_OFF_MASK);
 }
 
-/* ---- the walk ------------------------------------------------------------------------------------ */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 /*
- * Records frame @i and steps to its caller: 0 to go on, else ABI_WALK_*. A global function, verified once; the
- * loop around it takes a frame number and this finds its own state.
+ * Records frame @i and steps to its caller: 0 to go on, else ABI_WALK_*. A global function,
+ * verified once; the loop around it takes a frame number and this finds its own state.
  */
 __noinline int walk_frame(__u32 i)
 {
@@ -277,10 +288,12 @@ __noinline int walk_frame(__u32 i)
 	/* A return address belongs to the call before it, which may end a mapping. */
 	frame = encode_frame(s, r.pc, i ? r.pc - 1 : r.pc, &known);
 	if (!known) {
-		/* In a process whose mappings are known, what is no code of them is code only if a call stands before
-		 * it (new or generated code): else a heap or stack pointer in rbp led here. */
+		/* In a process whose mappings are known, what is no code of them is code only if a
+		 * call stands before it (new or generated code): else a heap or stack pointer in
+		 * rbp led here. */
 		if (i && s->range_cnt &&
-		    (bpf_probe_read_user(&code, sizeof(code), (const void *)(r.pc - 8)) || !uw_after_call(code)))
+		    (bpf_probe_read_user(&code, sizeof(code), (const void *)(r.pc - 8)) ||
+		     !uw_after_call(code)))
 			return ABI_WALK_IMPLAUSIBLE;
 		s->n_raw++;
 	}
@@ -335,7 +348,7 @@ static __always_inline void walk_user(struct scratch *s, user_regs_t *regs)
 }
 
 static __always_inline void walk_kernel(struct bpf_perf_event_data *ctx, struct scratch *s,
-					struct abi_counters *c)
+                                        struct abi_counters *c)
 {
 	long len = bpf_get_stack(ctx, s->kframes, ABI_MAX_KERNEL_FRAMES * 8, 0);
 	__u64 h = ~cfg.hash_seed;
@@ -384,7 +397,7 @@ static __always_inline void ship(struct abi_stack *st, __u32 max_frames, struct 
 	*a = st->hash;
 }
 
-/* ---- counting ------------------------------------------------------------------------------------ */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 static __always_inline void count_in(void *map, struct scratch *s, struct abi_counters *c)
 {
@@ -420,7 +433,8 @@ static __always_inline void note_thread(struct scratch *s, struct abi_counters *
 	s->tkey.flags = s->key.flags;
 	bpf_get_current_comm(s->thread.comm, sizeof(s->thread.comm));
 	known = bpf_map_lookup_elem(&threads, &s->tkey);
-	/* A new name replaces the element as a whole: user space may be emptying the table meanwhile. */
+	/* A new name replaces the element as a whole: user space may be emptying the table
+	 * meanwhile. */
 	if (known && *(__u64 *)known->comm == *(__u64 *)s->thread.comm &&
 	    *(__u64 *)(known->comm + 8) == *(__u64 *)(s->thread.comm + 8))
 		return;
@@ -446,7 +460,7 @@ static __always_inline int is_agent(__u32 tgid, __u32 tid)
 }
 
 static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_counters *c,
-				   struct task_struct *task, __u32 tgid, __u32 tid)
+                                   struct task_struct *task, __u32 tgid, __u32 tid)
 {
 	struct scratch *s = get_scratch();
 	struct task_struct *leader = TASK_GET(task, group_leader);
@@ -511,10 +525,10 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 			REGS_COPY(regs, &ctx->regs);
 		} else if (HAS_HELPER(task_pt_regs)) {
 			bad = bpf_probe_read_kernel(regs, sizeof(*regs),
-						    (void *)bpf_task_pt_regs(task));
+			                            (void *)bpf_task_pt_regs(task));
 		} else {
 			const char *top = (const char *)TASK_GET(task, stack) + REGS_STACK_SIZE -
-					  REGS_STACK_PAD - sizeof(*regs);
+			                  REGS_STACK_PAD - sizeof(*regs);
 
 			bad = bpf_probe_read_kernel(regs, sizeof(*regs), top);
 		}
@@ -609,18 +623,19 @@ int oncpu_sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* ---- following a command ---------------------------------------------------------------------------- */
+/* ---- following a command --------------------------------------------------------------------- */
 /*
- * Events that follow the command by inheritance would be exact for long-lived threads, but start a full period with
- * each new task: what lives shorter than a period is never seen (300 children of 5 ms: 0 of 1.5 s at 99 Hz). Ticks
- * of the CPUs are unbiased, so forks are followed here.
+ * Events that follow the command by inheritance would be exact for long-lived threads, but start a
+ * full period with each new task: what lives shorter than a period is never seen (300 children of 5
+ * ms: 0 of 1.5 s at 99 Hz). Ticks of the CPUs are unbiased, so forks are followed here.
  */
 
 /* Raw context: BPF_PROG of libbpf 1.1 leaves an unused parameter, which -Werror refuses. */
 SEC("tp_btf/sched_process_fork")
 int follow_fork(__u64 *ctx)
 {
-	struct task_struct *parent = (struct task_struct *)ctx[0], *child = (struct task_struct *)ctx[1];
+	struct task_struct *parent = (struct task_struct *)ctx[0],
+	                   *child = (struct task_struct *)ctx[1];
 	__u32 from = parent->tgid, tgid = child->tgid, zero = 0;
 	__u64 *start = bpf_map_lookup_elem(&followed, &from), born;
 	struct abi_counters *c;
@@ -648,7 +663,7 @@ int follow_free(__u64 *ctx)
 	return 0;
 }
 
-/* ---- every process, for user space ---------------------------------------------------------------- */
+/* ---- every process, for user space ----------------------------------------------------------- */
 
 SEC("iter/task")
 int tasks(struct bpf_iter__task *ctx)

@@ -179,6 +179,8 @@ static int apply(struct parse *p, const struct option_row *row, const char *valu
 {
 	struct cli_options *o = p->o;
 
+	if (!value)
+		value = ""; /* booleans have none */
 	switch (row->id) {
 	case OPT_PROFILE:
 		o->profile = yes;

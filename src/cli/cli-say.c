@@ -72,7 +72,8 @@ size_t cli_terminal_width(void)
 	return CLI_WIDTH_DEFAULT;
 }
 
-static void say(const char *prefix, const char *format, va_list ap)
+static void __attribute__((format(printf, 2, 0)))
+say(const char *prefix, const char *format, va_list ap)
 {
 	char line[2048];
 

@@ -17,8 +17,10 @@
 #define TEMP_NAME_MAX                                                                              \
 	200 /* bytes of the name that the temporary one repeats, so that it fits NAME_MAX */
 
+#define FD_PATH_MAX 32 /* "/proc/self/fd/" and a number */
+
 enum output_kind {
-	OUTPUT_RENAME, /* fd: temporary file .temp in .dir_fd, to become .name */
+	OUTPUT_RENAME, /* fd: temporary file in .dir_fd, .temp or without a name, to become .name */
 	OUTPUT_DIRECT, /* fd: opened by us */
 	OUTPUT_FD,     /* fd: the caller's */
 	OUTPUT_WRITE,  /* the call-back */
@@ -32,10 +34,15 @@ struct enc_output {
 	void *arg;
 	char *label;             /* for messages: the path as given, or "descriptor 3" */
 	char *name;              /* in dir_fd */
-	char temp[NAME_MAX + 1]; /* in dir_fd; "" once it is gone */
+	char temp[NAME_MAX + 1]; /* in dir_fd; "" while there is none */
 };
 
 /* ---- names ---------------------------------------------------------------------------------- */
+
+static void fd_path(int fd, char *ret, size_t size)
+{
+	(void)snprintf(ret, size, "/proc/self/fd/%d", fd);
+}
 
 /* @path as directory ("." if it names none) and name. */
 static int split_path(const char *path, char **ret_dir, char **ret_name)
@@ -66,14 +73,14 @@ static int follow_link(const char *path, char **ret, struct err *err)
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	_cleanup_free_ char *real = NULL;
 	struct stat by_fd, by_name;
-	char link[32];
+	char link[FD_PATH_MAX];
 	int r;
 
 	if (fd < 0) {
 		r = -errno;
 		return err_set(err, r, "open %s (a symbolic link): %s", path, err_name(r));
 	}
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	fd_path(fd, link, sizeof(link));
 	real = realpath(link, NULL);
 	if (!real || fstat(fd, &by_fd) < 0 || stat(real, &by_name) < 0) {
 		r = -errno;
@@ -136,18 +143,44 @@ static int check_sticky(const struct enc_output *o, const struct stat *file, str
 	        o->label, file->st_uid);
 }
 
+static void temp_name(struct enc_output *o, int try)
+{
+	uint64_t rnd;
+
+	if (getrandom(&rnd, sizeof(rnd), GRND_NONBLOCK) != (ssize_t)sizeof(rnd))
+		rnd = now_ns() + (uint64_t)try; /* O_EXCL makes it safe, the number only quick */
+	(void)snprintf(o->temp, sizeof(o->temp), ".%.*s.%016llx", TEMP_NAME_MAX, o->name,
+	               (unsigned long long)rnd);
+}
+
+/* A file without a name: whatever ends the process, nothing of it stays. -errno where the file
+ * system knows no such files, or /proc, through which it gets its name, is not there. */
+static int create_unnamed(struct enc_output *o)
+{
+	_cleanup_close_ int fd = openat(o->dir_fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+	struct stat st, by_path;
+	char path[FD_PATH_MAX];
+
+	if (fd < 0)
+		return -errno;
+	fd_path(fd, path, sizeof(path));
+	if (fstat(fd, &st) < 0 || stat(path, &by_path) < 0)
+		return -errno;
+	if (st.st_dev != by_path.st_dev || st.st_ino != by_path.st_ino)
+		return -ENOENT; /* another process's /proc */
+	o->fd = TAKE_FD(fd);
+	return 0;
+}
+
 static int create_temp(struct enc_output *o, const char *dir, struct err *err)
 {
-	int r = -EEXIST;
+	int r = create_unnamed(o);
 
+	if (r == 0)
+		return 0;
+	r = -EEXIST;
 	for (int i = 0; i < TEMP_TRIES && r == -EEXIST; i++) {
-		uint64_t rnd;
-
-		if (getrandom(&rnd, sizeof(rnd), GRND_NONBLOCK) != (ssize_t)sizeof(rnd))
-			rnd = now_ns() +
-			      (uint64_t)i; /* O_EXCL makes it safe, the number only quick */
-		(void)snprintf(o->temp, sizeof(o->temp), ".%.*s.%016llx", TEMP_NAME_MAX, o->name,
-		               (unsigned long long)rnd);
+		temp_name(o, i);
 		/* The kernel applies the umask. */
 		o->fd = openat(o->dir_fd, o->temp,
 		               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -252,7 +285,7 @@ static int open_fd(struct enc_output *o, int fd, struct err *err)
 
 	if (flags < 0)
 		return err_set(err, r, "cannot write to descriptor %d: %s", fd, err_name(r));
-	if ((flags & O_PATH) || (flags & O_ACCMODE) == O_RDONLY)
+	if ((flags & O_ACCMODE) == O_RDONLY) /* so is every O_PATH */
 		return err_set(err, -EBADF, "descriptor %d is not open for writing", fd);
 	o->kind = OUTPUT_FD;
 	o->fd = fd;
@@ -355,15 +388,46 @@ static void remove_temp(struct enc_output *o)
 	o->temp[0] = '\0';
 }
 
+/* Gives the file its name if that is free, else a temporary one, which is then renamed over it. */
+static int link_unnamed(struct enc_output *o, bool *ret_done, struct err *err)
+{
+	char path[FD_PATH_MAX];
+	int r = -EEXIST;
+
+	fd_path(o->fd, path, sizeof(path));
+	*ret_done = linkat(AT_FDCWD, path, o->dir_fd, o->name, AT_SYMLINK_FOLLOW) == 0;
+	if (*ret_done)
+		return 0;
+	r = -errno;
+	for (int i = 0; i < TEMP_TRIES && r == -EEXIST; i++) {
+		temp_name(o, i);
+		if (linkat(AT_FDCWD, path, o->dir_fd, o->temp, AT_SYMLINK_FOLLOW) == 0)
+			return 0;
+		r = -errno;
+	}
+	o->temp[0] = '\0';
+	return err_set(err, r, "write %s: give the file its name: %s", o->label, err_name(r));
+}
+
 static int commit_rename(struct enc_output *o, struct err *err)
 {
+	bool done = false;
 	int r;
 
+	if (o->temp[0] == '\0') {
+		r = link_unnamed(o, &done, err);
+		if (r < 0)
+			return r;
+	}
 	/* Network file systems and quotas may fail as late as this. */
 	if (close(TAKE_FD(o->fd)) < 0) {
 		r = -errno;
+		if (done)
+			(void)unlinkat(o->dir_fd, o->name, 0); /* the failure is told */
 		return err_set(err, r, "write %s: close: %s", o->label, err_name(r));
 	}
+	if (done)
+		return 0;
 	if (renameat(o->dir_fd, o->temp, o->dir_fd, o->name) < 0) {
 		r = -errno;
 		return err_set(err, r, "write %s: rename the temporary file: %s", o->label,

@@ -28,8 +28,9 @@ struct enc_target {
 struct enc_output;
 /**
  * enc_output_open - check that the output can be written, before anything is captured
- * A path: its directory must be there and writable; a temporary file is created beside it (mode
- * 0666 & ~umask) and renamed over it by commit, so there is never a partial file. A symbolic link
+ * A path: its directory must be there and writable; a temporary file is created in it (mode 0666 &
+ * ~umask), without a name where the file system can, so that nothing stays when the process dies.
+ * Commit puts it in place by link or rename, so there is never a partial file. A symbolic link
  * stays, the file that it names is replaced. A path that exists and is not a regular file
  * (/dev/full, a FIFO, a terminal) is opened and written directly; block devices are refused.
  * Returns: 0; -EINVAL (not exactly one target, empty path, block device), -EISDIR, -ENOENT (the
@@ -38,7 +39,7 @@ struct enc_output;
  * open for writing), what else open gives; -ENOMEM.
  */
 int enc_output_open(const struct enc_target *t, struct enc_output **ret, struct err *err);
-/* Writes all, puts the name in place by rename; on failure removes the temporary file. The object
+/* Writes all, puts the file in place; on failure removes the temporary file. The object
  * is used up (a second commit is -EINVAL) but must be freed. Raises no SIGPIPE and no SIGXFSZ:
  * -EPIPE, -EFBIG. -ENOSPC, what else write, close and rename give; what the call-back returned. */
 int enc_output_commit(struct enc_output *o, const void *data, size_t len, struct err *err);

@@ -2,11 +2,11 @@
 #include "event/event.h"
 
 #define X(id, val, name, help) [val] = name,
-static const char *const walk_names[] = { EV_WALKS(X) };
+static const char *const walk_names[] = {EV_WALKS(X)};
 #undef X
 
 #define X(id, name) name,
-static const char *const reason_names[] = { EV_REASONS(X) };
+static const char *const reason_names[] = {EV_REASONS(X)};
 #undef X
 
 const char *ev_walk_name(enum ev_walk w)
@@ -28,7 +28,7 @@ static bool is_end(const char *s)
 /* Files in name only: shared anonymous memory, anonymous huge pages, SysV segments. */
 static bool is_nameless_memory(const char *path)
 {
-	static const char *const names[] = { "/dev/zero", "/anon_hugepage" };
+	static const char *const names[] = {"/dev/zero", "/anon_hugepage"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (str_starts(path, names[i]) && is_end(path + strlen(names[i])))

@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-#define EV_COMM_LEN	    16 /* TASK_COMM_LEN of the kernel, with its NUL */
+#define EV_COMM_LEN     16 /* TASK_COMM_LEN of the kernel, with its NUL */
 #define EV_BUILD_ID_MAX 20
 
 /* ---- frames --------------------------------------------------------------------------------- */
@@ -22,31 +22,32 @@ enum ev_space {
 
 /* One frame. Leaf first in every array of frames. */
 struct ev_frame {
-	uint64_t addr;	/* file offset (IMAGE) or address (others) */
+	uint64_t addr;  /* file offset (IMAGE) or address (others) */
 	uint32_t image; /* image id (IMAGE), else 0 */
-	uint8_t space;	/* enum ev_space */
-	uint8_t exact;	/* 1: addr is the instruction itself (leaf, above a signal frame);
-			 * 0: a return address, to be looked up at addr - 1 */
-	uint16_t pad;	/* 0: frames are hashed as bytes */
+	uint8_t space;  /* enum ev_space */
+	uint8_t exact;  /* 1: addr is the instruction itself (leaf, above a signal frame);
+	                 * 0: a return address, to be looked up at addr - 1 */
+	uint16_t pad;   /* 0: frames are hashed as bytes */
 };
 _Static_assert(sizeof(struct ev_frame) == 16, "frames are hashed as bytes");
 
 /* Why a walk ended. Values are those of ABI_WALK_* (bpf/abi); append only. */
 #define EV_WALKS(X)                                                                                \
 	X(NONE, 0, "no walk", "no user stack was asked for or there is none (kernel thread)")      \
-	X(ROOT, 1, "root reached", "the frame pointer chain ended with a zero")                     \
-	X(DEPTH, 2, "depth limit", "more frames than the limit: the stack is cut at its root side") \
-	X(FAULT, 3, "read fault", "the next frame could not be read from the stack")                \
-	X(IMPLAUSIBLE, 4, "implausible frame",                                                      \
-	  "the frame pointer did not point up the stack, as in code built without frame pointers")  \
-	X(NO_REGS, 5, "no registers", "the task's user registers could not be read")                \
-	X(COMPAT, 6, "32-bit task", "32-bit code is not walked")                                    \
+	X(ROOT, 1, "root reached", "the frame pointer chain ended with a zero")                    \
+	X(DEPTH, 2, "depth limit",                                                                 \
+	  "more frames than the limit: the stack is cut at its root side")                         \
+	X(FAULT, 3, "read fault", "the next frame could not be read from the stack")               \
+	X(IMPLAUSIBLE, 4, "implausible frame",                                                     \
+	  "the frame pointer did not point up the stack, as in code built without frame pointers") \
+	X(NO_REGS, 5, "no registers", "the task's user registers could not be read")               \
+	X(COMPAT, 6, "32-bit task", "32-bit code is not walked")                                   \
 	X(BAD_PC, 7, "bad return address", "the return address is not a user address")
 enum ev_walk {
 #define X(id, val, name, help) EV_WALK_##id = (val),
 	EV_WALKS(X)
 #undef X
-	EV_WALK_CNT
+	        EV_WALK_CNT
 };
 const char *ev_walk_name(enum ev_walk w); /* "depth limit" */
 
@@ -69,7 +70,7 @@ enum ev_reason {
 #define X(id, name) EV_REASON_##id,
 	EV_REASONS(X)
 #undef X
-	EV_REASON_CNT
+	        EV_REASON_CNT
 };
 const char *ev_reason_name(enum ev_reason r);
 
@@ -83,7 +84,8 @@ struct ev_file_id {
 
 enum ev_map_kind {
 	EV_MAP_FILE = 1,
-	EV_MAP_ANON = 2, /* memory without a file: JIT code; also //anon, [heap], /dev/zero, SysV shm */
+	EV_MAP_ANON =
+	        2, /* memory without a file: JIT code; also //anon, [heap], /dev/zero, SysV shm */
 	EV_MAP_VDSO = 3,
 	EV_MAP_OTHER = 4, /* [vsyscall], [uprobes] and other special names */
 };
@@ -91,11 +93,11 @@ enum ev_map_kind {
 /* One executable mapping of one process. */
 struct ev_mapping {
 	uint64_t start, end; /* addresses, end exclusive */
-	uint64_t pgoff;	     /* file offset of start, bytes */
+	uint64_t pgoff;      /* file offset of start, bytes */
 	struct ev_file_id file;
-	uint8_t kind;	 /* enum ev_map_kind */
-	uint8_t exec;	 /* 1: PROT_EXEC */
-	uint8_t deleted; /* 1: " (deleted)" stood behind the path (stripped from it) */
+	uint8_t kind;     /* enum ev_map_kind */
+	uint8_t exec;     /* 1: PROT_EXEC */
+	uint8_t deleted;  /* 1: " (deleted)" stood behind the path (stripped from it) */
 	const char *path; /* borrowed: valid during the call-back; may contain blanks; "" if none */
 };
 
@@ -103,8 +105,8 @@ struct ev_mapping {
  * ev_map_kind_of - what stands behind a mapping
  * @path: as /proc/PID/maps and MMAP2 records write it, with or without " (deleted)"; "" for none
  * @file: its device and inode there, zeroes where none are given
- * Returns: never fails: names that start with no '/' and are not known are OTHER. A memfd is a FILE:
- * it has an inode, and what is mapped from it can be read back.
+ * Returns: never fails: names that start with no '/' and are not known are OTHER. A memfd is a
+ * FILE: it has an inode, and what is mapped from it can be read back.
  */
 enum ev_map_kind ev_map_kind_of(const char *path, const struct ev_file_id *file);
 
@@ -121,12 +123,12 @@ enum ev_proc_type {
 /* Numbers are those of our pid namespace; 0 or -1 (as u32) for tasks outside it. */
 struct ev_proc {
 	enum ev_proc_type type;
-	uint32_t pid, tid;   /* process (thread group), thread */
-	uint32_t ppid, ptid; /* FORK: the parent's */
-	uint64_t time_ns;    /* CLOCK_MONOTONIC */
-	bool exec;	     /* COMM: the name change of an exec */
-	uint64_t lost;	     /* LOST: number of records */
-	struct ev_mapping map; /* MMAP */
+	uint32_t pid, tid;      /* process (thread group), thread */
+	uint32_t ppid, ptid;    /* FORK: the parent's */
+	uint64_t time_ns;       /* CLOCK_MONOTONIC */
+	bool exec;              /* COMM: the name change of an exec */
+	uint64_t lost;          /* LOST: number of records */
+	struct ev_mapping map;  /* MMAP */
 	char comm[EV_COMM_LEN]; /* COMM */
 };
 
@@ -134,8 +136,9 @@ struct ev_proc {
 
 /* Identity of a process: a pid and which program it ran at the time. */
 struct ev_proc_id {
-	uint32_t pid;	   /* in our pid namespace, or the kernel's number when .foreign_ns */
-	uint32_t exec_id;  /* how often it has executed a program, kernel's own count (low 32 bits) */
+	uint32_t pid; /* in our pid namespace, or the kernel's number when .foreign_ns */
+	uint32_t
+	        exec_id; /* how often it has executed a program, kernel's own count (low 32 bits) */
 	uint64_t start_ns; /* CLOCK_BOOTTIME start of the thread group leader */
 };
 
@@ -147,16 +150,16 @@ struct ev_count {
 	uint8_t kthread;    /* 1: kernel thread */
 	uint16_t pad;
 	uint64_t ustack, kstack; /* stack hashes, 0 = none */
-	uint64_t cgroup_id;	 /* cgroup v2 id, 0 unknown */
-	uint64_t samples;	 /* count */
-	uint64_t weight;	 /* ns (cpu-clock) or events (hardware) */
+	uint64_t cgroup_id;      /* cgroup v2 id, 0 unknown */
+	uint64_t samples;        /* count */
+	uint64_t weight;         /* ns (cpu-clock) or events (hardware) */
 };
 
 /* A stack, delivered at least once before or after its first count. */
 struct ev_stack {
 	uint64_t hash; /* != 0 */
 	bool kernel;
-	uint8_t walk;	/* enum ev_walk */
+	uint8_t walk; /* enum ev_walk */
 	uint32_t n;
 	const struct ev_frame *frames; /* frames[n], leaf first; borrowed during the call */
 };

@@ -51,15 +51,15 @@ static int read_phdr(const struct img_file *f, uint64_t off, struct phdr *ret)
 
 		r = img_read(f, off, &p, sizeof(p));
 		if (r == 0)
-			*ret = (struct phdr){ p.p_type,	  p.p_flags,  p.p_offset, p.p_vaddr,
-					      p.p_filesz, p.p_memsz, p.p_align };
+			*ret = (struct phdr){p.p_type,   p.p_flags, p.p_offset, p.p_vaddr,
+			                     p.p_filesz, p.p_memsz, p.p_align};
 	} else {
 		Elf32_Phdr p;
 
 		r = img_read(f, off, &p, sizeof(p));
 		if (r == 0)
-			*ret = (struct phdr){ p.p_type,	  p.p_flags,  p.p_offset, p.p_vaddr,
-					      p.p_filesz, p.p_memsz, p.p_align };
+			*ret = (struct phdr){p.p_type,   p.p_flags, p.p_offset, p.p_vaddr,
+			                     p.p_filesz, p.p_memsz, p.p_align};
 	}
 	return r;
 }
@@ -73,17 +73,17 @@ static int read_shdr(const struct img_file *f, uint64_t off, struct shdr *ret)
 
 		r = img_read(f, off, &s, sizeof(s));
 		if (r == 0)
-			*ret = (struct shdr){ s.sh_type, s.sh_link,   s.sh_info,
-					      s.sh_flags, s.sh_addr,  s.sh_offset,
-					      s.sh_size, s.sh_addralign, s.sh_entsize };
+			*ret = (struct shdr){s.sh_type,  s.sh_link,      s.sh_info,
+			                     s.sh_flags, s.sh_addr,      s.sh_offset,
+			                     s.sh_size,  s.sh_addralign, s.sh_entsize};
 	} else {
 		Elf32_Shdr s;
 
 		r = img_read(f, off, &s, sizeof(s));
 		if (r == 0)
-			*ret = (struct shdr){ s.sh_type, s.sh_link,   s.sh_info,
-					      s.sh_flags, s.sh_addr,  s.sh_offset,
-					      s.sh_size, s.sh_addralign, s.sh_entsize };
+			*ret = (struct shdr){s.sh_type,  s.sh_link,      s.sh_info,
+			                     s.sh_flags, s.sh_addr,      s.sh_offset,
+			                     s.sh_size,  s.sh_addralign, s.sh_entsize};
 	}
 	return r;
 }
@@ -109,15 +109,15 @@ static int read_ehdr(struct img_file *f, struct head *ret, struct err *err)
 		r = img_read(f, 0, &e64, sizeof(e64));
 		if (r == 0) {
 			f->machine = e64.e_machine;
-			*ret = (struct head){ e64.e_phoff,	   e64.e_shoff, e64.e_phnum,
-						  e64.e_phentsize, e64.e_shnum, e64.e_shentsize };
+			*ret = (struct head){e64.e_phoff,     e64.e_shoff, e64.e_phnum,
+			                     e64.e_phentsize, e64.e_shnum, e64.e_shentsize};
 		}
 	} else {
 		r = img_read(f, 0, &e32, sizeof(e32));
 		if (r == 0) {
 			f->machine = e32.e_machine;
-			*ret = (struct head){ e32.e_phoff,	   e32.e_shoff, e32.e_phnum,
-						  e32.e_phentsize, e32.e_shnum, e32.e_shentsize };
+			*ret = (struct head){e32.e_phoff,     e32.e_shoff, e32.e_phnum,
+			                     e32.e_phentsize, e32.e_shnum, e32.e_shentsize};
 		}
 	}
 	if (r == -ENODATA)
@@ -132,7 +132,7 @@ static int read_ehdr(struct img_file *f, struct head *ret, struct err *err)
 static int settle_counts(struct img_file *f, struct head *h)
 {
 	const size_t shdr_size = f->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
-	struct shdr zero = { 0 };
+	struct shdr zero = {0};
 	int r;
 
 	if (h->shoff != 0) {
@@ -172,14 +172,14 @@ static void add_note_area(struct img_file *f, uint64_t off, uint64_t size, uint6
 		f->bad++;
 		return;
 	}
-	f->notes[f->n_notes++] = (struct img_note_area){ off, size, align == 8 ? 8 : 4 };
+	f->notes[f->n_notes++] = (struct img_note_area){off, size, align == 8 ? 8 : 4};
 }
 
 static int read_segments(struct img_file *f, const struct head *h, struct err *err)
 {
 	const size_t phdr_size = f->is64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
 	uint32_t n = h->phnum;
-	struct phdr p = { 0 };
+	struct phdr p = {0};
 	int r;
 
 	if (n == 0)
@@ -215,11 +215,11 @@ static int read_segments(struct img_file *f, const struct head *h, struct err *e
 			continue;
 		}
 		f->segs[f->n_segs++] = (struct img_segment){
-			.off = p.off,
-			.vaddr = p.vaddr,
-			.file_size = p.filesz,
-			.mem_size = p.memsz,
-			.exec = p.flags & PF_X,
+		        .off = p.off,
+		        .vaddr = p.vaddr,
+		        .file_size = p.filesz,
+		        .mem_size = p.memsz,
+		        .exec = p.flags & PF_X,
 		};
 	}
 	return 0;
@@ -227,12 +227,12 @@ static int read_segments(struct img_file *f, const struct head *h, struct err *e
 
 /* A symbol table section and the string table that it names. */
 static int add_table(struct img_file *f, const struct head *h, struct img_table *t,
-		     const struct shdr *s)
+                     const struct shdr *s)
 {
 	const size_t sym_size = f->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
 	const size_t shdr_size = f->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
 	uint64_t size = s->size;
-	struct shdr str = { 0 };
+	struct shdr str = {0};
 	int r;
 
 	if (t->present || s->entsize != sym_size || s->link >= h->shnum || s->off > f->size) {
@@ -273,7 +273,7 @@ static int read_sections(struct img_file *f, const struct head *h)
 	const size_t shdr_size = f->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
 	uint64_t room;
 	uint32_t n = h->shnum;
-	struct shdr s = { 0 };
+	struct shdr s = {0};
 	int r;
 
 	if (h->shoff == 0 || n == 0)
@@ -296,8 +296,8 @@ static int read_sections(struct img_file *f, const struct head *h)
 			return r;
 		f->n_sections = i + 1;
 		if ((s.flags & SHF_ALLOC) && s.addr <= UINT64_MAX - s.size)
-			f->sections[i] = (struct img_section){ s.addr, s.addr + s.size,
-							       s.flags & SHF_EXECINSTR };
+			f->sections[i] = (struct img_section){s.addr, s.addr + s.size,
+			                                      s.flags & SHF_EXECINSTR};
 		if (s.type == SHT_NOTE)
 			add_note_area(f, s.off, s.size, s.align);
 		if (s.type == SHT_SYMTAB || s.type == SHT_DYNSYM) {
@@ -311,7 +311,7 @@ static int read_sections(struct img_file *f, const struct head *h)
 
 static int open_common(struct img_file *f, struct err *err)
 {
-	struct head h = { 0 };
+	struct head h = {0};
 	int r;
 
 	r = read_ehdr(f, &h, err);

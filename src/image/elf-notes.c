@@ -13,7 +13,7 @@ static void skip_padding(struct cursor *c, size_t area_len, uint32_t align)
 
 /* 0, -ENOENT (no such note), -ENODATA (a note reaches past the end). */
 static int find_build_id(struct img_file *f, const void *p, size_t len, uint32_t align,
-			 uint8_t ret[IMG_BUILD_ID_MAX], size_t *ret_len)
+                         uint8_t ret[IMG_BUILD_ID_MAX], size_t *ret_len)
 {
 	struct cursor c = cursor_of(p, len);
 

@@ -31,8 +31,7 @@ static bool is_code(const struct img_file *f, const Elf64_Sym *s)
 	case STT_GNU_IFUNC:
 		return s->st_shndx != SHN_UNDEF && s->st_shndx != SHN_COMMON;
 	case STT_NOTYPE: /* labels of assembler code */
-		if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_ABS ||
-		    s->st_shndx == SHN_COMMON)
+		if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_ABS || s->st_shndx == SHN_COMMON)
 			return false;
 		if (s->st_shndx < f->n_sections)
 			return f->sections[s->st_shndx].exec;
@@ -44,7 +43,7 @@ static bool is_code(const struct img_file *f, const Elf64_Sym *s)
 
 /* 1: handed on, 0: not code, or damaged and counted, negative errno. */
 static int one_symbol(struct img_file *f, uint8_t table, const Elf64_Sym *s, struct sbuf *name,
-		      img_symbol_fn fn, void *arg)
+                      img_symbol_fn fn, void *arg)
 {
 	struct img_symbol sym;
 	int r;
@@ -56,13 +55,13 @@ static int one_symbol(struct img_file *f, uint8_t table, const Elf64_Sym *s, str
 		return 0;
 	}
 	sym = (struct img_symbol){
-		.value = s->st_value,
-		.size = s->st_size,
-		.limit = symbol_limit(f, s->st_value, s->st_shndx),
-		.name_off = s->st_name,
-		.bind = ELF64_ST_BIND(s->st_info),
-		.type = ELF64_ST_TYPE(s->st_info),
-		.table = table,
+	        .value = s->st_value,
+	        .size = s->st_size,
+	        .limit = symbol_limit(f, s->st_value, s->st_shndx),
+	        .name_off = s->st_name,
+	        .bind = ELF64_ST_BIND(s->st_info),
+	        .type = ELF64_ST_TYPE(s->st_info),
+	        .table = table,
 	};
 	if (sym.type == STT_NOTYPE && sym.bind == STB_LOCAL && has_mapping_symbols(f)) {
 		sbuf_reset(name);
@@ -90,18 +89,18 @@ static int next_symbol(const struct img_file *f, struct cursor *c, Elf64_Sym *re
 	r = cursor_bytes(c, &s, sizeof(s));
 	if (r == 0)
 		*ret = (Elf64_Sym){
-			.st_name = s.st_name,
-			.st_info = s.st_info,
-			.st_other = s.st_other,
-			.st_shndx = s.st_shndx,
-			.st_value = s.st_value,
-			.st_size = s.st_size,
+		        .st_name = s.st_name,
+		        .st_info = s.st_info,
+		        .st_other = s.st_other,
+		        .st_shndx = s.st_shndx,
+		        .st_value = s.st_value,
+		        .st_size = s.st_size,
 		};
 	return r;
 }
 
 static ssize_t one_table(struct img_file *f, uint8_t table, void *chunk, struct sbuf *name,
-			 img_symbol_fn fn, void *arg)
+                         img_symbol_fn fn, void *arg)
 {
 	const struct img_table *t = &f->tables[table];
 	const size_t sym_size = f->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
@@ -144,10 +143,10 @@ ssize_t img_symbols(struct img_file *f, img_symbol_fn fn, void *arg)
 	chunk = malloc(IMG_CHUNK_BYTES);
 	if (!chunk)
 		return -ENOMEM;
-	for (uint8_t i = 0; i < ARRAY_SIZE(f->tables); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(f->tables); i++) {
 		if (!f->tables[i].present)
 			continue;
-		n = one_table(f, i, chunk, &name, fn, arg);
+		n = one_table(f, (uint8_t)i, chunk, &name, fn, arg);
 		if (n < 0)
 			return n;
 		handed += n;
@@ -160,7 +159,7 @@ ssize_t img_symbols(struct img_file *f, img_symbol_fn fn, void *arg)
  * are asked for in order get 64 KiB at a time, single ones little: most names are short.
  */
 static int window_at(struct img_file *f, uint8_t table, uint64_t pos, const char **ret,
-		     size_t *ret_len)
+                     size_t *ret_len)
 {
 	const struct img_table *t = &f->tables[table];
 	struct img_window *w = &f->windows[table];

@@ -25,11 +25,11 @@ struct img_segment {
 /* A symbol with code in it, as img_symbols hands it on. */
 struct img_symbol {
 	uint64_t value, size; /* virtual address (file's own), bytes (0: unknown extent) */
-	uint64_t limit;	      /* end of its section, else of its segment; value if in neither */
+	uint64_t limit;       /* end of its section, else of its segment; value if in neither */
 	uint32_t name_off;    /* in the string table of its symbol table */
-	uint8_t bind;	      /* STB_* */
-	uint8_t type;	      /* STT_* : FUNC, GNU_IFUNC or NOTYPE */
-	uint8_t table;	      /* 0 .symtab, 1 .dynsym: with name_off, names the string */
+	uint8_t bind;         /* STB_* */
+	uint8_t type;         /* STT_* : FUNC, GNU_IFUNC or NOTYPE */
+	uint8_t table;        /* 0 .symtab, 1 .dynsym: with name_off, names the string */
 };
 
 /**

@@ -11,14 +11,14 @@
 #define IMG_SEGMENTS_MAX 128
 /* Linked files have some 40 sections; with -ffunction-sections and no merging, thousands. */
 #define IMG_SECTIONS_MAX 16384
-#define IMG_NOTES_MAX	 128		 /* note areas; linked files have 2 to 4 */
-#define IMG_NOTE_BYTES	 (64 * 1024)	 /* of one note area that are looked at */
-#define IMG_SYMBOLS_MAX	 (16 * 1024 * 1024) /* of one table; large browsers have 2 million */
-#define IMG_NAME_MAX	 (64 * 1024)
+#define IMG_NOTES_MAX    128                /* note areas; linked files have 2 to 4 */
+#define IMG_NOTE_BYTES   (64 * 1024)        /* of one note area that are looked at */
+#define IMG_SYMBOLS_MAX  (16 * 1024 * 1024) /* of one table; large browsers have 2 million */
+#define IMG_NAME_MAX     (64 * 1024)
 
 struct img_note_area {
 	uint64_t off, size; /* in the file */
-	uint32_t align;	    /* of names and descriptors: 4 or 8 */
+	uint32_t align;     /* of names and descriptors: 4 or 8 */
 };
 
 struct img_section {
@@ -42,7 +42,7 @@ struct img_window {
 };
 
 struct img_file {
-	int fd;		    /* borrowed; -EBADF when in memory */
+	int fd;             /* borrowed; -EBADF when in memory */
 	const uint8_t *mem; /* borrowed; NULL when a file */
 	uint64_t size;
 	bool is64;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why libbpf could not do it, in one line. libbpf prints through one process-wide call-back; it is ours only while
- * one of our calls runs, so that the embedding program's own use of libbpf keeps its voice.
+ * Why libbpf could not do it, in one line. libbpf prints through one process-wide call-back; it is
+ * ours only while one of our calls runs, so that the embedding program's own use of libbpf keeps
+ * its voice.
  */
 #include "loader/load_priv.h"
 
@@ -14,10 +15,10 @@
 static __thread struct sbuf *current_log;
 
 static struct {
-	pthread_mutex_t lock; /* guards the two below; leaf */
-	unsigned int users;   /* our calls that run now, in all sessions */
+	pthread_mutex_t lock;     /* guards the two below; leaf */
+	unsigned int users;       /* our calls that run now, in all sessions */
 	libbpf_print_fn_t before; /* the embedding program's; put back by the last */
-} print = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} print = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static PRINTF_FMT(2, 0) int collect(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
@@ -36,7 +37,8 @@ static PRINTF_FMT(2, 0) int collect(enum libbpf_print_level level, const char *f
 		return 0;
 	n = vsnprintf(line, sizeof(line), fmt, ap);
 	if (n > 0)
-		(void)sbuf_str(current_log, line); /* a full log keeps its beginning; nothing depends on it */
+		(void)sbuf_str(current_log,
+		               line); /* a full log keeps its beginning; nothing depends on it */
 	return n;
 }
 
@@ -62,11 +64,17 @@ void load_log_end(struct load_log *log)
 	sbuf_done(&log->text);
 }
 
-/* The most telling line of libbpf's output: the last one before its summary "failed to load object". */
+/* The most telling line of libbpf's output: the last one before its summary "failed to load
+ * object". */
 static void telling_line(const struct sbuf *b, char *ret, size_t size)
 {
-	static const char *const noise[] = { "failed to load object", "failed to load BPF skeleton", "-- END PROG",
-					     "-- BEGIN PROG", "processed ", "failed to load: ", "bpf_object__probe_loading" };
+	static const char *const noise[] = {"failed to load object",
+	                                    "failed to load BPF skeleton",
+	                                    "-- END PROG",
+	                                    "-- BEGIN PROG",
+	                                    "processed ",
+	                                    "failed to load: ",
+	                                    "bpf_object__probe_loading"};
 	struct cursor c = cursor_of(b->p, b->len);
 	const char *line;
 	size_t len;
@@ -95,9 +103,10 @@ int load_explain(const struct load_log *log, int code, const char *what, struct 
 
 	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
 		return err_set(err, code,
-			       "%s: %s: no kernel BTF: /sys/kernel/btf/vmlinux: %s; needs a kernel built with "
-			       "CONFIG_DEBUG_INFO_BTF=y",
-			       what, err_name(code), err_name(errno));
+		               "%s: %s: no kernel BTF: /sys/kernel/btf/vmlinux: %s; needs a kernel "
+		               "built with "
+		               "CONFIG_DEBUG_INFO_BTF=y",
+		               what, err_name(code), err_name(errno));
 	telling_line(&log->text, line, sizeof(line));
 	if (line[0])
 		return err_set(err, code, "%s: %s (%s)", what, err_name(code), line);

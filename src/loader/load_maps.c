@@ -51,15 +51,16 @@ int load_ring_fd(const struct load_oncpu *l)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-/* Programs run inside RCU read-side sections: when this returns, none of those that were running still is. */
+/* Programs run inside RCU read-side sections: when this returns, none of those that were running
+ * still is. */
 static void wait_for_programs(void)
 {
-	struct timespec ts = { .tv_sec = 0, .tv_nsec = 100 * 1000 * 1000 };
+	struct timespec ts = {.tv_sec = 0, .tv_nsec = 100 * 1000 * 1000};
 
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0)
 		return;
-	/* Not there on kernels with nohz_full CPUs: a program runs for microseconds with interrupts off, 100 ms is
-	 * longer than any of them. */
+	/* Not there on kernels with nohz_full CPUs: a program runs for microseconds with interrupts
+	 * off, 100 ms is longer than any of them. */
 	(void)nanosleep(&ts, NULL);
 }
 
@@ -72,7 +73,8 @@ static int take_table(struct load_oncpu *l, int fd, load_count_fn fn, void *arg)
 
 	while (more) {
 		uint32_t n = LOAD_BATCH;
-		int r = bpf_map_lookup_and_delete_batch(fd, first ? NULL : &in, &out, l->keys, l->vals, &n, NULL);
+		int r = bpf_map_lookup_and_delete_batch(fd, first ? NULL : &in, &out, l->keys,
+		                                        l->vals, &n, NULL);
 
 		if (r < 0 && r != -ENOENT)
 			return r;
@@ -93,7 +95,8 @@ int load_counts_take(struct load_oncpu *l, load_count_fn fn, void *arg)
 
 	ctl->active = idle ^ 1;
 	wait_for_programs();
-	return take_table(l, bpf_map__fd(idle ? l->skel->maps.counts_b : l->skel->maps.counts_a), fn, arg);
+	return take_table(l, bpf_map__fd(idle ? l->skel->maps.counts_b : l->skel->maps.counts_a),
+	                  fn, arg);
 }
 
 int load_counts_take_final(struct load_oncpu *l, load_count_fn fn, void *arg)
@@ -116,9 +119,10 @@ int load_threads_take(struct load_oncpu *l, bool clear, load_thread_fn fn, void 
 
 	while (more) {
 		uint32_t n = LOAD_BATCH;
-		int r = clear ? bpf_map_lookup_and_delete_batch(fd, first ? NULL : &in, &out, l->tkeys, l->threads,
-							       &n, NULL) :
-				bpf_map_lookup_batch(fd, first ? NULL : &in, &out, l->tkeys, l->threads, &n, NULL);
+		int r = clear ? bpf_map_lookup_and_delete_batch(fd, first ? NULL : &in, &out,
+		                                                l->tkeys, l->threads, &n, NULL)
+		              : bpf_map_lookup_batch(fd, first ? NULL : &in, &out, l->tkeys,
+		                                     l->threads, &n, NULL);
 
 		if (r < 0 && r != -ENOENT)
 			return r;
@@ -192,8 +196,7 @@ uint64_t load_locked_bytes(const struct load_oncpu *l)
 	struct bpf_map *m;
 	uint64_t sum = 0;
 
-	bpf_object__for_each_map(m, l->skel->obj)
-	{
+	bpf_object__for_each_map (m, l->skel->obj) {
 		if (bpf_map__fd(m) >= 0)
 			sum += memlock_of(bpf_map__fd(m));
 	}
@@ -209,7 +212,8 @@ int load_tasks(struct load_oncpu *l, load_task_fn fn, void *arg)
 	size_t have = 0;
 
 	if (l->iter_link_fd < 0) {
-		int link = bpf_link_create(bpf_program__fd(l->skel->progs.tasks), 0, BPF_TRACE_ITER, NULL);
+		int link = bpf_link_create(bpf_program__fd(l->skel->progs.tasks), 0, BPF_TRACE_ITER,
+		                           NULL);
 
 		if (link < 0)
 			return link;

@@ -41,8 +41,8 @@ struct load_log {
 };
 void load_log_begin(struct load_log *log);
 void load_log_end(struct load_log *log);
-/* Describes a failed load or attach: the call, its errno, the last thing that libbpf or the verifier said, and the
- * remedies that can be told from here. Returns @code. */
+/* Describes a failed load or attach: the call, its errno, the last thing that libbpf or the
+ * verifier said, and the remedies that can be told from here. Returns @code. */
 int load_explain(const struct load_log *log, int code, const char *what, struct err *err);
 
 #endif

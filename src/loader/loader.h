@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader - BPF objects: probe, configure, size, load, attach; writing their maps, reading their counters.
- * Thread: the object is made and freed by C; what each call may be used by is said there.
+ * loader - BPF objects: probe, configure, size, load, attach; writing their maps, reading their
+ * counters. Thread: the object is made and freed by C; what each call may be used by is said there.
  */
 #ifndef PA_LOADER_H
 #define PA_LOADER_H
@@ -12,7 +12,7 @@
 struct load_oncpu;
 
 struct load_sizes {
-	uint32_t ring_bytes;	/* power of two, >= page size */
+	uint32_t ring_bytes;    /* power of two, >= page size */
 	uint32_t count_entries; /* each of the two tables */
 	uint32_t thread_entries;
 	uint32_t range_entries;
@@ -23,16 +23,18 @@ struct load_sizes {
 
 /* Opens, sizes and loads the object. @cfg's fields about sizes are filled in from @sizes.
  * The message of a failure names the call, the missing capability or setting, and the remedy. */
-int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes, struct load_oncpu **ret,
-		    struct err *err);
+int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes,
+                    struct load_oncpu **ret, struct err *err);
 struct load_oncpu *load_oncpu_free(struct load_oncpu *l); /* detaches */
 void load_oncpu_freep(struct load_oncpu **l);
 
-/* Makes the program run on each sample of @perf_fd, which stays the caller's and must be closed after detaching.
- * Through a link (5.15), else by PERF_EVENT_IOC_SET_BPF, which lasts until the event is closed. */
+/* Makes the program run on each sample of @perf_fd, which stays the caller's and must be closed
+ * after detaching. Through a link (5.15), else by PERF_EVENT_IOC_SET_BPF, which lasts until the
+ * event is closed. */
 int load_oncpu_attach(struct load_oncpu *l, int perf_fd, struct err *err);
 void load_oncpu_detach(struct load_oncpu *l); /* closes all links */
-/* TREE: follows process @tgid (our number) and what it forks from now on. -ESRCH if there is none. */
+/* TREE: follows process @tgid (our number) and what it forks from now on. -ESRCH if there is none.
+ */
 int load_follow(struct load_oncpu *l, uint32_t tgid, struct err *err);
 
 /* Process map. Thread: one (W). */
@@ -46,13 +48,15 @@ typedef void (*load_ring_fn)(void *arg, const void *rec, size_t len);
 int load_ring_drain(struct load_oncpu *l, load_ring_fn fn, void *arg);
 int load_ring_fd(const struct load_oncpu *l); /* polls readable past the fill mark */
 
-/* Flips the tables of counts, waits until no program writes the one that was active (10 ms and more: an RCU grace
- * period), reads and clears it. Thread: one (D). Returns entries or errno. */
-typedef void (*load_count_fn)(void *arg, const struct abi_count_key *key, const struct abi_count *val);
+/* Flips the tables of counts, waits until no program writes the one that was active (10 ms and
+ * more: an RCU grace period), reads and clears it. Thread: one (D). Returns entries or errno. */
+typedef void (*load_count_fn)(void *arg, const struct abi_count_key *key,
+                              const struct abi_count *val);
 int load_counts_take(struct load_oncpu *l, load_count_fn fn, void *arg);
 /* Both tables, after detaching. */
 int load_counts_take_final(struct load_oncpu *l, load_count_fn fn, void *arg);
-typedef void (*load_thread_fn)(void *arg, const struct abi_thread_key *key, const struct abi_thread *val);
+typedef void (*load_thread_fn)(void *arg, const struct abi_thread_key *key,
+                               const struct abi_thread *val);
 /* Reads the table of thread names; @clear empties it (names come again with the next sample). */
 int load_threads_take(struct load_oncpu *l, bool clear, load_thread_fn fn, void *arg);
 

@@ -19,14 +19,14 @@ static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, bool pr
 		uint32_t n;
 		bool hash;
 	} maps[] = {
-		{ skel->maps.ring, z->ring_bytes, false },
-		{ skel->maps.counts_a, z->count_entries, true },
-		{ skel->maps.counts_b, z->count_entries, true },
-		{ skel->maps.threads, z->thread_entries, true },
-		{ skel->maps.procs, z->proc_entries, true },
-		{ skel->maps.followed, z->followed_entries, true },
-		{ skel->maps.ranges, z->range_entries, false },
-		{ skel->maps.shipped, z->shipped_entries, false },
+	        {skel->maps.ring, z->ring_bytes, false},
+	        {skel->maps.counts_a, z->count_entries, true},
+	        {skel->maps.counts_b, z->count_entries, true},
+	        {skel->maps.threads, z->thread_entries, true},
+	        {skel->maps.procs, z->proc_entries, true},
+	        {skel->maps.followed, z->followed_entries, true},
+	        {skel->maps.ranges, z->range_entries, false},
+	        {skel->maps.shipped, z->shipped_entries, false},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
@@ -41,7 +41,7 @@ static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, bool pr
 }
 
 static int open_and_load(const struct abi_config *cfg, const struct load_sizes *z, bool preallocate,
-			 struct oncpu_bpf **ret, struct err *err)
+                         struct oncpu_bpf **ret, struct err *err)
 {
 	struct oncpu_bpf *skel;
 	struct load_log log;
@@ -82,7 +82,8 @@ static int map_ranges(struct load_oncpu *l, struct err *err)
 	void *p;
 
 	bytes = (bytes + page - 1) & ~(page - 1);
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(l->skel->maps.ranges), 0);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(l->skel->maps.ranges),
+	         0);
 	if (p == MAP_FAILED)
 		return err_set(err, -errno, "mmap of the BPF process map: %s", err_name(errno));
 	l->ranges = p;
@@ -98,11 +99,11 @@ static int on_ring(void *arg, void *data, size_t len)
 	return 0;
 }
 
-int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes, struct load_oncpu **ret,
-		    struct err *err)
+int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes,
+                    struct load_oncpu **ret, struct err *err)
 {
 	_cleanup_(load_oncpu_freep) struct load_oncpu *l = NULL;
-	struct err first = { 0 };
+	struct err first = {0};
 	int r;
 
 	l = calloc(1, sizeof(*l));
@@ -118,6 +119,7 @@ int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes
 		r = open_and_load(cfg, sizes, true, &l->skel, NULL);
 	if (r < 0)
 		return err_set(err, first.code, "%s", first.msg);
+	assert(l->skel);
 
 	r = map_ranges(l, err);
 	if (r < 0)
@@ -127,7 +129,8 @@ int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes
 		return err_set(err, -errno, "mmap of the BPF ring: %s", err_name(errno));
 	l->n_cpus = libbpf_num_possible_cpus();
 	if (l->n_cpus < 0)
-		return err_set(err, l->n_cpus, "/sys/devices/system/cpu/possible: %s", err_name(l->n_cpus));
+		return err_set(err, l->n_cpus, "/sys/devices/system/cpu/possible: %s",
+		               err_name(l->n_cpus));
 	l->keys = calloc(LOAD_BATCH, sizeof(*l->keys));
 	l->vals = calloc(LOAD_BATCH, sizeof(*l->vals));
 	l->tkeys = calloc(LOAD_BATCH, sizeof(*l->tkeys));
@@ -191,22 +194,22 @@ static void follow_task(void *arg, const struct abi_task *t)
 	struct follow *f = arg;
 
 	if (t->tgid == f->tgid)
-		f->result = bpf_map_update_elem(bpf_map__fd(f->l->skel->maps.followed), &t->kernel_tgid,
-						&t->start_ns, BPF_ANY);
+		f->result = bpf_map_update_elem(bpf_map__fd(f->l->skel->maps.followed),
+		                                &t->kernel_tgid, &t->start_ns, BPF_ANY);
 }
 
 int load_follow(struct load_oncpu *l, uint32_t tgid, struct err *err)
 {
-	struct bpf_program *progs[] = { l->skel->progs.follow_fork, l->skel->progs.follow_free };
-	struct follow f = { .l = l, .tgid = tgid, .result = -ESRCH };
+	struct bpf_program *progs[] = {l->skel->progs.follow_fork, l->skel->progs.follow_free};
+	struct follow f = {.l = l, .tgid = tgid, .result = -ESRCH};
 	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
 		int link = bpf_raw_tracepoint_open(NULL, bpf_program__fd(progs[i]));
 
 		if (link < 0)
-			return err_set(err, link, "bpf(BPF_RAW_TRACEPOINT_OPEN) of %s: %s", bpf_program__name(progs[i]),
-				       err_name(link));
+			return err_set(err, link, "bpf(BPF_RAW_TRACEPOINT_OPEN) of %s: %s",
+			               bpf_program__name(progs[i]), err_name(link));
 		r = vec_push(&l->links, link);
 		if (r < 0) {
 			(void)close(link);
@@ -221,7 +224,7 @@ int load_follow(struct load_oncpu *l, uint32_t tgid, struct err *err)
 
 void load_oncpu_detach(struct load_oncpu *l)
 {
-	vec_each(fd, &l->links)
+	vec_each (fd, &l->links)
 		(void)close(*fd); /* nothing is written through a link */
 	l->links.n = 0;
 }

@@ -12,7 +12,7 @@
 
 /* Which event samples. */
 struct pev_spec {
-	uint32_t type;	 /* PERF_TYPE_* */
+	uint32_t type;   /* PERF_TYPE_* */
 	uint64_t config; /* PERF_COUNT_* */
 	uint64_t period; /* events between samples (ns for cpu-clock) when !freq, else Hz */
 	bool freq;
@@ -24,39 +24,38 @@ struct pev_spec pev_spec_cpu_clock(uint32_t rate_hz); /* fixed period 1e9 / rate
 /**
  * pev_probe_cycles - can this machine sample hardware cycles?
  * Opens (disabled, frequency mode, every process, CPU @cpu) and closes one event.
- * Returns: 1 with the spec in @ret and 0 in *ret_errno; 0 when there are none (EOPNOTSUPP, ENOENT, ENODEV,
- * EINVAL, EACCES) with the errno, positive, in *ret_errno and its reason in @err; any other errno negative.
+ * Returns: 1 with the spec in @ret and 0 in *ret_errno; 0 when there are none (EOPNOTSUPP, ENOENT,
+ * ENODEV, EINVAL, EACCES) with the errno, positive, in *ret_errno and its reason in @err; any other
+ * errno negative.
  * @ret_errno may be NULL.
  */
 int pev_probe_cycles(uint32_t cpu, uint32_t rate_hz, struct pev_spec *ret, int *ret_errno,
-		     struct err *err);
+                     struct err *err);
 
-/* Events of one kind, one per CPU or one per task; all opened disabled. */
+/* Events of one kind, one per CPU; all opened disabled. */
 struct pev_set {
 	uint32_t n;
 	struct pev_one {
-		int fd;	      /* -EBADF once taken */
-		int32_t cpu;  /* -1: follows a task */
-		uint32_t pid; /* 0: every process (per CPU) */
-	} *e;
+		int fd;
+		uint32_t cpu;
+	} * e;
 	uint32_t skipped_cpus; /* offline meanwhile: ENODEV, ESRCH */
 };
 
 /**
  * pev_open_cpus - one disabled event per CPU for every process
- * CPUs that answer ESRCH or ENODEV (offline) are skipped; any other failure closes all and returns it;
- * none opened is -ENODEV. The message names the CPU, the errno, perf_event_paranoid and the missing capability.
+ * CPUs that answer ESRCH or ENODEV (offline) are skipped; any other failure closes all and returns
+ * it; none opened is -ENODEV. The message names the CPU, the errno, perf_event_paranoid and the
+ * missing capability.
  */
 int pev_open_cpus(const struct pev_spec *s, const uint32_t *cpus, uint32_t n, struct pev_set *ret,
-		  struct err *err);
-/* One disabled event on task @pid with inherit and enable_on_exec: a command that we start. */
-int pev_open_inherited(const struct pev_spec *s, uint32_t pid, struct pev_set *ret, struct err *err);
-/* All, one after another; those with fd < 0 (taken) are passed over. On failure all are disabled. */
+                  struct err *err);
 int pev_set_enable(struct pev_set *s, struct err *err);
-int pev_set_disable(struct pev_set *s);			 /* continues on error, returns the first */
+int pev_set_disable(struct pev_set *s); /* continues on error, returns the first */
 /* Sum over the set of the event's own count and of the time it was enabled, in ns. 0, errno. */
 int pev_set_read(const struct pev_set *s, uint64_t *ret_count, uint64_t *ret_enabled_ns);
-int pev_set_close(struct pev_set *s); /* continues on error, returns the first; set is empty after */
+int pev_set_close(
+        struct pev_set *s); /* continues on error, returns the first; set is empty after */
 
 /* ---- side-band ------------------------------------------------------------------------------ */
 
@@ -69,23 +68,24 @@ typedef void (*pev_record_fn)(void *arg, const struct ev_proc *ev);
 
 struct pev_sideband_stats {
 	uint64_t records;   /* handed on, without EV_PROC_LOST */
-	uint64_t lost;	    /* records that the kernel could not write, as it tells */
+	uint64_t lost;      /* records that the kernel could not write, as it tells */
 	uint64_t malformed; /* skipped; a ring whose framing is damaged is skipped to its end */
 	uint64_t throttled; /* THROTTLE and UNTHROTTLE records */
-	uint64_t early;	    /* handed on before the 1 ms were over, because the sorting buffer was full */
+	uint64_t early; /* handed on before the 1 ms were over, because the sorting buffer was full
+	                 */
 };
 
 /* @pages: data pages of each ring, a power of two (halved on -EPERM from mlock limits, down to 1).
  * CPUs that are offline are skipped; none left is -ENODEV. The events run from here on. */
 int pev_sideband_open(const uint32_t *cpus, uint32_t n, uint32_t pages, struct pev_sideband **ret,
-		      struct err *err);
+                      struct err *err);
 /**
  * pev_sideband_read - drain all rings and hand on the records in order of time
- * Records younger than 1 ms before the call's start wait for the next call, so that another CPU's older
- * record cannot come after them; @final hands on everything.
- * Within one CPU and time the order of the ring is kept. Records that the kernel lost come as EV_PROC_LOST
- * at the time when it said so; what it has not said yet comes with @final (Linux 6.0 and newer).
- * Returns: number handed on. Allocates: no, after warm-up (the sorting buffer grows, up to 16 MiB).
+ * Records younger than 1 ms before the call's start wait for the next call, so that another CPU's
+ * older record cannot come after them; @final hands on everything. Within one CPU and time the
+ * order of the ring is kept. Records that the kernel lost come as EV_PROC_LOST at the time when it
+ * said so; what it has not said yet comes with @final (Linux 6.0 and newer). Returns: number handed
+ * on. Allocates: no, after warm-up (the sorting buffer grows, up to 16 MiB).
  */
 int pev_sideband_read(struct pev_sideband *s, bool final, pev_record_fn fn, void *arg);
 const struct pev_sideband_stats *pev_sideband_stats(const struct pev_sideband *s);
@@ -95,9 +95,9 @@ void pev_sideband_freep(struct pev_sideband **s);
 /**
  * pev_record_parse - one record of a ring whose events use sample_id_all with TID and TIME
  * @rec: the record with its header, @len bytes
- * @ret: filled when 1 is returned; map.path points into @rec, where " (deleted)" is cut off the name, so
- * that a record can be parsed once
- * Returns: 1 known record, 0 a type we do not use, -EINVAL malformed. No other effect; fuzzed.
+ * @ret: filled when 1 is returned; map.path points into @rec, where " (deleted)" is cut off the
+ * name, so that a record can be parsed once Returns: 1 known record, 0 a type we do not use,
+ * -EINVAL malformed. No other effect; fuzzed.
  */
 int pev_record_parse(void *rec, size_t len, struct ev_proc *ret);
 

@@ -12,30 +12,30 @@
 struct pev_spec pev_spec_cpu_clock(uint32_t rate_hz)
 {
 	assert(rate_hz > 0);
-	return (struct pev_spec){ .type = PERF_TYPE_SOFTWARE,
-				  .config = PERF_COUNT_SW_CPU_CLOCK,
-				  .period = NSEC_PER_SEC / rate_hz,
-				  .freq = false };
+	return (struct pev_spec){.type = PERF_TYPE_SOFTWARE,
+	                         .config = PERF_COUNT_SW_CPU_CLOCK,
+	                         .period = NSEC_PER_SEC / rate_hz,
+	                         .freq = false};
 }
 
 const char *pev_spec_name(const struct pev_spec *s)
 {
 	static const char *const software[] = {
-		[PERF_COUNT_SW_CPU_CLOCK] = "software/cpu-clock",
-		[PERF_COUNT_SW_TASK_CLOCK] = "software/task-clock",
-		[PERF_COUNT_SW_PAGE_FAULTS] = "software/page-faults",
-		[PERF_COUNT_SW_CONTEXT_SWITCHES] = "software/context-switches",
-		[PERF_COUNT_SW_CPU_MIGRATIONS] = "software/cpu-migrations",
-		[PERF_COUNT_SW_DUMMY] = "software/dummy",
+	        [PERF_COUNT_SW_CPU_CLOCK] = "software/cpu-clock",
+	        [PERF_COUNT_SW_TASK_CLOCK] = "software/task-clock",
+	        [PERF_COUNT_SW_PAGE_FAULTS] = "software/page-faults",
+	        [PERF_COUNT_SW_CONTEXT_SWITCHES] = "software/context-switches",
+	        [PERF_COUNT_SW_CPU_MIGRATIONS] = "software/cpu-migrations",
+	        [PERF_COUNT_SW_DUMMY] = "software/dummy",
 	};
 	static const char *const hardware[] = {
-		[PERF_COUNT_HW_CPU_CYCLES] = "hardware/cpu-cycles",
-		[PERF_COUNT_HW_INSTRUCTIONS] = "hardware/instructions",
-		[PERF_COUNT_HW_CACHE_REFERENCES] = "hardware/cache-references",
-		[PERF_COUNT_HW_CACHE_MISSES] = "hardware/cache-misses",
-		[PERF_COUNT_HW_BRANCH_INSTRUCTIONS] = "hardware/branch-instructions",
-		[PERF_COUNT_HW_BRANCH_MISSES] = "hardware/branch-misses",
-		[PERF_COUNT_HW_REF_CPU_CYCLES] = "hardware/ref-cycles",
+	        [PERF_COUNT_HW_CPU_CYCLES] = "hardware/cpu-cycles",
+	        [PERF_COUNT_HW_INSTRUCTIONS] = "hardware/instructions",
+	        [PERF_COUNT_HW_CACHE_REFERENCES] = "hardware/cache-references",
+	        [PERF_COUNT_HW_CACHE_MISSES] = "hardware/cache-misses",
+	        [PERF_COUNT_HW_BRANCH_INSTRUCTIONS] = "hardware/branch-instructions",
+	        [PERF_COUNT_HW_BRANCH_MISSES] = "hardware/branch-misses",
+	        [PERF_COUNT_HW_REF_CPU_CYCLES] = "hardware/ref-cycles",
 	};
 	const char *name = NULL;
 
@@ -61,7 +61,7 @@ const char *pev_spec_name(const struct pev_spec *s)
 
 struct perf_event_attr pev_attr_of(const struct pev_spec *s)
 {
-	struct perf_event_attr attr = { 0 };
+	struct perf_event_attr attr = {0};
 
 	attr.type = s->type;
 	attr.config = s->config;
@@ -77,9 +77,9 @@ struct perf_event_attr pev_attr_of(const struct pev_spec *s)
 	return attr;
 }
 
-int pev_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu)
+int pev_open(const struct perf_event_attr *attr, uint32_t cpu)
 {
-	long fd = syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	long fd = syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
 }
@@ -92,8 +92,8 @@ bool pev_is_offline(int code)
 /* proc would know, but is a module of the same level. */
 static bool has_cap(unsigned int cap)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3, .pid = 0 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
 
 	if (syscall(SYS_capget, &head, data) < 0)
 		return false;
@@ -113,7 +113,8 @@ static void sysctl_text(const char *name, char *dst, size_t size)
 		value.p[strcspn(value.p, "\n")] = '\0';
 		text = value.p;
 	}
-	(void)snprintf(dst, size, "kernel.%s=%s", name, text); /* cut if ever too long: only a text */
+	(void)snprintf(dst, size, "kernel.%s=%s", name,
+	               text); /* cut if ever too long: only a text */
 }
 
 static int refused(struct err *err, int code, const char *what)
@@ -123,62 +124,60 @@ static int refused(struct err *err, int code, const char *what)
 	sysctl_text("perf_event_paranoid", paranoid, sizeof(paranoid));
 	if (!has_cap(CAP_PERFMON) && !has_cap(CAP_SYS_ADMIN))
 		return err_set(err, code,
-			       "%s: %s: %s, needs CAP_PERFMON; run as root or: setcap "
-			       "cap_perfmon,cap_bpf+ep perf-agent",
-			       what, err_name(code), paranoid);
-	return err_set(err, code,
-		       "%s: %s: although %s is held (%s): a seccomp filter, a security module or a user "
-		       "namespace refused; allow perf_event_open there (containers: --security-opt "
-		       "seccomp=unconfined)",
-		       what, err_name(code),
-		       has_cap(CAP_PERFMON) ? "CAP_PERFMON" : "CAP_SYS_ADMIN", paranoid);
+		               "%s: %s: %s, needs CAP_PERFMON; run as root or: setcap "
+		               "cap_perfmon,cap_bpf+ep perf-agent",
+		               what, err_name(code), paranoid);
+	return err_set(
+	        err, code,
+	        "%s: %s: although %s is held (%s): a seccomp filter, a security module or a user "
+	        "namespace refused; allow perf_event_open there (containers: --security-opt "
+	        "seccomp=unconfined)",
+	        what, err_name(code), has_cap(CAP_PERFMON) ? "CAP_PERFMON" : "CAP_SYS_ADMIN",
+	        paranoid);
 }
 
-int pev_open_failed(struct err *err, int code, const struct perf_event_attr *attr, int32_t pid,
-		    int32_t cpu)
+int pev_open_failed(struct err *err, int code, const struct perf_event_attr *attr, uint32_t cpu)
 {
-	struct pev_spec spec = { .type = attr->type, .config = attr->config };
-	struct rlimit lim = { 0 };
+	struct pev_spec spec = {.type = attr->type, .config = attr->config};
+	struct rlimit lim = {0};
 	char rate[128];
 	char what[64];
 
-	if (cpu >= 0)
-		(void)snprintf(what, sizeof(what), "perf_event_open cpu %d", cpu);
-	else
-		(void)snprintf(what, sizeof(what), "perf_event_open task %d", pid);
-
+	(void)snprintf(what, sizeof(what), "perf_event_open cpu %u", cpu);
 	switch (-code) {
 	case EACCES:
 	case EPERM:
 		return refused(err, code, what);
 	case EMFILE:
 		(void)getrlimit(RLIMIT_NOFILE, &lim); /* cannot fail for a valid resource */
-		return err_set(err, code,
-			       "%s: EMFILE: RLIMIT_NOFILE is %llu and every CPU needs a descriptor; raise "
-			       "it with ulimit -n",
-			       what, (unsigned long long)lim.rlim_cur);
+		return err_set(
+		        err, code,
+		        "%s: EMFILE: RLIMIT_NOFILE is %llu and every CPU needs a descriptor; raise "
+		        "it with ulimit -n",
+		        what, (unsigned long long)lim.rlim_cur);
 	case ENFILE:
-		return err_set(err, code, "%s: ENFILE: the machine's limit of open files, fs.file-max",
-			       what);
-	case ENOSYS:
 		return err_set(err, code,
-			       "%s: ENOSYS: a kernel without perf events, or a seccomp filter; allow "
-			       "perf_event_open there (containers: --security-opt seccomp=unconfined)",
-			       what);
+		               "%s: ENFILE: the machine's limit of open files, fs.file-max", what);
+	case ENOSYS:
+		return err_set(
+		        err, code,
+		        "%s: ENOSYS: a kernel without perf events, or a seccomp filter; allow "
+		        "perf_event_open there (containers: --security-opt seccomp=unconfined)",
+		        what);
 	case ENOENT:
 	case ENODEV:
 	case EOPNOTSUPP:
 		return err_set(err, code, "%s: %s: this machine has no %s", what, err_name(code),
-			       pev_spec_name(&spec));
+		               pev_spec_name(&spec));
 	case EINVAL:
 		if (!attr->freq)
-			return err_set(err, code, "%s: EINVAL: the kernel does not take this event", what);
+			return err_set(err, code, "%s: EINVAL: the kernel does not take this event",
+			               what);
 		sysctl_text("perf_event_max_sample_rate", rate, sizeof(rate));
 		return err_set(err, code, "%s: EINVAL: %s, asked for %llu Hz", what, rate,
-			       (unsigned long long)attr->sample_freq);
+		               (unsigned long long)attr->sample_freq);
 	case ESRCH:
-		return err_set(err, code, "%s: ESRCH: there is no such %s", what,
-			       cpu >= 0 ? "CPU" : "task");
+		return err_set(err, code, "%s: ESRCH: there is no such CPU", what);
 	case EBUSY:
 		return err_set(err, code, "%s: EBUSY: another event holds the counter alone", what);
 	default:
@@ -187,14 +186,14 @@ int pev_open_failed(struct err *err, int code, const struct perf_event_attr *att
 }
 
 int pev_probe_cycles(uint32_t cpu, uint32_t rate_hz, struct pev_spec *ret, int *ret_errno,
-		     struct err *err)
+                     struct err *err)
 {
-	struct pev_spec spec = { .type = PERF_TYPE_HARDWARE,
-				 .config = PERF_COUNT_HW_CPU_CYCLES,
-				 .period = rate_hz,
-				 .freq = true };
+	struct pev_spec spec = {.type = PERF_TYPE_HARDWARE,
+	                        .config = PERF_COUNT_HW_CPU_CYCLES,
+	                        .period = rate_hz,
+	                        .freq = true};
 	struct perf_event_attr attr = pev_attr_of(&spec);
-	int fd = pev_open(&attr, -1, (int32_t)cpu);
+	int fd = pev_open(&attr, cpu);
 
 	if (fd >= 0) {
 		(void)close(fd); /* nothing was written */
@@ -203,7 +202,7 @@ int pev_probe_cycles(uint32_t cpu, uint32_t rate_hz, struct pev_spec *ret, int *
 			*ret_errno = 0;
 		return 1;
 	}
-	(void)pev_open_failed(err, fd, &attr, -1, (int32_t)cpu); /* returns fd */
+	(void)pev_open_failed(err, fd, &attr, cpu); /* returns fd */
 	switch (-fd) {
 	case EOPNOTSUPP:
 	case ENOENT:

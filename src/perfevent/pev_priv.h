@@ -11,10 +11,9 @@
 
 struct perf_event_attr pev_attr_of(const struct pev_spec *s);
 /* perf_event_open(2) without group, close-on-exec: descriptor or negative errno. */
-int pev_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu);
+int pev_open(const struct perf_event_attr *attr, uint32_t cpu);
 /* Describes the failure @code of an open, with its remedy. Returns @code. */
-int pev_open_failed(struct err *err, int code, const struct perf_event_attr *attr, int32_t pid,
-		    int32_t cpu);
+int pev_open_failed(struct err *err, int code, const struct perf_event_attr *attr, uint32_t cpu);
 /* Is the event only missing because the CPU went offline? */
 bool pev_is_offline(int code);
 
@@ -36,10 +35,11 @@ struct pev_sort {
 		uint64_t time_ns, seq;
 		size_t off; /* in bytes, a multiple of 8 */
 		uint32_t len, ring;
-	} *heap;
+	} * heap;
 	size_t n, cap;
 	uint64_t seq;
-	/* Records lie one behind the other; when some have gone, the rest moves to the other buffer. */
+	/* Records lie one behind the other; when some have gone, the rest moves to the other
+	 * buffer. */
 	uint8_t *bytes, *other;
 	size_t bytes_len, bytes_cap;
 	size_t max_bytes; /* cap of each buffer and of the heap */
@@ -53,9 +53,9 @@ void pev_sort_done(struct pev_sort *q);
  * @ret: where to write its bytes; valid until the next call
  * Returns: 0, -E2BIG (at the cap), -ENOMEM.
  */
-int pev_sort_add(struct pev_sort *q, uint64_t time_ns, uint32_t ring, uint32_t len,
-		 uint8_t **ret);
-/* The oldest record if it is not younger than @until_ns; valid until pev_sort_add or pev_sort_compact. */
+int pev_sort_add(struct pev_sort *q, uint64_t time_ns, uint32_t ring, uint32_t len, uint8_t **ret);
+/* The oldest record if it is not younger than @until_ns; valid until pev_sort_add or
+ * pev_sort_compact. */
 bool pev_sort_pop(struct pev_sort *q, uint64_t until_ns, struct pev_sorted *ret, uint8_t **ret_rec);
 /* Takes the room of popped records back. */
 void pev_sort_compact(struct pev_sort *q);

@@ -7,8 +7,8 @@
 #define DELETED " (deleted)" /* d_path's mark behind the names of unlinked files */
 
 /* Splits a record into what stands between header and trailer, and the trailer. */
-static int open_record(const void *rec, size_t len, struct perf_event_header *h, struct cursor *body,
-		       struct pev_trailer *t)
+static int open_record(const void *rec, size_t len, struct perf_event_header *h,
+                       struct cursor *body, struct pev_trailer *t)
 {
 	struct cursor c = cursor_of(rec, len);
 	struct cursor tail;
@@ -21,9 +21,10 @@ static int open_record(const void *rec, size_t len, struct perf_event_header *h,
 	return cursor_bytes(&tail, t, sizeof(*t)) < 0 ? -EINVAL : 0;
 }
 
-/* u32 pid, tid; u64 addr, len, pgoff; u32 maj, min; u64 ino, generation; u32 prot, flags; char name[] */
+/* u32 pid, tid; u64 addr, len, pgoff; u32 maj, min; u64 ino, generation; u32 prot, flags; char
+ * name[] */
 static int parse_mmap2(uint8_t *rec, struct cursor *c, const struct perf_event_header *h,
-		       struct ev_proc *e)
+                       struct ev_proc *e)
 {
 	size_t mark = strlen(DELETED);
 	uint64_t size, generation;
@@ -38,8 +39,7 @@ static int parse_mmap2(uint8_t *rec, struct cursor *c, const struct perf_event_h
 	    cursor_u64(c, &e->map.start) < 0 || cursor_u64(c, &size) < 0 ||
 	    cursor_u64(c, &e->map.pgoff) < 0 || cursor_u32(c, &e->map.file.dev_major) < 0 ||
 	    cursor_u32(c, &e->map.file.dev_minor) < 0 || cursor_u64(c, &e->map.file.ino) < 0 ||
-	    cursor_u64(c, &generation) < 0 || cursor_u32(c, &prot) < 0 ||
-	    cursor_u32(c, &flags) < 0)
+	    cursor_u64(c, &generation) < 0 || cursor_u32(c, &prot) < 0 || cursor_u32(c, &flags) < 0)
 		return -EINVAL;
 	if (size == 0 || __builtin_add_overflow(e->map.start, size, &e->map.end))
 		return -EINVAL;
@@ -67,16 +67,18 @@ static int parse_comm(struct cursor *c, const struct perf_event_header *h, struc
 		return -EINVAL;
 	e->type = EV_PROC_COMM;
 	e->exec = (h->misc & PERF_RECORD_MISC_COMM_EXEC) != 0;
-	(void)str_copy(e->comm, sizeof(e->comm), comm); /* cut should a kernel ever have longer names */
+	(void)str_copy(e->comm, sizeof(e->comm),
+	               comm); /* cut should a kernel ever have longer names */
 	return 1;
 }
 
-/* u32 pid, ppid, tid, ptid; u64 time */
+/* u32 pid, ppid, tid, ptid; u64 time. That time is taken later than the trailer's, by which records
+ * are sorted: handed on, it would break the order. */
 static int parse_task(struct cursor *c, enum ev_proc_type type, struct ev_proc *e)
 {
 	if (cursor_u32(c, &e->pid) < 0 || cursor_u32(c, &e->ppid) < 0 ||
 	    cursor_u32(c, &e->tid) < 0 || cursor_u32(c, &e->ptid) < 0 ||
-	    cursor_u64(c, &e->time_ns) < 0)
+	    cursor_skip(c, sizeof(uint64_t)) < 0)
 		return -EINVAL;
 	e->type = type;
 	return 1;
@@ -96,7 +98,7 @@ static int parse_lost(struct cursor *c, struct ev_proc *e)
 int pev_record_parse(void *rec, size_t len, struct ev_proc *ret)
 {
 	struct perf_event_header h;
-	struct ev_proc e = { 0 };
+	struct ev_proc e = {0};
 	struct pev_trailer t;
 	struct cursor body;
 	int r;

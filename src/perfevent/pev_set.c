@@ -10,58 +10,35 @@ static void set_drop(struct pev_set *s)
 }
 
 int pev_open_cpus(const struct pev_spec *s, const uint32_t *cpus, uint32_t n, struct pev_set *ret,
-		  struct err *err)
+                  struct err *err)
 {
-	_cleanup_(set_drop) struct pev_set set = { 0 };
+	_cleanup_(set_drop) struct pev_set set = {0};
 	struct perf_event_attr attr = pev_attr_of(s);
 
 	if (n == 0 || n > PEV_CPUS_MAX)
 		return err_set(err, -EINVAL, "perf_event_open on %u CPUs: EINVAL: 1 to %d", n,
-			       PEV_CPUS_MAX);
+		               PEV_CPUS_MAX);
 	set.e = calloc(n, sizeof(*set.e));
 	if (!set.e)
 		return err_set(err, -ENOMEM, "perf_event_open: ENOMEM");
 	for (uint32_t i = 0; i < n; i++) {
-		int32_t cpu = (int32_t)cpus[i];
-		int fd = pev_open(&attr, -1, cpu);
+		uint32_t cpu = cpus[i];
+		int fd = pev_open(&attr, cpu);
 
 		if (pev_is_offline(fd)) {
 			set.skipped_cpus++;
 			continue;
 		}
 		if (fd < 0)
-			return pev_open_failed(err, fd, &attr, -1, cpu);
-		set.e[set.n++] = (struct pev_one){ .fd = fd, .cpu = cpu, .pid = 0 };
+			return pev_open_failed(err, fd, &attr, cpu);
+		set.e[set.n++] = (struct pev_one){.fd = fd, .cpu = cpu};
 	}
 	if (set.n == 0)
 		return err_set(err, -ENODEV,
-			       "perf_event_open: ENODEV: none of %u CPUs is online, or none has %s", n,
-			       pev_spec_name(s));
+		               "perf_event_open: ENODEV: none of %u CPUs is online, or none has %s",
+		               n, pev_spec_name(s));
 	*ret = set;
-	set = (struct pev_set){ 0 };
-	return 0;
-}
-
-int pev_open_inherited(const struct pev_spec *s, uint32_t pid, struct pev_set *ret, struct err *err)
-{
-	struct perf_event_attr attr = pev_attr_of(s);
-	struct pev_one *e;
-	int fd;
-
-	if (pid == 0 || pid > INT32_MAX) /* 0 would be ourselves */
-		return err_set(err, -EINVAL, "perf_event_open task %u: EINVAL: no process number", pid);
-	attr.inherit = 1;
-	attr.enable_on_exec = 1;
-	e = calloc(1, sizeof(*e));
-	if (!e)
-		return err_set(err, -ENOMEM, "perf_event_open: ENOMEM");
-	fd = pev_open(&attr, (int32_t)pid, -1);
-	if (fd < 0) {
-		free(e);
-		return pev_open_failed(err, fd, &attr, (int32_t)pid, -1);
-	}
-	*e = (struct pev_one){ .fd = fd, .cpu = -1, .pid = pid };
-	*ret = (struct pev_set){ .n = 1, .e = e };
+	memset(&set, 0, sizeof(set)); /* moved */
 	return 0;
 }
 
@@ -74,10 +51,7 @@ int pev_set_enable(struct pev_set *s, struct err *err)
 			continue;
 		r = -errno;
 		(void)pev_set_disable(s); /* the first failure is the one to tell */
-		if (s->e[i].cpu >= 0)
-			return err_set(err, r, "enable perf event of cpu %d: %s", s->e[i].cpu,
-				       err_name(r));
-		return err_set(err, r, "enable perf event of task %u: %s", s->e[i].pid, err_name(r));
+		return err_set(err, r, "enable perf event of cpu %u: %s", s->e[i].cpu, err_name(r));
 	}
 	return 0;
 }
@@ -87,7 +61,8 @@ int pev_set_disable(struct pev_set *s)
 	int first = 0;
 
 	for (uint32_t i = 0; i < s->n; i++) {
-		if (s->e[i].fd >= 0 && ioctl(s->e[i].fd, PERF_EVENT_IOC_DISABLE, 0) < 0 && first == 0)
+		if (s->e[i].fd >= 0 && ioctl(s->e[i].fd, PERF_EVENT_IOC_DISABLE, 0) < 0 &&
+		    first == 0)
 			first = -errno;
 	}
 	return first;
@@ -127,6 +102,6 @@ int pev_set_close(struct pev_set *s)
 			first = -errno;
 	}
 	free(s->e);
-	*s = (struct pev_set){ 0 };
+	*s = (struct pev_set){0};
 	return first;
 }

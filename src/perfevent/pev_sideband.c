@@ -7,8 +7,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* A record gets its time before it stands in its ring: 1 ms covers what can come between (interrupts,
- * a hypervisor's steal is longer, and then two records may be handed on in the wrong order). */
+/* A record gets its time before it stands in its ring: 1 ms covers what can come between
+ * (interrupts, a hypervisor's steal is longer, and then two records may be handed on in the wrong
+ * order). */
 #define HOLD_NS NSEC_PER_MSEC
 /* 16 MiB: 100,000 MMAP2 records, more than all rings of a large machine hold. */
 #define SORT_MAX_BYTES (16 * 1024 * 1024)
@@ -17,7 +18,7 @@
 
 struct sb_ring {
 	int fd;
-	int32_t cpu;
+	uint32_t cpu;
 	struct perf_event_mmap_page *page;
 	const uint8_t *data; /* data[size_bytes], a power of two */
 	uint64_t size_bytes;
@@ -46,7 +47,7 @@ struct sb_pass {
 
 static struct perf_event_attr sideband_attr(void)
 {
-	struct perf_event_attr attr = { 0 };
+	struct perf_event_attr attr = {0};
 
 	attr.type = PERF_TYPE_SOFTWARE;
 	attr.config = PERF_COUNT_SW_DUMMY;
@@ -62,7 +63,8 @@ static struct perf_event_attr sideband_attr(void)
 	attr.sample_id_all = 1;
 	attr.use_clockid = 1;
 	attr.clockid = CLOCK_MONOTONIC;
-	/* Wake at half the ring: with a mark of 0 the kernel takes half of what is really mapped. */
+	/* Wake at half the ring: with a mark of 0 the kernel takes half of what is really mapped.
+	 */
 	attr.watermark = 1;
 	attr.wakeup_watermark = 0;
 	return attr;
@@ -73,17 +75,18 @@ static size_t ring_map_bytes(const struct sb_ring *r)
 	return (size_t)r->size_bytes + (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static int map_failed(struct err *err, int code, int32_t cpu)
+static int map_failed(struct err *err, int code, uint32_t cpu)
 {
-	struct rlimit lim = { 0 };
+	struct rlimit lim = {0};
 
 	if (code != -EPERM)
-		return err_set(err, code, "map side-band ring of cpu %d: %s", cpu, err_name(code));
+		return err_set(err, code, "map side-band ring of cpu %u: %s", cpu, err_name(code));
 	(void)getrlimit(RLIMIT_MEMLOCK, &lim); /* cannot fail for a valid resource */
-	return err_set(err, code,
-		       "map side-band ring of cpu %d: EPERM: over kernel.perf_event_mlock_kb and "
-		       "RLIMIT_MEMLOCK (%llu bytes); needs CAP_IPC_LOCK, or raise it with ulimit -l",
-		       cpu, (unsigned long long)lim.rlim_cur);
+	return err_set(
+	        err, code,
+	        "map side-band ring of cpu %u: EPERM: over kernel.perf_event_mlock_kb and "
+	        "RLIMIT_MEMLOCK (%llu bytes); needs CAP_IPC_LOCK, or raise it with ulimit -l",
+	        cpu, (unsigned long long)lim.rlim_cur);
 }
 
 /* Maps the ring of one event, smaller if it must be; *pages is what was possible. */
@@ -93,7 +96,8 @@ static int map_ring(struct sb_ring *r, uint32_t *pages, struct err *err)
 
 	for (;;) {
 		size_t size = (size_t)*pages * page_size; /* pages ≤ PAGES_MAX: fits */
-		void *p = mmap(NULL, size + page_size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+		void *p =
+		        mmap(NULL, size + page_size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 
 		if (p != MAP_FAILED) {
 			r->page = p;
@@ -107,20 +111,20 @@ static int map_ring(struct sb_ring *r, uint32_t *pages, struct err *err)
 	}
 }
 
-static int open_ring(struct pev_sideband *s, struct perf_event_attr *attr, int32_t cpu,
-		     uint32_t *pages, struct err *err)
+static int open_ring(struct pev_sideband *s, struct perf_event_attr *attr, uint32_t cpu,
+                     uint32_t *pages, struct err *err)
 {
 	struct sb_ring *r = &s->rings[s->n];
-	int fd = pev_open(attr, -1, cpu);
+	int fd = pev_open(attr, cpu);
 
 	if (fd == -EINVAL && attr->read_format != 0) { /* before Linux 6.0 */
 		attr->read_format = 0;
-		fd = pev_open(attr, -1, cpu);
+		fd = pev_open(attr, cpu);
 	}
 	if (pev_is_offline(fd))
 		return 0;
 	if (fd < 0)
-		return pev_open_failed(err, fd, attr, -1, cpu);
+		return pev_open_failed(err, fd, attr, cpu);
 	r->fd = fd;
 	r->cpu = cpu;
 	s->n++;
@@ -128,30 +132,33 @@ static int open_ring(struct pev_sideband *s, struct perf_event_attr *attr, int32
 }
 
 int pev_sideband_open(const uint32_t *cpus, uint32_t n, uint32_t pages, struct pev_sideband **ret,
-		      struct err *err)
+                      struct err *err)
 {
 	_cleanup_(pev_sideband_freep) struct pev_sideband *s = NULL;
 	struct perf_event_attr attr = sideband_attr();
 	int r;
 
-	if (n == 0 || n > PEV_CPUS_MAX || pages == 0 || pages > PAGES_MAX || (pages & (pages - 1)) != 0)
-		return err_set(err, -EINVAL, "side-band rings of %u pages on %u CPUs: EINVAL", pages, n);
+	if (n == 0 || n > PEV_CPUS_MAX || pages == 0 || pages > PAGES_MAX ||
+	    (pages & (pages - 1)) != 0)
+		return err_set(err, -EINVAL, "side-band rings of %u pages on %u CPUs: EINVAL",
+		               pages, n);
 	s = calloc(1, sizeof(*s) + n * sizeof(s->rings[0])); /* n ≤ PEV_CPUS_MAX: fits */
 	if (!s)
 		return err_set(err, -ENOMEM, "side-band rings: ENOMEM");
 	pev_sort_init(&s->sort, SORT_MAX_BYTES);
 	for (uint32_t i = 0; i < n; i++) {
-		r = open_ring(s, &attr, (int32_t)cpus[i], &pages, err);
+		r = open_ring(s, &attr, cpus[i], &pages, err);
 		if (r < 0)
 			return r;
 	}
 	if (s->n == 0)
-		return err_set(err, -ENODEV, "side-band rings: ENODEV: none of %u CPUs is online", n);
+		return err_set(err, -ENODEV, "side-band rings: ENODEV: none of %u CPUs is online",
+		               n);
 	s->reads_lost = attr.read_format != 0;
 	for (uint32_t i = 0; i < s->n; i++) {
 		if (ioctl(s->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
-			return err_set(err, -errno, "enable side-band of cpu %d: %s", s->rings[i].cpu,
-				       err_name(errno));
+			return err_set(err, -errno, "enable side-band of cpu %u: %s",
+			               s->rings[i].cpu, err_name(errno));
 	}
 	*ret = TAKE_PTR(s);
 	return 0;
@@ -163,7 +170,8 @@ struct pev_sideband *pev_sideband_free(struct pev_sideband *s)
 		return NULL;
 	for (uint32_t i = 0; i < s->n; i++) {
 		if (s->rings[i].page)
-			(void)munmap(s->rings[i].page, ring_map_bytes(&s->rings[i])); /* ours: cannot fail */
+			(void)munmap(s->rings[i].page,
+			             ring_map_bytes(&s->rings[i])); /* ours: cannot fail */
 		closep(&s->rings[i].fd);
 	}
 	pev_sort_done(&s->sort);
@@ -185,7 +193,7 @@ const struct pev_sideband_stats *pev_sideband_stats(const struct pev_sideband *s
 
 static void hand_on_lost(struct sb_pass *p, uint64_t lost)
 {
-	struct ev_proc e = { .type = EV_PROC_LOST, .lost = lost, .map.path = "" };
+	struct ev_proc e = {.type = EV_PROC_LOST, .lost = lost, .map.path = ""};
 
 	e.time_ns = MIN_OF(p->until_ns, now_ns());
 	p->fn(p->arg, &e);
@@ -245,7 +253,8 @@ static void keep_record(struct sb_pass *p, uint32_t ring, uint64_t pos, uint32_t
 {
 	struct pev_sideband *s = p->s;
 	const struct sb_ring *r = &s->rings[ring];
-	uint64_t time_ns = ring_u64(r, pos + len - sizeof(uint64_t)); /* last field of the trailer */
+	uint64_t time_ns =
+	        ring_u64(r, pos + len - sizeof(uint64_t)); /* last field of the trailer */
 	uint8_t *dst;
 
 	if (pev_sort_add(&s->sort, time_ns, ring, len, &dst) < 0) {
@@ -263,7 +272,7 @@ static void keep_record(struct sb_pass *p, uint32_t ring, uint64_t pos, uint32_t
 }
 
 static void take_record(struct sb_pass *p, uint32_t ring, uint64_t pos,
-			const struct perf_event_header *h)
+                        const struct perf_event_header *h)
 {
 	struct pev_sideband_stats *st = &p->s->stats;
 
@@ -303,7 +312,7 @@ static void drain_ring(struct sb_pass *p, uint32_t ring)
 
 	while (tail != head) {
 		uint64_t left = head - tail;
-		struct perf_event_header h = { 0 };
+		struct perf_event_header h = {0};
 
 		if (left >= sizeof(h) && left <= r->size_bytes)
 			ring_copy(r, tail, &h, sizeof(h));
@@ -321,7 +330,8 @@ static void drain_ring(struct sb_pass *p, uint32_t ring)
 	__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
 }
 
-/* What a ring lost since its last LOST record: that one is written only in front of another record. */
+/* What a ring lost since its last LOST record: that one is written only in front of another record.
+ */
 static uint64_t lost_since(struct sb_ring *r)
 {
 	uint64_t v[2]; /* read_format LOST: value, lost */
@@ -336,7 +346,7 @@ static uint64_t lost_since(struct sb_ring *r)
 
 int pev_sideband_read(struct pev_sideband *s, bool final, pev_record_fn fn, void *arg)
 {
-	struct sb_pass p = { .s = s, .fn = fn, .arg = arg };
+	struct sb_pass p = {.s = s, .fn = fn, .arg = arg};
 
 	p.until_ns = final ? UINT64_MAX : now_ns() - HOLD_NS;
 	for (uint32_t i = 0; i < s->n; i++)

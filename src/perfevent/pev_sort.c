@@ -2,12 +2,12 @@
 /* Records wait here until no other CPU can still bring an older one. */
 #include "perfevent/pev_priv.h"
 
-#define FIRST_BYTES (64 * 1024)
+#define FIRST_BYTES   (64 * 1024)
 #define FIRST_RECORDS 512
 
 void pev_sort_init(struct pev_sort *q, size_t max_bytes)
 {
-	*q = (struct pev_sort){ .max_bytes = max_bytes };
+	*q = (struct pev_sort){.max_bytes = max_bytes};
 }
 
 void pev_sort_done(struct pev_sort *q)
@@ -15,7 +15,7 @@ void pev_sort_done(struct pev_sort *q)
 	free(q->heap);
 	free(q->bytes);
 	free(q->other);
-	*q = (struct pev_sort){ 0 };
+	*q = (struct pev_sort){0};
 }
 
 static bool is_before(const struct pev_sorted *a, const struct pev_sorted *b)
@@ -46,7 +46,8 @@ static int grow_bytes(struct pev_sort *q)
 
 	if (cap > q->max_bytes)
 		return -E2BIG;
-	/* Both at once, so that compaction never needs memory; nothing stands in the other one now. */
+	/* Both at once, so that compaction never needs memory; nothing stands in the other one now.
+	 */
 	other = realloc(q->other, cap);
 	if (!other)
 		return -ENOMEM;
@@ -61,7 +62,7 @@ static int grow_bytes(struct pev_sort *q)
 
 int pev_sort_add(struct pev_sort *q, uint64_t time_ns, uint32_t ring, uint32_t len, uint8_t **ret)
 {
-	struct pev_sorted e = { .time_ns = time_ns, .len = len, .ring = ring };
+	struct pev_sorted e = {.time_ns = time_ns, .len = len, .ring = ring};
 	size_t i;
 	int r;
 

@@ -14,13 +14,13 @@
 /* ---- one process ---------------------------------------------------------------------------- */
 
 struct proc_status {
-	uint32_t tgid;		/* thread group; != the number asked for when that is a thread */
+	uint32_t tgid; /* thread group; != the number asked for when that is a thread */
 	uint32_t ppid;
-	uint32_t uid;		/* real */
-	uint32_t nspid_cnt;	/* numbers in nspid[]: 1 = our namespace only */
+	uint32_t uid;                   /* real */
+	uint32_t nspid_cnt;             /* numbers in nspid[]: 1 = our namespace only */
 	uint32_t nspid[PROC_NSPID_MAX]; /* NSpid: ours first, the innermost last */
-	bool kthread;		/* Kthread: 1 (or, on kernels without it, no memory map) */
-	char name[64];		/* comm, escapes undone, kthreads' longer names kept */
+	bool kthread;                   /* Kthread: 1 (or, on kernels without it, no memory map) */
+	char name[64];                  /* comm, escapes undone, kthreads' longer names kept */
 };
 /* 0, -ESRCH (no such task), -EINVAL (unreadable contents), errno. */
 int proc_status_read(uint32_t pid, struct proc_status *ret, struct err *err);
@@ -28,8 +28,9 @@ int proc_status_read(uint32_t pid, struct proc_status *ret, struct err *err);
 int proc_status_parse(const char *text, size_t len, struct proc_status *ret);
 
 /* The next four: 0, -ESRCH (no such task), -EINVAL (unreadable contents), errno. */
-/* Start of the process on CLOCK_BOOTTIME in ns, with the resolution of a clock tick (10 ms), rounded
- * down; in a time namespace both this and the clock are shifted against what BPF programs see. */
+/* Start of the process on CLOCK_BOOTTIME in ns, with the resolution of a clock tick (10 ms),
+ * rounded down; in a time namespace both this and the clock are shifted against what BPF programs
+ * see. */
 int proc_start_ns(uint32_t pid, uint64_t *ret);
 /* CPU time of a thread in ns from schedstat: the workload's own clock. */
 int proc_thread_cpu_ns(uint32_t pid, uint32_t tid, uint64_t *ret);
@@ -51,22 +52,22 @@ int proc_maps_read(uint32_t pid, proc_map_fn fn, void *arg, uint64_t *ret_bad, s
 /**
  * proc_maps_parse_line - one line of /proc/PID/maps
  * @line: without its newline, @len bytes; executable mapping or not
- * @path_buf: receives the path, " (deleted)" removed and \012 turned back into a newline: it is the only
- * escape that the kernel writes there (a backslash stands for itself, so a name that has \012 in it
- * cannot be told from one with a newline; whoever opens it compares the inode)
+ * @path_buf: receives the path, " (deleted)" removed and \012 turned back into a newline: it is the
+ * only escape that the kernel writes there (a backslash stands for itself, so a name that has \012
+ * in it cannot be told from one with a newline; whoever opens it compares the inode)
  * @m: filled on success; path points into @path_buf
  * Returns: 0, -EINVAL (junk, or the path is longer than @path_size).
  */
 int proc_maps_parse_line(const char *line, size_t len, char *path_buf, size_t path_size,
-			 struct ev_mapping *m);
+                         struct ev_mapping *m);
 /**
  * proc_open_mapped - open the very file that a mapping shows
  * Tries /proc/PID/map_files/START-END (needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN), then
- * /proc/PID/root/PATH, and compares device and inode; the inode alone where file systems without a block
- * device of their own (btrfs, overlayfs) report another device to stat than to maps.
- * What is no regular file is looked at, but never opened. O_RDONLY|O_CLOEXEC|O_NONBLOCK.
- * Returns: descriptor >= 0, -ESTALE (another file is there now), -EACCES/-EPERM, -ENOENT,
- * -EINVAL (@m is no file mapping, or it is no regular file), …
+ * /proc/PID/root/PATH, and compares device and inode; the inode alone where file systems without a
+ * block device of their own (btrfs, overlayfs) report another device to stat than to maps. What is
+ * no regular file is looked at, but never opened. O_RDONLY|O_CLOEXEC|O_NONBLOCK. Returns:
+ * descriptor >= 0, -ESTALE (another file is there now), -EACCES/-EPERM, -ENOENT, -EINVAL (@m is no
+ * file mapping, or it is no regular file), …
  */
 int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err);
 
@@ -93,7 +94,8 @@ const char *proc_cap_name(int cap); /* "CAP_PERFMON"; "CAP_?" for numbers withou
  * notes), errno. */
 int proc_kernel_build_id(uint8_t ret[EV_BUILD_ID_MAX], size_t *ret_len);
 /* The first well-formed GNU build-id (1 … 20 bytes) among ELF notes with padding to 4 bytes. */
-int proc_notes_build_id(const void *notes, size_t len, uint8_t ret[EV_BUILD_ID_MAX], size_t *ret_len);
+int proc_notes_build_id(const void *notes, size_t len, uint8_t ret[EV_BUILD_ID_MAX],
+                        size_t *ret_len);
 /* /sys/kernel/security/lockdown: "none", "integrity", "confidentiality"; "" where there is none. */
 void proc_lockdown(char ret[32]);
 

@@ -10,9 +10,9 @@
 
 #define CPUS_ONLINE "/sys/devices/system/cpu/online"
 /* The list of 8,192 CPUs, every second one online, has 24 KB. */
-#define CPUS_MAX_BYTES (64 * 1024)
-#define SYSCTL_MAX_BYTES 256
-#define NOTES_MAX_BYTES (1024 * 1024)
+#define CPUS_MAX_BYTES     (64 * 1024)
+#define SYSCTL_MAX_BYTES   256
+#define NOTES_MAX_BYTES    (1024 * 1024)
 #define NOTE_TYPE_BUILD_ID 3 /* NT_GNU_BUILD_ID of elf.h */
 /* PROC_PID_INIT_INO of the kernel's proc_ns.h: the first pid namespace has a fixed inode. */
 #define PIDNS_INIT_INO 0xEFFFFFFCULL
@@ -118,7 +118,7 @@ int proc_online_cpus(uint32_t *cpus, uint32_t max, struct err *err)
 		return err_set(err, r, "%s: E2BIG: more than %u CPUs", CPUS_ONLINE, max);
 	if (r <= 0)
 		return err_set(err, -EINVAL, "%s: EINVAL: no list of CPUs: %.64s", CPUS_ONLINE,
-			       b.p ? b.p : "");
+		               b.p ? b.p : "");
 	return r;
 }
 
@@ -157,8 +157,8 @@ int proc_self_pidns(uint64_t *ret_dev, uint64_t *ret_ino, bool *ret_initial)
 
 bool proc_has_cap(int cap)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3, .pid = 0 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
 
 	if (cap < 0 || (size_t)cap >= 32 * ARRAY_SIZE(data))
 		return false;
@@ -171,17 +171,47 @@ const char *proc_cap_name(int cap)
 {
 #define CAP(x) [x] = #x
 	static const char *const names[] = {
-		CAP(CAP_CHOWN), CAP(CAP_DAC_OVERRIDE), CAP(CAP_DAC_READ_SEARCH), CAP(CAP_FOWNER),
-		CAP(CAP_FSETID), CAP(CAP_KILL), CAP(CAP_SETGID), CAP(CAP_SETUID), CAP(CAP_SETPCAP),
-		CAP(CAP_LINUX_IMMUTABLE), CAP(CAP_NET_BIND_SERVICE), CAP(CAP_NET_BROADCAST),
-		CAP(CAP_NET_ADMIN), CAP(CAP_NET_RAW), CAP(CAP_IPC_LOCK), CAP(CAP_IPC_OWNER),
-		CAP(CAP_SYS_MODULE), CAP(CAP_SYS_RAWIO), CAP(CAP_SYS_CHROOT), CAP(CAP_SYS_PTRACE),
-		CAP(CAP_SYS_PACCT), CAP(CAP_SYS_ADMIN), CAP(CAP_SYS_BOOT), CAP(CAP_SYS_NICE),
-		CAP(CAP_SYS_RESOURCE), CAP(CAP_SYS_TIME), CAP(CAP_SYS_TTY_CONFIG), CAP(CAP_MKNOD),
-		CAP(CAP_LEASE), CAP(CAP_AUDIT_WRITE), CAP(CAP_AUDIT_CONTROL), CAP(CAP_SETFCAP),
-		CAP(CAP_MAC_OVERRIDE), CAP(CAP_MAC_ADMIN), CAP(CAP_SYSLOG), CAP(CAP_WAKE_ALARM),
-		CAP(CAP_BLOCK_SUSPEND), CAP(CAP_AUDIT_READ), CAP(CAP_PERFMON), CAP(CAP_BPF),
-		CAP(CAP_CHECKPOINT_RESTORE),
+	        CAP(CAP_CHOWN),
+	        CAP(CAP_DAC_OVERRIDE),
+	        CAP(CAP_DAC_READ_SEARCH),
+	        CAP(CAP_FOWNER),
+	        CAP(CAP_FSETID),
+	        CAP(CAP_KILL),
+	        CAP(CAP_SETGID),
+	        CAP(CAP_SETUID),
+	        CAP(CAP_SETPCAP),
+	        CAP(CAP_LINUX_IMMUTABLE),
+	        CAP(CAP_NET_BIND_SERVICE),
+	        CAP(CAP_NET_BROADCAST),
+	        CAP(CAP_NET_ADMIN),
+	        CAP(CAP_NET_RAW),
+	        CAP(CAP_IPC_LOCK),
+	        CAP(CAP_IPC_OWNER),
+	        CAP(CAP_SYS_MODULE),
+	        CAP(CAP_SYS_RAWIO),
+	        CAP(CAP_SYS_CHROOT),
+	        CAP(CAP_SYS_PTRACE),
+	        CAP(CAP_SYS_PACCT),
+	        CAP(CAP_SYS_ADMIN),
+	        CAP(CAP_SYS_BOOT),
+	        CAP(CAP_SYS_NICE),
+	        CAP(CAP_SYS_RESOURCE),
+	        CAP(CAP_SYS_TIME),
+	        CAP(CAP_SYS_TTY_CONFIG),
+	        CAP(CAP_MKNOD),
+	        CAP(CAP_LEASE),
+	        CAP(CAP_AUDIT_WRITE),
+	        CAP(CAP_AUDIT_CONTROL),
+	        CAP(CAP_SETFCAP),
+	        CAP(CAP_MAC_OVERRIDE),
+	        CAP(CAP_MAC_ADMIN),
+	        CAP(CAP_SYSLOG),
+	        CAP(CAP_WAKE_ALARM),
+	        CAP(CAP_BLOCK_SUSPEND),
+	        CAP(CAP_AUDIT_READ),
+	        CAP(CAP_PERFMON),
+	        CAP(CAP_BPF),
+	        CAP(CAP_CHECKPOINT_RESTORE),
 	};
 #undef CAP
 
@@ -226,7 +256,8 @@ static int note_field(struct cursor *c, uint32_t len, struct cursor *ret)
 	return 0;
 }
 
-int proc_notes_build_id(const void *notes, size_t len, uint8_t ret[EV_BUILD_ID_MAX], size_t *ret_len)
+int proc_notes_build_id(const void *notes, size_t len, uint8_t ret[EV_BUILD_ID_MAX],
+                        size_t *ret_len)
 {
 	struct cursor c = cursor_of(notes, len);
 	bool damaged = false;

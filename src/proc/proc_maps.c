@@ -6,13 +6,14 @@
 #include <linux/capability.h>
 
 #define MAPS_BUF_BYTES (64 * 1024)
-/* Each byte of a path may be escaped as \ooo; longer paths exist (nested mkdir), but cannot be opened. */
+/* Each byte of a path may be escaped as \ooo; longer paths exist (nested mkdir), but cannot be
+ * opened. */
 #define MAPS_PATH_BYTES (4 * PATH_MAX + 100)
 
 /* "r-xp": sets exec. */
 static int parse_perms(struct cursor *c, struct ev_mapping *m)
 {
-	static const char *const allowed[4] = { "r-", "w-", "x-", "ps" };
+	static const char *const allowed[4] = {"r-", "w-", "x-", "ps"};
 	uint8_t perms[5];
 
 	if (cursor_bytes(c, perms, sizeof(perms)) < 0 || perms[4] != ' ')
@@ -54,10 +55,10 @@ static int parse_path(const struct cursor *c, char *buf, size_t size, struct ev_
 }
 
 int proc_maps_parse_line(const char *line, size_t len, char *path_buf, size_t path_size,
-			 struct ev_mapping *m)
+                         struct ev_mapping *m)
 {
 	struct cursor c = cursor_of(line, len);
-	struct ev_mapping t = { 0 };
+	struct ev_mapping t = {0};
 	uint64_t dev_major, dev_minor;
 
 	if (proc_field_u64(&c, "-", 16, &t.start) < 0 || proc_field_u64(&c, " ", 16, &t.end) < 0 ||
@@ -159,7 +160,7 @@ static int pass_file(struct maps_pass *p, int fd, const char *path, struct err *
 }
 
 int proc_maps_read_fd(int fd, uint32_t pid, proc_map_fn fn, void *arg, uint64_t *ret_bad,
-		      struct err *err)
+                      struct err *err)
 {
 	_cleanup_free_ struct maps_pass *p = NULL;
 	char path[PROC_PATH_SIZE];
@@ -197,9 +198,10 @@ int proc_maps_read(uint32_t pid, proc_map_fn fn, void *arg, uint64_t *ret_bad, s
 	if (r == -ESRCH)
 		return err_set(err, r, "open %s: ESRCH: there is no such process", path);
 	if (r == -EACCES || r == -EPERM)
-		return err_set(err, r, "open %s: %s: needs CAP_SYS_PTRACE%s", path, err_name(r),
-			       proc_has_cap(CAP_SYS_PTRACE) ?
-				       ", which is held: a security module or a user namespace refused" :
-				       "; run as root or as the user of the process");
+		return err_set(
+		        err, r, "open %s: %s: needs CAP_SYS_PTRACE%s", path, err_name(r),
+		        proc_has_cap(CAP_SYS_PTRACE)
+		                ? ", which is held: a security module or a user namespace refused"
+		                : "; run as root or as the user of the process");
 	return err_set(err, r, "open %s: %s", path, err_name(r));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens the files behind mappings. They belong to others: nothing but regular files is ever opened (the
- * open of a device or of a FIFO does things), and what is opened is compared with what is mapped. */
+/* Opens the files behind mappings. They belong to others: nothing but regular files is ever opened
+ * (the open of a device or of a FIFO does things), and what is opened is compared with what is
+ * mapped. */
 #include "proc/proc_priv.h"
 
 #include <fcntl.h>
@@ -36,7 +37,8 @@ bool proc_deleted_is_name(uint32_t pid, const char *path, const struct ev_file_i
 	       proc_same_file(&st, file);
 }
 
-/* Opens @path for reading if it is the file of the mapping. Returns descriptor, -ESTALE, -EINVAL, errno. */
+/* Opens @path for reading if it is the file of the mapping. Returns descriptor, -ESTALE, -EINVAL,
+ * errno. */
 static int open_if_same(const char *path, const struct ev_file_id *file)
 {
 	_cleanup_close_ int handle = -EBADF;
@@ -74,10 +76,11 @@ int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err)
 
 	sbuf_init(&b, 2 * PATH_MAX);
 	if (m->kind != EV_MAP_FILE)
-		return err_set(err, -EINVAL, "open \"%s\" of process %u: EINVAL: no file is mapped there",
-			       m->path, pid);
+		return err_set(err, -EINVAL,
+		               "open \"%s\" of process %u: EINVAL: no file is mapped there",
+		               m->path, pid);
 	n = snprintf(name, sizeof(name), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, pid, m->start,
-		     m->end);
+	             m->end);
 	assert(n > 0 && (size_t)n < sizeof(name));
 	first = open_if_same(name, &m->file);
 	if (first >= 0)
@@ -87,16 +90,16 @@ int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err)
 	if (!is_out_of_something(fd) && m->path[0] == '/') {
 		if (root_path(&b, pid, m->path, "") < 0)
 			return err_set(err, b.err, "open %s of process %u: %s", m->path, pid,
-				       err_name(b.err));
+			               err_name(b.err));
 		fd = open_if_same(b.p, &m->file);
 		/* The path of a mapping that a side-band record told may end so by itself. */
 		if (m->deleted && (fd == -ENOENT || fd == -ESTALE)) {
 			int second;
 
 			sbuf_reset(&b);
-			second = root_path(&b, pid, m->path, PROC_DELETED) < 0 ?
-					 b.err :
-					 open_if_same(b.p, &m->file);
+			second = root_path(&b, pid, m->path, PROC_DELETED) < 0
+			                 ? b.err
+			                 : open_if_same(b.p, &m->file);
 			if (second >= 0 || is_out_of_something(second))
 				fd = second;
 		}
@@ -104,9 +107,10 @@ int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err)
 	if (fd >= 0)
 		return fd;
 	if ((first == -EPERM || first == -EACCES) && (fd == -ENOENT || fd == -ESTALE))
-		remedy = "; the mapped file itself can be opened with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN";
+		remedy = "; the mapped file itself can be opened with CAP_CHECKPOINT_RESTORE or "
+		         "CAP_SYS_ADMIN";
 	else if (fd == -EACCES || fd == -EPERM)
 		remedy = proc_has_cap(CAP_SYS_PTRACE) ? "" : ": needs CAP_SYS_PTRACE";
 	return err_set(err, fd, "open %s of process %u: %s%s%s", m->path, pid, err_name(fd),
-		       fd == -ESTALE ? ": another file is there now" : "", remedy);
+	               fd == -ESTALE ? ": another file is there now" : "", remedy);
 }

@@ -5,8 +5,8 @@
 
 #include "proc/proc.h"
 
-#define PROC_PATH_SIZE	64 /* longest "/proc/PID/task/TID/schedstat" has 44 bytes */
-#define PROC_DELETED	" (deleted)" /* d_path's mark behind the names of unlinked files */
+#define PROC_PATH_SIZE 64           /* longest "/proc/PID/task/TID/schedstat" has 44 bytes */
+#define PROC_DELETED   " (deleted)" /* d_path's mark behind the names of unlinked files */
 
 /* A number that ends where @c ends or before one of @delims; the delimiter is skipped.
  * 0, -EINVAL, -ERANGE. @c is undefined on failure. */
@@ -22,23 +22,25 @@ void proc_task_path(char path[PROC_PATH_SIZE], uint32_t pid, uint32_t tid, const
  * Returns: as file_read_all, with -ESRCH for tasks that are gone (ENOENT where /proc is mounted).
  */
 int proc_read_task_file(const char *path, struct sbuf *b, struct err *err);
-/* What an open of a file below /proc/PID that failed with @e (positive) means: -ESRCH for ENOENT. */
+/* What an open of a file below /proc/PID that failed with @e (positive) means: -ESRCH for ENOENT.
+ */
 int proc_task_errno(int e);
 
 /* proc_maps_read from a descriptor of /proc/@pid/maps, or of a file that looks like one. */
 int proc_maps_read_fd(int fd, uint32_t pid, proc_map_fn fn, void *arg, uint64_t *ret_bad,
-		      struct err *err);
+                      struct err *err);
 
 struct stat;
 /**
  * proc_same_file - does stat's answer mean the file of a mapping?
- * The inode must be equal, and so must the device, unless one of the two numbers is that of no block device
- * (major 0): btrfs gives stat the device of a subvolume, overlayfs its own or a made-up one.
+ * The inode must be equal, and so must the device, unless one of the two numbers is that of no
+ * block device (major 0): btrfs gives stat the device of a subvolume, overlayfs its own or a
+ * made-up one.
  */
 bool proc_same_file(const struct stat *st, const struct ev_file_id *file);
 
-/* Is <@path> + " (deleted)", seen from the root of process @pid, this file? Then the mark is no mark but
- * the end of its name. */
+/* Is <@path> + " (deleted)", seen from the root of process @pid, this file? Then the mark is no
+ * mark but the end of its name. */
 bool proc_deleted_is_name(uint32_t pid, const char *path, const struct ev_file_id *file);
 
 #endif

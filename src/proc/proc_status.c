@@ -41,7 +41,9 @@ int proc_read_task_file(const char *path, struct sbuf *b, struct err *err)
 	if (r == -ENOENT && proc_task_errno(ENOENT) == -ESRCH)
 		r = -ESRCH;
 	if (r == -ESRCH)
-		return err_set(err, r, "read %s: ESRCH: there is no such task, or it is hidden from us", path);
+		return err_set(err, r,
+		               "read %s: ESRCH: there is no such task, or it is hidden from us",
+		               path);
 	return r;
 }
 
@@ -108,7 +110,8 @@ struct status_seen {
 	uint32_t pid_nr;
 };
 
-static int status_line(const char *line, size_t len, struct proc_status *s, struct status_seen *seen)
+static int status_line(const char *line, size_t len, struct proc_status *s,
+                       struct status_seen *seen)
 {
 	struct cursor v;
 	uint32_t nr;
@@ -133,7 +136,8 @@ static int status_line(const char *line, size_t len, struct proc_status *s, stru
 	} else if (line_value(line, len, "NSpid", &v)) {
 		s->nspid_cnt = 0;
 		while (cursor_left(&v) > 0) {
-			if (s->nspid_cnt == PROC_NSPID_MAX || value_u32(&v, &s->nspid[s->nspid_cnt]) < 0)
+			if (s->nspid_cnt == PROC_NSPID_MAX ||
+			    value_u32(&v, &s->nspid[s->nspid_cnt]) < 0)
 				return -EINVAL;
 			s->nspid_cnt++;
 		}
@@ -151,8 +155,8 @@ static int status_line(const char *line, size_t len, struct proc_status *s, stru
 int proc_status_parse(const char *text, size_t len, struct proc_status *ret)
 {
 	struct cursor c = cursor_of(text, len);
-	struct status_seen seen = { 0 };
-	struct proc_status s = { 0 };
+	struct status_seen seen = {0};
+	struct proc_status s = {0};
 	size_t line_len;
 	const char *line;
 
@@ -162,8 +166,9 @@ int proc_status_parse(const char *text, size_t len, struct proc_status *ret)
 	}
 	if (!seen.name || !seen.tgid || !seen.pid || !seen.ppid || !seen.uid)
 		return -EINVAL;
-	/* Kernels before 6.8 have no Kthread line. Their kernel threads have no memory, but neither has a
-	 * process that is about to become a zombie: kernel threads are kthreadd, 2, or its children. */
+	/* Kernels before 6.8 have no Kthread line. Their kernel threads have no memory, but neither
+	 * has a process that is about to become a zombie: kernel threads are kthreadd, 2, or its
+	 * children. */
 	if (!seen.kthread)
 		s.kthread = !seen.vm_size && !seen.zombie && (s.ppid == 2 || s.ppid == 0);
 	if (s.nspid_cnt == 0) { /* a kernel without pid namespaces */
@@ -282,9 +287,9 @@ int proc_exe(uint32_t pid, struct sbuf *b)
 	if ((size_t)n > mark && strcmp(target + n - mark, PROC_DELETED) == 0) {
 		target[(size_t)n - mark] = '\0';
 		if (stat(link, &st) == 0) {
-			struct ev_file_id id = { .dev_major = major(st.st_dev),
-						 .dev_minor = minor(st.st_dev),
-						 .ino = st.st_ino };
+			struct ev_file_id id = {.dev_major = major(st.st_dev),
+			                        .dev_minor = minor(st.st_dev),
+			                        .ino = st.st_ino};
 
 			if (proc_deleted_is_name(pid, target, &id))
 				target[(size_t)n - mark] = ' ';

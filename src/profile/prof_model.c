@@ -362,7 +362,7 @@ int prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_loc
                       const struct prof_label *labels, uint32_t n_labels, const int64_t *values)
 {
 	struct prof_sample s = {.loc_cnt = n_locs, .label_cnt = n_labels};
-	struct sample_key key;
+	struct sample_key key = {0};
 	uint32_t idx;
 	int r;
 

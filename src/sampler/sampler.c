@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/sampler.h"
 
-#define X(id, val, name, help) _Static_assert((int)ABI_WALK_##id == (int)EV_WALK_##id, "one numbering");
+#define X(id, val, name, help)                                                                     \
+	_Static_assert((int)ABI_WALK_##id == (int)EV_WALK_##id, "one numbering");
 EV_WALKS(X)
 #undef X
 _Static_assert(ABI_COMM_LEN == EV_COMM_LEN, "one length");
@@ -13,7 +14,7 @@ struct smp {
 	struct pev_set events;
 	struct smp_stats stats;
 	uint64_t counts_mark, threads_mark; /* entries made when the table was last emptied */
-	const struct smp_sink *sink;	    /* during a drain */
+	const struct smp_sink *sink;        /* during a drain */
 	struct ev_frame frames[ABI_MAX_USER_FRAMES];
 };
 
@@ -50,7 +51,8 @@ void smp_freep(struct smp **s)
 	*s = smp_free(*s);
 }
 
-int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t follow_pid, struct err *err)
+int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t follow_pid,
+              struct err *err)
 {
 	int r = pev_open_cpus(&s->spec, cpus, n_cpus, &s->events, err);
 
@@ -78,8 +80,8 @@ int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struc
 		return -EINVAL;
 	if (h.hash == 0 || h.walk >= EV_WALK_CNT || cursor_left(&c) / 8 < h.n)
 		return -EINVAL;
-	if (h.kind == ABI_STACK_USER ? h.n > ABI_MAX_USER_FRAMES :
-				       h.kind != ABI_STACK_KERNEL || h.n > ABI_MAX_KERNEL_FRAMES)
+	if (h.kind == ABI_STACK_USER ? h.n > ABI_MAX_USER_FRAMES
+	                             : h.kind != ABI_STACK_KERNEL || h.n > ABI_MAX_KERNEL_FRAMES)
 		return -EINVAL;
 	for (uint32_t i = 0; i < h.n; i++) {
 		struct ev_frame *f = &frames[i];
@@ -136,15 +138,15 @@ static void on_count(void *arg, const struct abi_count_key *k, const struct abi_
 {
 	struct smp *s = arg;
 	struct ev_count c = {
-		.proc = { .pid = k->tgid, .exec_id = k->exec_id, .start_ns = k->start_ns },
-		.tid = k->tid,
-		.foreign_ns = (k->flags & ABI_KEY_FOREIGN_NS) != 0,
-		.kthread = (k->flags & ABI_KEY_KTHREAD) != 0,
-		.ustack = k->ustack,
-		.kstack = k->kstack,
-		.cgroup_id = k->cgroup_id,
-		.samples = v->samples,
-		.weight = v->weight,
+	        .proc = {.pid = k->tgid, .exec_id = k->exec_id, .start_ns = k->start_ns},
+	        .tid = k->tid,
+	        .foreign_ns = (k->flags & ABI_KEY_FOREIGN_NS) != 0,
+	        .kthread = (k->flags & ABI_KEY_KTHREAD) != 0,
+	        .ustack = k->ustack,
+	        .kstack = k->kstack,
+	        .cgroup_id = k->cgroup_id,
+	        .samples = v->samples,
+	        .weight = v->weight,
 	};
 
 	s->stats.taken_samples += v->samples;
@@ -155,10 +157,10 @@ static void on_thread(void *arg, const struct abi_thread_key *k, const struct ab
 {
 	struct smp *s = arg;
 	struct ev_thread t = {
-		.proc = { .pid = k->tgid, .exec_id = k->exec_id, .start_ns = k->start_ns },
-		.tid = k->tid,
-		.foreign_ns = (k->flags & ABI_KEY_FOREIGN_NS) != 0,
-		.kthread = (k->flags & ABI_KEY_KTHREAD) != 0,
+	        .proc = {.pid = k->tgid, .exec_id = k->exec_id, .start_ns = k->start_ns},
+	        .tid = k->tid,
+	        .foreign_ns = (k->flags & ABI_KEY_FOREIGN_NS) != 0,
+	        .kthread = (k->flags & ABI_KEY_KTHREAD) != 0,
 	};
 
 	memcpy(t.comm, v->comm, sizeof(t.comm));
@@ -202,7 +204,8 @@ int smp_finish(struct smp *s, const struct smp_sink *sink)
 
 	s->sink = sink;
 	r = keep_first(s, r, pev_set_disable(&s->events));
-	if (pev_set_read(&s->events, &count, &s->stats.enabled_ns) == 0 && !s->spec.freq && s->spec.period)
+	if (pev_set_read(&s->events, &count, &s->stats.enabled_ns) == 0 && !s->spec.freq &&
+	    s->spec.period)
 		s->stats.expected_ticks = count / s->spec.period;
 	load_oncpu_detach(s->loader);
 	(void)pev_set_close(&s->events); /* a failed close loses nothing */

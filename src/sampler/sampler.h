@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sampler - the samples of one source: perf events, the BPF program on them, and what comes back, checked.
- * Thread: opened and started by C, then drained and finished by D; counters: any.
+ * sampler - the samples of one source: perf events, the BPF program on them, and what comes back,
+ * checked. Thread: opened and started by C, then drained and finished by D; counters: any.
  */
 #ifndef PA_SAMPLER_H
 #define PA_SAMPLER_H
@@ -29,18 +29,22 @@ struct smp_sink {
 
 /* Figures of the user side. */
 struct smp_stats {
-	uint64_t taken_samples;	 /* read from the tables of counts */
-	uint64_t bad_records;	 /* ring records that contradict themselves */
-	uint64_t read_errors;	 /* failed reads of a table */
-	uint64_t expected_ticks; /* time or events over the period; 0 where the period is not fixed */
-	uint64_t enabled_ns;	 /* summed over the events */
+	uint64_t taken_samples;  /* read from the tables of counts */
+	uint64_t bad_records;    /* ring records that contradict themselves */
+	uint64_t read_errors;    /* failed reads of a table */
+	uint64_t expected_ticks; /* time or events over the period; 0 where the period is not fixed
+	                          */
+	uint64_t enabled_ns;     /* summed over the events */
 };
 
 /* Loads the program. */
 int smp_open(const struct smp_options *o, struct smp **ret, struct err *err);
-/* Opens an event on each CPU, attaches and enables. @follow_pid != 0: samples this process and what it forks (TREE). */
-int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t follow_pid, struct err *err);
-/* Stacks and names that arrived; counts too once their table is half full. 0 or errno (counted, sampling goes on). */
+/* Opens an event on each CPU, attaches and enables. @follow_pid != 0: samples this process and what
+ * it forks (TREE). */
+int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t follow_pid,
+              struct err *err);
+/* Stacks and names that arrived; counts too once their table is half full. 0 or errno (counted,
+ * sampling goes on). */
 int smp_drain(struct smp *s, const struct smp_sink *sink);
 /* Ends sampling, then hands on everything that is left. */
 int smp_finish(struct smp *s, const struct smp_sink *sink);

@@ -12,7 +12,8 @@
 
 #define GRANT "run as root, or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep perf-agent"
 
-/* /proc shows the numbers of the namespace it was mounted for: another one's would be believed to be ours. */
+/* /proc shows the numbers of the namespace it was mounted for: another one's would be believed to
+ * be ours. */
 static int check_proc_is_ours(struct err *err)
 {
 	char self[32];
@@ -20,13 +21,15 @@ static int check_proc_is_ours(struct err *err)
 	uint64_t pid;
 
 	if (n < 0)
-		return err_set(err, -errno, "/proc/self: %s: mount it: mount -t proc proc /proc", err_name(errno));
+		return err_set(err, -errno, "/proc/self: %s: mount it: mount -t proc proc /proc",
+		               err_name(errno));
 	self[n] = 0;
 	if (parse_u64(self, 10, &pid) < 0 || pid != (uint64_t)getpid())
 		return err_set(err, -ESRCH,
-			       "/proc belongs to another pid namespace (/proc/self is %s, this is process %d): "
-			       "mount one of this namespace: mount -t proc proc /proc",
-			       self, (int)getpid());
+		               "/proc belongs to another pid namespace (/proc/self is %s, this is "
+		               "process %d): "
+		               "mount one of this namespace: mount -t proc proc /proc",
+		               self, (int)getpid());
 	return 0;
 }
 
@@ -40,10 +43,12 @@ int ses_check_target(struct ses *s, struct err *err)
 	r = check_proc_is_ours(err);
 	if (r < 0)
 		return r;
-	if (proc_sysctl("kernel/perf_event_max_sample_rate", &max) == 0 && max > 0 && s->o.rate_hz > (uint64_t)max)
+	if (proc_sysctl("kernel/perf_event_max_sample_rate", &max) == 0 && max > 0 &&
+	    s->o.rate_hz > (uint64_t)max)
 		return err_set(err, -EINVAL,
-			       "sample rate %u is above kernel.perf_event_max_sample_rate=%lld: lower it or raise the sysctl",
-			       s->o.rate_hz, (long long)max);
+		               "sample rate %u is above kernel.perf_event_max_sample_rate=%lld: "
+		               "lower it or raise the sysctl",
+		               s->o.rate_hz, (long long)max);
 	if (s->o.target != SES_TARGET_PID)
 		return 0;
 	r = proc_status_read(pid, &st, err);
@@ -52,10 +57,14 @@ int ses_check_target(struct ses *s, struct err *err)
 	if (r < 0)
 		return r;
 	if (st.tgid != pid)
-		return err_set(err, -EINVAL, "%u is a thread of process %u: give the process's number", pid, st.tgid);
+		return err_set(err, -EINVAL,
+		               "%u is a thread of process %u: give the process's number", pid,
+		               st.tgid);
 	if (st.kthread)
-		return err_set(err, -EINVAL, "process %u (%s) is a kernel thread: it can be seen with all processes only",
-			       pid, st.name);
+		return err_set(err, -EINVAL,
+		               "process %u (%s) is a kernel thread: it can be seen with all "
+		               "processes only",
+		               pid, st.name);
 	s->target_pid = pid;
 	if (proc_comm(pid, pid, s->target_comm) < 0)
 		s->target_comm[0] = 0;
@@ -63,19 +72,23 @@ int ses_check_target(struct ses *s, struct err *err)
 	if (s->ended_fd < 0) {
 		s->ended_fd = -EBADF;
 		return err_set(err, -errno,
-			       errno == ESRCH ? "process %u ended, or lies outside this pid namespace: %s" :
-						"pidfd_open of process %u: %s",
-			       pid, err_name(errno));
+		               errno == ESRCH
+		                       ? "process %u ended, or lies outside this pid namespace: %s"
+		                       : "pidfd_open of process %u: %s",
+		               pid, err_name(errno));
 	}
-	if (poll(&(struct pollfd){ .fd = s->ended_fd, .events = POLLIN }, 1, 0) > 0)
-		return err_set(err, -ESRCH, "process %u (%s) has ended, its parent has not noticed yet (a zombie)", pid,
-			       st.name);
+	if (poll(&(struct pollfd){.fd = s->ended_fd, .events = POLLIN}, 1, 0) > 0)
+		return err_set(
+		        err, -ESRCH,
+		        "process %u (%s) has ended, its parent has not noticed yet (a zombie)", pid,
+		        st.name);
 	return 0;
 }
 
-/* What a capture holds open at the same time beside one file of each image: maps, programs and their links, BTF, the
- * ring, the output, pidfd and eventfd; more while libbpf probes the kernel. For each CPU: an event, its link, its ring. */
-#define DESCRIPTORS	    40
+/* What a capture holds open at the same time beside one file of each image: maps, programs and
+ * their links, BTF, the ring, the output, pidfd and eventfd; more while libbpf probes the kernel.
+ * For each CPU: an event, its link, its ring. */
+#define DESCRIPTORS         40
 #define DESCRIPTORS_PER_CPU 3
 
 int ses_check_descriptors(const struct ses *s, struct err *err)
@@ -89,23 +102,27 @@ int ses_check_descriptors(const struct ses *s, struct err *err)
 	d = opendir("/proc/self/fd");
 	if (!d)
 		return err_set(err, -errno, "open /proc/self/fd: %s%s", err_name(errno),
-			       errno == EMFILE ? ": RLIMIT_NOFILE is reached: raise it with ulimit -n" : "");
+		               errno == EMFILE
+		                       ? ": RLIMIT_NOFILE is reached: raise it with ulimit -n"
+		                       : "");
 	while (readdir(d))
 		used++;
-	(void)closedir(d); /* only read from */
+	(void)closedir(d);              /* only read from */
 	used = used > 3 ? used - 3 : 0; /* ".", ".." and the directory itself */
 	if (lim.rlim_cur < used || lim.rlim_cur - used < need)
 		return err_set(err, -EMFILE,
-			       "RLIMIT_NOFILE is %llu with %llu descriptors open, and a capture on %u CPUs needs %llu "
-			       "more: raise it with ulimit -n %llu",
-			       (unsigned long long)lim.rlim_cur, (unsigned long long)used, s->n_cpus,
-			       (unsigned long long)need, (unsigned long long)(2 * (used + need)));
+		               "RLIMIT_NOFILE is %llu with %llu descriptors open, and a capture on "
+		               "%u CPUs needs %llu "
+		               "more: raise it with ulimit -n %llu",
+		               (unsigned long long)lim.rlim_cur, (unsigned long long)used,
+		               s->n_cpus, (unsigned long long)need,
+		               (unsigned long long)(2 * (used + need)));
 	return 0;
 }
 
 int ses_explain(struct ses *s, int code, struct err *err)
 {
-	static const int need[] = { CAP_BPF, CAP_PERFMON };
+	static const int need[] = {CAP_BPF, CAP_PERFMON};
 	char missing[128] = "", lockdown[32] = "";
 	size_t len = 0;
 
@@ -113,17 +130,18 @@ int ses_explain(struct ses *s, int code, struct err *err)
 	if (!err)
 		return code;
 	if (code == -ENOSYS && !strstr(err->msg, "seccomp"))
-		return err_set(err, code,
-			       "%.250s: a kernel without bpf(2), or a seccomp filter: allow bpf(2) and "
-			       "perf_event_open(2) (containers: --security-opt seccomp=unconfined)",
-			       err->msg);
+		return err_set(
+		        err, code,
+		        "%.250s: a kernel without bpf(2), or a seccomp filter: allow bpf(2) and "
+		        "perf_event_open(2) (containers: --security-opt seccomp=unconfined)",
+		        err->msg);
 	if (code != -EPERM && code != -EACCES)
 		return code;
 	if (!proc_has_cap(CAP_SYS_ADMIN))
 		for (size_t i = 0; i < ARRAY_SIZE(need); i++)
 			if (!proc_has_cap(need[i])) {
-				int n = snprintf(missing + len, sizeof(missing) - len, "%s%s", len ? ", " : "",
-						 proc_cap_name(need[i]));
+				int n = snprintf(missing + len, sizeof(missing) - len, "%s%s",
+				                 len ? ", " : "", proc_cap_name(need[i]));
 				len += (size_t)MAX_OF(n, 0);
 			}
 	proc_lockdown(lockdown);
@@ -137,13 +155,16 @@ int ses_explain(struct ses *s, int code, struct err *err)
 	}
 	if (strcmp(lockdown, "confidentiality") == 0)
 		return err_set(err, code,
-			       "%.250s: kernel lockdown is 'confidentiality', which forbids BPF to read memory: boot with "
-			       "lockdown=integrity or none",
-			       err->msg);
+		               "%.250s: kernel lockdown is 'confidentiality', which forbids BPF to "
+		               "read memory: boot with "
+		               "lockdown=integrity or none",
+		               err->msg);
 	return err_set(err, code,
-		       "%.250s: the capabilities are there, so a seccomp filter or a security module refuses it: "
-		       "allow bpf(2) and perf_event_open(2) (containers: --security-opt seccomp=unconfined)",
-		       err->msg);
+	               "%.250s: the capabilities are there, so a seccomp filter or a security "
+	               "module refuses it: "
+	               "allow bpf(2) and perf_event_open(2) (containers: --security-opt "
+	               "seccomp=unconfined)",
+	               err->msg);
 }
 
 void ses_check_privileges(struct ses *s)
@@ -152,24 +173,34 @@ void ses_check_privileges(struct ses *s)
 
 	if (t->procs_denied && !proc_has_cap(CAP_SYS_PTRACE))
 		ses_note_add(s,
-			     "%llu process(es) of other users could not be read, their frames have no names: needs CAP_SYS_PTRACE",
-			     (unsigned long long)t->procs_denied);
+		             "%llu process(es) of other users could not be read, their frames have "
+		             "no names: needs CAP_SYS_PTRACE",
+		             (unsigned long long)t->procs_denied);
 	else if (t->procs_denied)
-		ses_note_add(s, "%llu process(es) could not be read, their frames have no names: a security module refuses it",
-			     (unsigned long long)t->procs_denied);
+		ses_note_add(s,
+		             "%llu process(es) could not be read, their frames have no names: a "
+		             "security module refuses it",
+		             (unsigned long long)t->procs_denied);
 	if (t->images_denied)
-		ses_note_add(s, "%llu mapped file(s) could not be opened, their frames have no names: needs %s",
-			     (unsigned long long)t->images_denied,
-			     !proc_has_cap(CAP_SYS_PTRACE) ? "CAP_SYS_PTRACE" : "CAP_DAC_READ_SEARCH");
+		ses_note_add(s,
+		             "%llu mapped file(s) could not be opened, their frames have no names: "
+		             "needs %s",
+		             (unsigned long long)t->images_denied,
+		             !proc_has_cap(CAP_SYS_PTRACE) ? "CAP_SYS_PTRACE"
+		                                           : "CAP_DAC_READ_SEARCH");
 	if (s->kernel_tried && s->kernel_error == -EPERM) {
 		int64_t restrict_to = -1;
 
-		(void)proc_sysctl("kernel/kptr_restrict", &restrict_to); /* -1 is shown as unknown */
+		(void)proc_sysctl("kernel/kptr_restrict",
+		                  &restrict_to); /* -1 is shown as unknown */
 		ses_note_add(s,
-			     "kernel addresses are hidden, kernel frames have no names: kernel.kptr_restrict=%lld, needs %s",
-			     (long long)restrict_to,
-			     restrict_to >= 2 ? "kernel.kptr_restrict below 2 and CAP_SYSLOG" : "CAP_SYSLOG");
+		             "kernel addresses are hidden, kernel frames have no names: "
+		             "kernel.kptr_restrict=%lld, needs %s",
+		             (long long)restrict_to,
+		             restrict_to >= 2 ? "kernel.kptr_restrict below 2 and CAP_SYSLOG"
+		                              : "CAP_SYSLOG");
 	} else if (s->kernel_tried && s->kernel_error < 0) {
-		ses_note_add(s, "kernel frames have no names: /proc/kallsyms: %s", err_name(s->kernel_error));
+		ses_note_add(s, "kernel frames have no names: /proc/kallsyms: %s",
+		             err_name(s->kernel_error));
 	}
 }

@@ -22,7 +22,7 @@ static _Noreturn void child(int go, int error, const char *const *argv)
 	union {
 		const char *const *in;
 		char *const *out;
-	} a = { .in = argv };
+	} a = {.in = argv};
 
 	execvp(argv[0], a.out);
 	e = errno;
@@ -36,7 +36,8 @@ int ses_command_spawn(const char *const *argv, struct ses_command *ret, struct e
 	int p[2];
 	pid_t pid;
 
-	/* Not a pipe: a write to one whose reader has died raises SIGPIPE in a program that is not ours. */
+	/* Not a pipe: a write to one whose reader has died raises SIGPIPE in a program that is not
+	 * ours. */
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p) < 0)
 		return err_set(err, -errno, "socketpair: %s", err_name(errno));
 	go_r = p[0];
@@ -82,7 +83,8 @@ int ses_command_go(struct ses_command *c, const char *name, struct err *err)
 		n = send(c->go_fd, &go, 1, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	if (n != 1)
-		return err_set(err, -ECHILD, "%s: the process ended before it could be started", name);
+		return err_set(err, -ECHILD, "%s: the process ended before it could be started",
+		               name);
 	closep(&c->go_fd);
 	do
 		n = read(c->error_fd, &e, sizeof(e));
@@ -109,7 +111,9 @@ int ses_command_poll(struct ses_command *c)
 	if (r == 0)
 		return 0;
 	c->ended = true;
-	c->lost = r < 0; /* by the embedding program itself, or by the kernel where SIGCHLD is ignored */
+	c->lost =
+	        r <
+	        0; /* by the embedding program itself, or by the kernel where SIGCHLD is ignored */
 	return c->lost ? -ECHILD : 1;
 }
 

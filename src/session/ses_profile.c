@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what was added up, where it lay and what it is called to the model that is encoded. Thread: C, after D and W. */
+/* From what was added up, where it lay and what it is called to the model that is encoded. Thread:
+ * C, after D and W. */
 #include "session/session_priv.h"
 
 #include <stdio.h>
@@ -27,7 +28,7 @@ struct build {
 	struct image_maps *images; /* images[n_images + 1], by id */
 	uint32_t n_images;
 	uint32_t kernel_mapping, jit_mapping; /* model ids, 0 until needed */
-	struct intern *frame_keys;	      /* struct ev_frame -> index of frame_locs */
+	struct intern *frame_keys;            /* struct ev_frame -> index of frame_locs */
 	VEC(uint32_t) frame_locs;
 	struct intern *stack_keys; /* hash -> index of stacks */
 	VEC(struct stack_locs) stacks;
@@ -39,8 +40,7 @@ struct build {
 
 static void names_done(struct ses_names *n)
 {
-	vec_each(r, &n->results)
-	{
+	vec_each (r, &n->results) {
 		free(r->addrs);
 		sym_batch_done(&r->batch);
 	}
@@ -63,9 +63,11 @@ static void build_done(struct build *b)
 	vec_done(&b->locs);
 }
 
-/* ---- names ------------------------------------------------------------------------------------ */
+/* ---- names ------------------------------------------------------------------------------------
+ */
 
-/* Asks for what the raw frames turn out to be, and for frames that the queue to W had no place for. */
+/* Asks for what the raw frames turn out to be, and for frames that the queue to W had no place for.
+ */
 static void request_rest(struct ses *s)
 {
 	bool all = queue_drops(s->q_w) > 0;
@@ -92,7 +94,9 @@ static void request_rest(struct ses *s)
 			struct trk_place pl;
 
 			if (f->space == EV_SPACE_RAW &&
-			    trk_place(s->trk, &c->proc, f->exact ? f->addr : f->addr - 1, &pl) == 0 && pl.image)
+			    trk_place(s->trk, &c->proc, f->exact ? f->addr : f->addr - 1, &pl) ==
+			            0 &&
+			    pl.image)
 				ses_request(s, pl.image->id, pl.off);
 		}
 	}
@@ -112,7 +116,7 @@ static int collect_names(struct ses *s, struct ses_names *n)
 			break;
 		}
 		for (size_t i = 0; i < res.batch.n && r == 0; i++) {
-			struct ses_addr key = { .addr = res.addrs[i], .image = res.image };
+			struct ses_addr key = {.addr = res.addrs[i], .image = res.image};
 			uint32_t id;
 			bool is_new = false;
 
@@ -126,20 +130,22 @@ static int collect_names(struct ses *s, struct ses_names *n)
 
 static struct sym_name find_name(const struct build *b, uint32_t image, uint64_t addr)
 {
-	struct ses_addr key = { .addr = addr, .image = image };
+	struct ses_addr key = {.addr = addr, .image = image};
 	uint32_t id = intern_find(b->names.keys, &key, sizeof(key));
 
 	if (id != INTERN_NONE)
 		return b->names.names.p[id];
-	return (struct sym_name){ .reason = EV_REASON_NO_MEMORY, .start = addr };
+	return (struct sym_name){.reason = EV_REASON_NO_MEMORY, .start = addr};
 }
 
-/* ---- mappings ---------------------------------------------------------------------------------- */
+/* ---- mappings ----------------------------------------------------------------------------------
+ */
 
-static int add_mapping(struct build *b, const char *path, const uint8_t *build_id, size_t build_id_len, uint64_t start,
-		       uint64_t limit, uint64_t offset, uint32_t *ret)
+static int add_mapping(struct build *b, const char *path, const uint8_t *build_id,
+                       size_t build_id_len, uint64_t start, uint64_t limit, uint64_t offset,
+                       uint32_t *ret)
 {
-	struct prof_mapping map = { .start = start, .limit = limit, .offset = offset };
+	struct prof_mapping map = {.start = start, .limit = limit, .offset = offset};
 	char hex[2 * EV_BUILD_ID_MAX + 1] = "";
 	int r;
 
@@ -161,7 +167,8 @@ static int kernel_mapping(struct build *b, uint32_t *ret)
 	if (!b->kernel_mapping) {
 		if (proc_kernel_build_id(id, &len) < 0)
 			len = 0; /* the mapping then has none */
-		r = add_mapping(b, "[kernel]", id, len, 0xffff000000000000ULL, UINT64_MAX, 0, &b->kernel_mapping);
+		r = add_mapping(b, "[kernel]", id, len, 0xffff000000000000ULL, UINT64_MAX, 0,
+		                &b->kernel_mapping);
 	}
 	*ret = b->kernel_mapping;
 	return r;
@@ -177,8 +184,8 @@ static int jit_mapping(struct build *b, uint32_t *ret)
 	return r;
 }
 
-static int image_address(struct build *b, const struct ev_proc_id *proc, uint32_t image, uint64_t off, uint32_t *ret_map,
-			 uint64_t *ret_addr)
+static int image_address(struct build *b, const struct ev_proc_id *proc, uint32_t image,
+                         uint64_t off, uint32_t *ret_map, uint64_t *ret_addr)
 {
 	const struct trk_image *img;
 	struct stretch n;
@@ -187,8 +194,7 @@ static int image_address(struct build *b, const struct ev_proc_id *proc, uint32_
 
 	if (image == 0 || image > b->n_images)
 		return -EINVAL;
-	vec_each(st, &b->images[image].v)
-	{
+	vec_each (st, &b->images[image].v) {
 		if (off >= st->pgoff && off - st->pgoff < st->len) {
 			*ret_map = st->mapping;
 			*ret_addr = st->start + (off - st->pgoff);
@@ -198,8 +204,10 @@ static int image_address(struct build *b, const struct ev_proc_id *proc, uint32_
 	img = trk_image(b->s->trk, image);
 	if (trk_place_image(b->s->trk, proc, image, off, &pl) < 0)
 		return -EINVAL;
-	n = (struct stretch){ .pgoff = pl.map_pgoff, .len = pl.map_end - pl.map_start, .start = pl.map_start };
-	r = add_mapping(b, img->path, img->build_id, img->build_id_len, pl.map_start, pl.map_end, pl.map_pgoff, &n.mapping);
+	n = (struct stretch){
+	        .pgoff = pl.map_pgoff, .len = pl.map_end - pl.map_start, .start = pl.map_start};
+	r = add_mapping(b, img->path, img->build_id, img->build_id_len, pl.map_start, pl.map_end,
+	                pl.map_pgoff, &n.mapping);
 	if (r == 0)
 		r = vec_push(&b->images[image].v, n);
 	*ret_map = n.mapping;
@@ -207,12 +215,13 @@ static int image_address(struct build *b, const struct ev_proc_id *proc, uint32_
 	return r;
 }
 
-/* ---- locations --------------------------------------------------------------------------------- */
+/* ---- locations ---------------------------------------------------------------------------------
+ */
 
 static int synthetic(struct build *b, const char *name, uint32_t *ret)
 {
-	struct prof_function fn = { 0 };
-	struct prof_line line = { 0 };
+	struct prof_function fn = {0};
+	struct prof_line line = {0};
 	int r = prof_model_string(b->m, name, &fn.name);
 
 	if (r == 0)
@@ -228,11 +237,12 @@ static const char *base_name(const char *path)
 }
 
 /* @shown: the address by which people know an unnamed frame; @module: of it, or NULL. */
-static int named_location(struct build *b, uint32_t mapping, uint64_t address, const struct sym_name *n, uint64_t shown,
-			  const char *module, uint32_t *ret)
+static int named_location(struct build *b, uint32_t mapping, uint64_t address,
+                          const struct sym_name *n, uint64_t shown, const char *module,
+                          uint32_t *ret)
 {
-	struct prof_function fn = { 0 };
-	struct prof_line line = { 0 };
+	struct prof_function fn = {0};
+	struct prof_line line = {0};
 	char text[512];
 	int r;
 
@@ -243,7 +253,8 @@ static int named_location(struct build *b, uint32_t mapping, uint64_t address, c
 	} else {
 		b->q.reason_frames[n->reason]++;
 		if (module)
-			(void)snprintf(text, sizeof(text), "0x%llx [%s]", (unsigned long long)shown, module);
+			(void)snprintf(text, sizeof(text), "0x%llx [%s]", (unsigned long long)shown,
+			               module);
 		else
 			(void)snprintf(text, sizeof(text), "0x%llx", (unsigned long long)shown);
 		r = prof_model_string(b->m, text, &fn.name);
@@ -253,13 +264,16 @@ static int named_location(struct build *b, uint32_t mapping, uint64_t address, c
 	}
 	if (r == 0)
 		r = prof_model_function(b->m, &fn, &line.function);
-	return r < 0 ? r : prof_model_location(b->m, mapping, address, (uint8_t)n->reason, &line, 1, ret);
+	return r < 0 ? r
+	             : prof_model_location(b->m, mapping, address, (uint8_t)n->reason, &line, 1,
+	                                   ret);
 }
 
-static int make_location(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f, uint32_t *ret)
+static int make_location(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f,
+                         uint32_t *ret)
 {
 	uint64_t look = f->exact ? f->addr : f->addr - 1, address;
-	struct sym_name n = { 0 };
+	struct sym_name n = {0};
 	uint32_t map = 0;
 	int r;
 
@@ -273,8 +287,10 @@ static int make_location(struct build *b, const struct ev_proc_id *proc, const s
 		if (image_address(b, proc, f->image, look, &map, &address) < 0)
 			address = look;
 		return named_location(b, map, address, &n, n.start,
-				      f->image <= b->n_images ? base_name(trk_image(b->s->trk, f->image)->path) : NULL,
-				      ret);
+		                      f->image <= b->n_images
+		                              ? base_name(trk_image(b->s->trk, f->image)->path)
+		                              : NULL,
+		                      ret);
 	case EV_SPACE_ANON:
 		n.reason = EV_REASON_JIT;
 		r = jit_mapping(b, &map);
@@ -289,7 +305,8 @@ static int make_location(struct build *b, const struct ev_proc_id *proc, const s
 }
 
 /* Location of a frame whose meaning does not depend on the process. */
-static int frame_location(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f, uint32_t *ret)
+static int frame_location(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f,
+                          uint32_t *ret)
 {
 	uint32_t id, loc;
 	bool is_new;
@@ -309,7 +326,8 @@ static int frame_location(struct build *b, const struct ev_proc_id *proc, const 
 }
 
 /* A raw address at its place in this process: 0, or -ENOENT if it is no code there. */
-static int place_raw(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f, struct ev_frame *ret)
+static int place_raw(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f,
+                     struct ev_frame *ret)
 {
 	struct trk_place pl;
 
@@ -329,8 +347,8 @@ static int place_raw(struct build *b, const struct ev_proc_id *proc, const struc
 }
 
 /* Appends the locations of a stack to b->locs; *ret_walk: why it ended, as far as is known now. */
-static int append_frames(struct build *b, const struct ev_proc_id *proc, const struct ev_stack *st, uint8_t *ret_walk,
-			 bool *ret_shared)
+static int append_frames(struct build *b, const struct ev_proc_id *proc, const struct ev_stack *st,
+                         uint8_t *ret_walk, bool *ret_shared)
 {
 	uint32_t loc;
 	int r = 0;
@@ -344,7 +362,8 @@ static int append_frames(struct build *b, const struct ev_proc_id *proc, const s
 			*ret_shared = false;
 			if (place_raw(b, proc, &st->frames[i], &f) < 0 && i > 0 &&
 			    trk_proc_reason(b->s->trk, proc) == EV_REASON_NAMED) {
-				/* Not code of a process whose mappings are known: the frame pointer led astray. */
+				/* Not code of a process whose mappings are known: the frame pointer
+				 * led astray. */
 				*ret_walk = EV_WALK_IMPLAUSIBLE;
 				return 0;
 			}
@@ -364,9 +383,11 @@ static int append_frames(struct build *b, const struct ev_proc_id *proc, const s
 	return r;
 }
 
-static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash, uint8_t *ret_walk, bool *ret_lost)
+static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash, uint8_t *ret_walk,
+                        bool *ret_lost)
 {
-	uint32_t id = intern_find(b->stack_keys, &hash, sizeof(hash)), first = (uint32_t)b->locs.n, loc;
+	uint32_t id = intern_find(b->stack_keys, &hash, sizeof(hash)), first = (uint32_t)b->locs.n,
+	         loc;
 	const struct ev_stack *st;
 	bool shared;
 	int r;
@@ -379,7 +400,8 @@ static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash
 		if (r < 0)
 			return r;
 		if (k->n)
-			memcpy(b->locs.p + b->locs.n, b->stack_locs.p + k->first, k->n * sizeof(uint32_t));
+			memcpy(b->locs.p + b->locs.n, b->stack_locs.p + k->first,
+			       k->n * sizeof(uint32_t));
 		b->locs.n += k->n;
 		*ret_walk = k->walk;
 		return 0;
@@ -393,13 +415,14 @@ static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash
 	}
 	r = append_frames(b, &c->proc, st, ret_walk, &shared);
 	if (r == 0 && shared) {
-		struct stack_locs k = { .first = (uint32_t)b->stack_locs.n,
-					.n = (uint32_t)b->locs.n - first,
-					.walk = *ret_walk };
+		struct stack_locs k = {.first = (uint32_t)b->stack_locs.n,
+		                       .n = (uint32_t)b->locs.n - first,
+		                       .walk = *ret_walk};
 
 		r = vec_reserve(&b->stack_locs, k.n);
 		if (r == 0 && k.n)
-			memcpy(b->stack_locs.p + b->stack_locs.n, b->locs.p + first, k.n * sizeof(uint32_t));
+			memcpy(b->stack_locs.p + b->stack_locs.n, b->locs.p + first,
+			       k.n * sizeof(uint32_t));
 		if (r == 0) {
 			b->stack_locs.n += k.n;
 			r = intern_add(b->stack_keys, &hash, sizeof(hash), &id, NULL);
@@ -410,7 +433,8 @@ static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash
 	return r;
 }
 
-/* ---- samples ------------------------------------------------------------------------------------ */
+/* ---- samples ------------------------------------------------------------------------------------
+ */
 
 static bool leaf_named(const struct build *b, size_t i)
 {
@@ -422,7 +446,7 @@ static int add_sample(struct build *b, const struct ev_count *c)
 	struct prof_label labels[3];
 	uint32_t n_labels = 0, comm_id, loc;
 	const char *comm;
-	int64_t values[2] = { (int64_t)c->samples, (int64_t)c->weight };
+	int64_t values[2] = {(int64_t)c->samples, (int64_t)c->weight};
 	uint8_t walk = EV_WALK_NONE, kwalk = EV_WALK_NONE;
 	bool lost = false, klost = false;
 	int r = 0;
@@ -454,15 +478,15 @@ static int add_sample(struct build *b, const struct ev_count *c)
 	if (r < 0)
 		return r;
 	if (!c->foreign_ns) {
-		labels[n_labels++] = (struct prof_label){ .key = b->key_pid, .num = c->proc.pid };
-		labels[n_labels++] = (struct prof_label){ .key = b->key_tid, .num = c->tid };
+		labels[n_labels++] = (struct prof_label){.key = b->key_pid, .num = c->proc.pid};
+		labels[n_labels++] = (struct prof_label){.key = b->key_tid, .num = c->tid};
 	}
 	comm = prof_agg_comm(b->s->agg, &c->proc, c->tid);
 	if (comm && comm[0]) {
 		r = prof_model_string(b->m, comm, &comm_id);
 		if (r < 0)
 			return r;
-		labels[n_labels++] = (struct prof_label){ .key = b->key_comm, .str = comm_id };
+		labels[n_labels++] = (struct prof_label){.key = b->key_comm, .str = comm_id};
 	}
 	r = prof_model_sample(b->m, b->locs.p, (uint32_t)b->locs.n, labels, n_labels, values);
 	if (r < 0)
@@ -480,7 +504,8 @@ static int add_sample(struct build *b, const struct ev_count *c)
 	return 0;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------------------------------
+ */
 
 static int set_header(struct build *b)
 {
@@ -490,13 +515,13 @@ static int set_header(struct build *b)
 		const char *text;
 		uint32_t *id;
 	} strings[] = {
-		{ "samples", &m->sample_type[0].type },
-		{ "count", &m->sample_type[0].unit },
-		{ s->cycles ? "cycles" : "cpu", &m->sample_type[1].type },
-		{ s->cycles ? "count" : "nanoseconds", &m->sample_type[1].unit },
-		{ "pid", &b->key_pid },
-		{ "tid", &b->key_tid },
-		{ "comm", &b->key_comm },
+	        {"samples", &m->sample_type[0].type},
+	        {"count", &m->sample_type[0].unit},
+	        {s->cycles ? "cycles" : "cpu", &m->sample_type[1].type},
+	        {s->cycles ? "count" : "nanoseconds", &m->sample_type[1].unit},
+	        {"pid", &b->key_pid},
+	        {"tid", &b->key_tid},
+	        {"comm", &b->key_comm},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++) {
@@ -517,7 +542,7 @@ static int set_header(struct build *b)
 /* The target's own executable comes first: pprof takes it for the main binary. */
 static int main_mapping(struct build *b)
 {
-	struct ev_proc_id id = { .pid = b->s->target_pid };
+	struct ev_proc_id id = {.pid = b->s->target_pid};
 	uint32_t image, map = 0;
 	uint64_t addr;
 	int r = 0;
@@ -532,7 +557,7 @@ static int main_mapping(struct build *b)
 			/* Not sampled itself; its mapping still belongs there. */
 			struct trk_place pl;
 
-			if (trk_place_image(b->s->trk, &id, image, UINT64_MAX, &pl) == 0)
+			if (trk_place_image(b->s->trk, &id, image, TRK_OFF_ANY, &pl) == 0)
 				(void)image_address(b, &id, image, pl.map_pgoff, &map, &addr);
 		}
 	}
@@ -543,7 +568,7 @@ static int main_mapping(struct build *b)
 
 int ses_profile_build(struct ses *s, struct err *err)
 {
-	_cleanup_(build_done) struct build b = { .s = s };
+	_cleanup_(build_done) struct build b = {.s = s};
 	const struct prof_agg_stats *as = prof_agg_stats(s->agg);
 	uint64_t kept = 0, sum_weight = 0;
 	int r;
@@ -590,7 +615,8 @@ int ses_profile_build(struct ses *s, struct err *err)
 	s->final.stacks = as->stacks;
 	s->final.dropped = ses_sum_drops(s, &s->kernel_counters);
 	if (s->spec.freq && kept)
-		s->model->period = (int64_t)(sum_weight / kept); /* the kernel kept changing it: the mean */
+		s->model->period =
+		        (int64_t)(sum_weight / kept); /* the kernel kept changing it: the mean */
 	r = main_mapping(&b);
 	if (r == 0) {
 		ses_check_privileges(s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures that a profile carries about itself: one "key: value" a line. docs/output.md explains each key. */
+/* The figures that a profile carries about itself: one "key: value" a line. docs/output.md explains
+ * each key. */
 #include "session/session_priv.h"
 
 #include <stdio.h>
@@ -43,7 +44,7 @@ uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c)
 {
 	uint64_t sum = s->caller_cpu_ns + c->v[ABI_CNT_PROG_NS];
 	uint64_t ticks = c->v[ABI_CNT_TICK_FOREIGN] + c->v[ABI_CNT_TICK_IDLE];
-	const struct ses_thread *all[2 + SES_B_MAX] = { &s->d, &s->w };
+	const struct ses_thread *all[2 + SES_B_MAX] = {&s->d, &s->w};
 
 	for (uint32_t i = 0; i < SES_B_MAX; i++)
 		all[2 + i] = &s->b[i];
@@ -53,13 +54,14 @@ uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c)
 
 		if (!all[i]->made)
 			sum += all[i]->cpu_ns;
-		else if (pthread_getcpuclockid(all[i]->id, &clock) == 0 && clock_gettime(clock, &ts) == 0)
+		else if (pthread_getcpuclockid(all[i]->id, &clock) == 0 &&
+		         clock_gettime(clock, &ts) == 0)
 			sum += (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 	}
 	/* Of ticks that were none of ours one in 64 was timed. */
 	if (c->v[ABI_CNT_FOREIGN_TIMED])
 		sum += (uint64_t)((double)c->v[ABI_CNT_FOREIGN_NS] * (double)ticks /
-				  (double)c->v[ABI_CNT_FOREIGN_TIMED]);
+		                  (double)c->v[ABI_CNT_FOREIGN_TIMED]);
 	return sum;
 }
 
@@ -85,7 +87,7 @@ static int add_drops(struct ses *s)
 	if (r == 0 && (value))                                                                     \
 		r = add(s, "%s: %llu", name_, (unsigned long long)(value));
 #define X(id, name, unit, kind, help) X_##kind(c->v[ABI_CNT_##id], name)
-#define X_DROP(v, name) DROP(0, name, v)
+#define X_DROP(v, name)               DROP(0, name, v)
 #define X_TICK(v, name)
 #define X_INFO(v, name)
 #include "bpf/abi/counters.def"
@@ -106,10 +108,10 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 	static const struct {
 		enum ses_counter_id id;
 		const char *key;
-	} damage[] = { { SES_CNT_IMAGES_DAMAGED, "images_damaged" },
-		       { SES_CNT_ELF_BAD, "elf_bad_items" },
-		       { SES_CNT_KALLSYMS_BAD, "kallsyms_bad_lines" },
-		       { SES_CNT_MAPS_BAD, "maps_bad_lines" } };
+	} damage[] = {{SES_CNT_IMAGES_DAMAGED, "images_damaged"},
+	              {SES_CNT_ELF_BAD, "elf_bad_items"},
+	              {SES_CNT_KALLSYMS_BAD, "kallsyms_bad_lines"},
+	              {SES_CNT_MAPS_BAD, "maps_bad_lines"}};
 	const struct abi_counters *c = &s->kernel_counters;
 	uint64_t ticks = s->final.seen + c->v[ABI_CNT_TICK_IDLE] + c->v[ABI_CNT_TICK_FOREIGN];
 	uint64_t missed = s->counters[SES_CNT_MISSED_TICKS];
@@ -152,13 +154,15 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 			r = add(s, "walk_%s_pct: %.2f", key, pct(q->walk[i], q->weight));
 		}
 		if (r == 0)
-			r = add(s, "cut_stacks_pct: %.2f", pct(q->walk[EV_WALK_DEPTH] + q->kernel_cut, q->weight));
+			r = add(s, "cut_stacks_pct: %.2f",
+			        pct(q->walk[EV_WALK_DEPTH] + q->kernel_cut, q->weight));
 		if (r == 0)
 			r = add(s, "lost_stacks_pct: %.2f", pct(q->stack_lost, q->weight));
 		if (r == 0 && q->leaf_user)
 			r = add(s, "named_user_pct: %.2f", pct(q->leaf_user_named, q->leaf_user));
 		if (r == 0 && q->leaf_kernel)
-			r = add(s, "named_kernel_pct: %.2f", pct(q->leaf_kernel_named, q->leaf_kernel));
+			r = add(s, "named_kernel_pct: %.2f",
+			        pct(q->leaf_kernel_named, q->leaf_kernel));
 	}
 	for (int i = EV_REASON_NAMED + 1; i < EV_REASON_CNT && r == 0; i++) {
 		if (!q->reason_frames[i])

@@ -7,7 +7,8 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
-/* ---- D ----------------------------------------------------------------------------------------- */
+/* ---- D -----------------------------------------------------------------------------------------
+ */
 
 static void push_item(struct ses *s, const struct ses_item *item)
 {
@@ -65,8 +66,8 @@ static void on_stack(void *arg, const struct ev_stack *st)
 		if (f->space != EV_SPACE_IMAGE && f->space != EV_SPACE_KERNEL)
 			continue;
 		item.addrs[item.n++] = (struct ses_addr){
-			.addr = f->exact ? f->addr : f->addr - 1,
-			.image = f->space == EV_SPACE_KERNEL ? SES_KERNEL_IMAGE : f->image,
+		        .addr = f->exact ? f->addr : f->addr - 1,
+		        .image = f->space == EV_SPACE_KERNEL ? SES_KERNEL_IMAGE : f->image,
 		};
 		if (item.n == SES_ITEM_FRAMES) {
 			push_item(s, &item);
@@ -112,12 +113,14 @@ static struct ses *thread_begin(struct ses_thread *t)
 static void *drain_main(void *arg)
 {
 	struct ses *s = thread_begin(arg);
-	const struct smp_sink sink = { .stack = on_stack, .count = on_count, .thread = on_thread, .arg = s };
-	struct pollfd p[2] = { { .fd = s->stop_fd, .events = POLLIN },
-			       { .fd = smp_poll_fd(s->smp), .events = POLLIN } };
+	const struct smp_sink sink = {
+	        .stack = on_stack, .count = on_count, .thread = on_thread, .arg = s};
+	struct pollfd p[2] = {{.fd = s->stop_fd, .events = POLLIN},
+	                      {.fd = smp_poll_fd(s->smp), .events = POLLIN}};
 
 	for (;;) {
-		(void)poll(p, 2, (int)s->o.drain_interval_ms); /* early or late: the drain is the same */
+		(void)poll(p, 2,
+		           (int)s->o.drain_interval_ms); /* early or late: the drain is the same */
 		if (p[0].revents)
 			break;
 		(void)smp_drain(s->smp, &sink); /* counted: read_errors */
@@ -130,7 +133,8 @@ static void *drain_main(void *arg)
 	return NULL;
 }
 
-/* ---- W ----------------------------------------------------------------------------------------- */
+/* ---- W -----------------------------------------------------------------------------------------
+ */
 
 #define FIRST_BATCH_NS (200 * NSEC_PER_MSEC)
 
@@ -151,7 +155,7 @@ static struct ses_group *group_of(struct ses *s, uint32_t image)
 
 void ses_request(struct ses *s, uint32_t image, uint64_t addr)
 {
-	struct ses_addr key = { .addr = addr, .image = image };
+	struct ses_addr key = {.addr = addr, .image = image};
 	struct ses_group *g;
 	uint32_t id;
 	bool is_new;
@@ -192,12 +196,13 @@ void ses_send_groups(struct ses *s, uint64_t now, bool all)
 {
 	for (uint32_t i = 0; i < s->n_groups; i++) {
 		struct ses_group *g = &s->groups[i];
-		struct ses_job job = { .image = i, .fd = -EBADF };
+		struct ses_job job = {.image = i, .fd = -EBADF};
 
 		if (g->due_ns == 0 || (!all && g->due_ns > now))
 			continue;
 		if (i != SES_KERNEL_IMAGE) {
-			const struct trk_image *img = i <= trk_image_cnt(s->trk) ? trk_image(s->trk, i) : NULL;
+			const struct trk_image *img =
+			        i <= trk_image_cnt(s->trk) ? trk_image(s->trk, i) : NULL;
 
 			job.reason = img ? img->reason : EV_REASON_NO_FILE;
 			if (img && img->mem) {
@@ -206,7 +211,8 @@ void ses_send_groups(struct ses *s, uint64_t now, bool all)
 			} else if (img && img->reason == EV_REASON_NAMED) {
 				job.fd = trk_image_fd(s->trk, i, &job.close_fd);
 				if (job.fd < 0)
-					job.reason = job.fd == -ESTALE ? EV_REASON_FILE_REPLACED : EV_REASON_NO_FILE;
+					job.reason = job.fd == -ESTALE ? EV_REASON_FILE_REPLACED
+					                               : EV_REASON_NO_FILE;
 			}
 		}
 		job.addrs = g->addrs.p;
@@ -226,7 +232,8 @@ static void handle_item(struct ses *s, struct ses_item *item)
 {
 	switch (item->type) {
 	case SES_ITEM_PROC:
-		item->proc.ev.map.path = item->proc.long_path ? item->proc.long_path : item->proc.path;
+		item->proc.ev.map.path =
+		        item->proc.long_path ? item->proc.long_path : item->proc.path;
 		trk_event(s->trk, &item->proc.ev);
 		free(item->proc.long_path);
 		break;
@@ -244,7 +251,8 @@ static void *identify_main(void *arg)
 	int r = 0;
 
 	if (s->o.target == SES_TARGET_ALL) {
-		/* After sampling began: until then frames are raw addresses, which are placed at the end. */
+		/* After sampling began: until then frames are raw addresses, which are placed at
+		 * the end. */
 		s->scan_error = trk_scan(s->trk, NULL);
 		trk_flush(s->trk);
 	}
@@ -255,7 +263,7 @@ static void *identify_main(void *arg)
 			r = queue_pop(s->q_w, &item, 0);
 		}
 		if (atomic_exchange(&s->events_dropped, false)) {
-			const struct ev_proc lost = { .type = EV_PROC_LOST, .time_ns = now_ns() };
+			const struct ev_proc lost = {.type = EV_PROC_LOST, .time_ns = now_ns()};
 
 			trk_event(s->trk, &lost);
 		}
@@ -266,7 +274,8 @@ static void *identify_main(void *arg)
 	return NULL;
 }
 
-/* ---- B ----------------------------------------------------------------------------------------- */
+/* ---- B -----------------------------------------------------------------------------------------
+ */
 
 static struct sym_kernel *kernel_symbols(struct ses *s)
 {
@@ -299,7 +308,9 @@ static int name_kernel(struct ses *s, const struct ses_job *job, struct sym_batc
 
 	if (k)
 		return sym_kernel_resolve(k, job->addrs, job->n, ret);
-	return name_none(job, s->kernel_error == -EPERM ? EV_REASON_KALLSYMS_HIDDEN : EV_REASON_NO_KALLSYMS, ret);
+	return name_none(
+	        job, s->kernel_error == -EPERM ? EV_REASON_KALLSYMS_HIDDEN : EV_REASON_NO_KALLSYMS,
+	        ret);
 }
 
 static int name_image(struct ses *s, const struct ses_job *job, struct sym_batch *ret)
@@ -309,15 +320,16 @@ static int name_image(struct ses *s, const struct ses_job *job, struct sym_batch
 
 	if (job->reason != EV_REASON_NAMED)
 		return name_none(job, job->reason, ret);
-	r = job->mem ? img_file_open_mem(job->mem, job->mem_len, &f, NULL) : img_file_open(job->fd, &f, NULL);
+	r = job->mem ? img_file_open_mem(job->mem, job->mem_len, &f, NULL)
+	             : img_file_open(job->fd, &f, NULL);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
 		return name_none(job,
-				 r == -ENOEXEC ? EV_REASON_NOT_ELF :
-				 r == -EINVAL  ? EV_REASON_BAD_ELF :
-						 EV_REASON_NO_FILE,
-				 ret);
+		                 r == -ENOEXEC  ? EV_REASON_NOT_ELF
+		                 : r == -EINVAL ? EV_REASON_BAD_ELF
+		                                : EV_REASON_NO_FILE,
+		                 ret);
 	r = sym_elf_resolve(f, job->addrs, job->n, ret);
 	/* What has no name is shown by the address that nm and objdump print. */
 	for (size_t i = 0; r == 0 && i < ret->n; i++)
@@ -335,9 +347,9 @@ static void *name_main(void *arg)
 	struct ses_job job;
 
 	while (queue_pop(s->q_jobs, &job, UINT64_MAX) == 0) {
-		struct ses_result res = { .image = job.image, .addrs = job.addrs };
-		int r = job.image == SES_KERNEL_IMAGE ? name_kernel(s, &job, &res.batch) :
-							name_image(s, &job, &res.batch);
+		struct ses_result res = {.image = job.image, .addrs = job.addrs};
+		int r = job.image == SES_KERNEL_IMAGE ? name_kernel(s, &job, &res.batch)
+		                                      : name_image(s, &job, &res.batch);
 
 		ses_job_done(&job, false);
 		if (r < 0 || queue_push(s->q_results, &res) < 0) {
@@ -350,10 +362,11 @@ static void *name_main(void *arg)
 	return NULL;
 }
 
-/* ---- start and stop ----------------------------------------------------------------------------- */
+/* ---- start and stop -----------------------------------------------------------------------------
+ */
 
-static int start_thread(struct ses *s, struct ses_thread *t, uint32_t slot, void *(*fn)(void *), const char *name,
-			struct err *err)
+static int start_thread(struct ses *s, struct ses_thread *t, uint32_t slot, void *(*fn)(void *),
+                        const char *name, struct err *err)
 {
 	sigset_t all, before;
 	int r;
@@ -381,10 +394,12 @@ static void join(struct ses_thread *t)
 
 	if (!t->made)
 		return;
-	/* A joined thread has no clock any more. Until it has ended and told its own figure, ses_stats gets this one. */
+	/* A joined thread has no clock any more. Until it has ended and told its own figure,
+	 * ses_stats gets this one. */
 	if (pthread_getcpuclockid(t->id, &clock) == 0 && clock_gettime(clock, &ts) == 0)
 		so_far = (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-	(void)atomic_compare_exchange_strong(&t->cpu_ns, &unset, so_far); /* fails when it has told */
+	(void)atomic_compare_exchange_strong(&t->cpu_ns, &unset,
+	                                     so_far); /* fails when it has told */
 	pthread_mutex_lock(&t->s->stats_lock);
 	t->made = false;
 	pthread_mutex_unlock(&t->s->stats_lock);
@@ -420,7 +435,8 @@ void ses_threads_stop(struct ses *s)
 	uint64_t one = 1;
 
 	if (s->d.made) {
-		(void)file_write_full(s->stop_fd, &one, sizeof(one)); /* an eventfd at 0 takes a 1 */
+		(void)file_write_full(s->stop_fd, &one,
+		                      sizeof(one)); /* an eventfd at 0 takes a 1 */
 		join(&s->d);
 	} else if (s->q_w) {
 		queue_close(s->q_w);

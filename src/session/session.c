@@ -6,7 +6,8 @@
 #include <sys/random.h>
 #include <sys/syscall.h>
 
-/* ---- options ------------------------------------------------------------------------------------ */
+/* ---- options ------------------------------------------------------------------------------------
+ */
 
 static char **dup_strings(const char *const *v)
 {
@@ -33,7 +34,7 @@ static void free_strings(const char *const *v)
 	union {
 		const char *const *in;
 		char **out;
-	} u = { .in = v };
+	} u = {.in = v};
 
 	for (size_t i = 0; v && v[i]; i++)
 		free(u.out[i]);
@@ -45,7 +46,8 @@ static int check_options(const struct ses_options *o, struct err *err)
 	switch (o->target) {
 	case SES_TARGET_PID:
 		if (o->pid <= 0)
-			return err_set(err, -EINVAL, "pid: %lld is no process number", (long long)o->pid);
+			return err_set(err, -EINVAL, "pid: %lld is no process number",
+			               (long long)o->pid);
 		break;
 	case SES_TARGET_COMMAND:
 		if (!o->argv || !o->argv[0] || !o->argv[0][0])
@@ -71,12 +73,15 @@ static int check_options(const struct ses_options *o, struct err *err)
 			return err_set(err, -EINVAL, "tag: '%s' is not of the form key=value", *t);
 	}
 	if ((o->profile.path != NULL) + (o->profile.fd != 0) + (o->profile.write != NULL) > 1)
-		return err_set(err, -EINVAL, "output: more than one of path, descriptor and call-back");
+		return err_set(err, -EINVAL,
+		               "output: more than one of path, descriptor and call-back");
 	if (o->profile.fd < 0)
 		return err_set(err, -EINVAL, "output: descriptor %d", o->profile.fd);
-	if (o->ring_bytes > (1U << 30) || o->count_entries > (1U << 24) || o->range_entries > (1U << 24) ||
-	    o->drain_interval_ms > 10000)
-		return err_set(err, -EINVAL, "sizes: over the limit (ring 1 GiB, tables 16 M entries, drain 10 s)");
+	if (o->ring_bytes > (1U << 30) || o->count_entries > (1U << 24) ||
+	    o->range_entries > (1U << 24) || o->drain_interval_ms > 10000)
+		return err_set(
+		        err, -EINVAL,
+		        "sizes: over the limit (ring 1 GiB, tables 16 M entries, drain 10 s)");
 	return 0;
 }
 
@@ -106,7 +111,8 @@ int ses_new(const struct ses_options *o, struct ses **ret, struct err *err)
 		s->o.profile.path = strdup(o->profile.path);
 	if (s->o.drain_interval_ms == 0)
 		s->o.drain_interval_ms = 100;
-	if ((o->argv && !s->o.argv) || (o->tags && !s->o.tags) || (o->profile.path && !s->o.profile.path)) {
+	if ((o->argv && !s->o.argv) || (o->tags && !s->o.tags) ||
+	    (o->profile.path && !s->o.profile.path)) {
 		ses_free(s);
 		return err_set(err, -ENOMEM, "out of memory");
 	}
@@ -114,13 +120,12 @@ int ses_new(const struct ses_options *o, struct ses **ret, struct err *err)
 	return 0;
 }
 
-/* ---- between captures ---------------------------------------------------------------------------- */
+/* ---- between captures ------------------------------------------------------------------------ */
 
 void ses_note_add(struct ses *s, const char *fmt, ...)
 {
 	va_list ap;
 	char *line = NULL;
-
 	int n;
 
 	if (s->n_notes == SES_NOTES_MAX)
@@ -144,7 +149,7 @@ static void forget_results(struct ses *s)
 	s->model = prof_model_free(s->model);
 	while (s->n_notes)
 		free(s->notes[--s->n_notes]);
-	vec_each(q, &s->quality)
+	vec_each (q, &s->quality)
 		free(*q);
 	s->quality.n = 0;
 	pthread_mutex_lock(&s->stats_lock);
@@ -216,7 +221,7 @@ struct ses *ses_free(struct ses *s)
 	return NULL;
 }
 
-/* ---- start ---------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static int choose_event(struct ses *s, struct err *err)
 {
@@ -238,11 +243,13 @@ static int choose_event(struct ses *s, struct err *err)
 		return err ? err->code : -e;
 	if (s->o.event == SES_EVENT_CYCLES)
 		return err_set(err, -e,
-			       "event cycles: perf_event_open: %s: no hardware cycles to sample here (a virtual machine "
-			       "without a PMU?): use cpu-clock or auto",
-			       err_name(e));
+		               "event cycles: perf_event_open: %s: no hardware cycles to sample "
+		               "here (a virtual machine "
+		               "without a PMU?): use cpu-clock or auto",
+		               err_name(e));
 	s->spec = pev_spec_cpu_clock(s->o.rate_hz);
-	ses_note_add(s, "no hardware cycles to sample (perf_event_open: %s): cpu-clock instead", err_name(e));
+	ses_note_add(s, "no hardware cycles to sample (perf_event_open: %s): cpu-clock instead",
+	             err_name(e));
 	return 0;
 }
 
@@ -260,12 +267,16 @@ static void choose_sizes(const struct ses *s, struct load_sizes *z)
 	bool one = s->o.target == SES_TARGET_PID;
 	uint64_t per_s = (uint64_t)s->o.rate_hz * s->n_cpus, page = (uint64_t)sysconf(_SC_PAGESIZE);
 
-	/* Stacks: what a second of nothing but new, deep stacks needs is more than anyone has; 256 KiB hold 1,000 of
-	 * 30 frames, and a stack that finds no place comes again. */
-	z->ring_bytes = pow2_at_least(MAX_OF(s->o.ring_bytes ? s->o.ring_bytes : (one ? 262144U : MAX_OF(524288U, s->n_cpus * 65536U)), page));
+	/* Stacks: what a second of nothing but new, deep stacks needs is more than anyone has; 256
+	 * KiB hold 1,000 of 30 frames, and a stack that finds no place comes again. */
+	z->ring_bytes = pow2_at_least(
+	        MAX_OF(s->o.ring_bytes ? s->o.ring_bytes
+	                               : (one ? 262144U : MAX_OF(524288U, s->n_cpus * 65536U)),
+	               page));
 	/* Counts: half a table must outlast a drain interval in which every sample is new. */
-	z->count_entries = s->o.count_entries ? s->o.count_entries :
-						(uint32_t)MIN_OF(MAX_OF(per_s, 8192ULL), 1ULL << 20);
+	z->count_entries = s->o.count_entries
+	                           ? s->o.count_entries
+	                           : (uint32_t)MIN_OF(MAX_OF(per_s, 8192ULL), 1ULL << 20);
 	z->thread_entries = one ? 4096 : 16384;
 	z->range_entries = s->o.range_entries ? s->o.range_entries : (one ? 16384 : 65536);
 	z->proc_entries = one ? 64 : 32768;
@@ -275,16 +286,16 @@ static void choose_sizes(const struct ses *s, struct load_sizes *z)
 
 static int open_sampler(struct ses *s, struct err *err)
 {
-	struct smp_options o = { .spec = s->spec };
+	struct smp_options o = {.spec = s->spec};
 	uint64_t dev, ino;
 	bool initial = true;
 	int r = proc_self_pidns(&dev, &ino, &initial);
 
 	if (r < 0)
 		return err_set(err, r, "/proc/self/ns/pid: %s", err_name(r));
-	o.cfg.target = s->o.target == SES_TARGET_PID ? ABI_TARGET_PID :
-		       s->o.target == SES_TARGET_ALL ? ABI_TARGET_ALL :
-						       ABI_TARGET_TREE;
+	o.cfg.target = s->o.target == SES_TARGET_PID   ? ABI_TARGET_PID
+	               : s->o.target == SES_TARGET_ALL ? ABI_TARGET_ALL
+	                                               : ABI_TARGET_TREE;
 	o.cfg.target_tgid = s->target_pid;
 	/* A command's samples are never ours, and who profiles its own process asks for it. */
 	o.cfg.agent_tgid = s->o.target == SES_TARGET_COMMAND ? 0 : (uint32_t)getpid();
@@ -308,20 +319,21 @@ static int pidfd_of(pid_t pid)
 
 static bool target_ended(const struct ses *s)
 {
-	struct pollfd p = { .fd = s->ended_fd, .events = POLLIN };
+	struct pollfd p = {.fd = s->ended_fd, .events = POLLIN};
 
 	return poll(&p, 1, 0) > 0;
 }
 
 static int ended_early(const struct ses *s, struct err *err)
 {
-	return err_set(err, -ESRCH, "process %u ended while the capture was being started", s->target_pid);
+	return err_set(err, -ESRCH, "process %u ended while the capture was being started",
+	               s->target_pid);
 }
 
 static int start(struct ses *s, struct err *err)
 {
-	struct trk_options to = { 0 };
-	struct prof_agg_limits limits = { 0 };
+	struct trk_options to = {0};
+	struct prof_agg_limits limits = {0};
 	int r, n;
 
 	r = ses_check_target(s, err);
@@ -364,7 +376,8 @@ static int start(struct ses *s, struct err *err)
 		return err_set(err, r, "aggregation: %s", err_name(r));
 
 	/* Rings first: what changes while /proc is read is then told by a record. */
-	r = pev_sideband_open(s->cpus, s->n_cpus, s->o.target == SES_TARGET_ALL ? 64 : 32, &s->sideband, err);
+	r = pev_sideband_open(s->cpus, s->n_cpus, s->o.target == SES_TARGET_ALL ? 64 : 32,
+	                      &s->sideband, err);
 	if (r < 0)
 		return ses_explain(s, r, err);
 	to.loader = smp_loader(s->smp);
@@ -384,7 +397,8 @@ static int start(struct ses *s, struct err *err)
 	}
 	s->start_realtime_ns = now_realtime_ns();
 	s->start_ns = now_ns();
-	r = smp_start(s->smp, s->cpus, s->n_cpus, s->o.target == SES_TARGET_COMMAND ? s->target_pid : 0, err);
+	r = smp_start(s->smp, s->cpus, s->n_cpus,
+	              s->o.target == SES_TARGET_COMMAND ? s->target_pid : 0, err);
 	if (r < 0)
 		return ses_explain(s, r, err);
 	ses_count(s, SES_CNT_CPUS_SKIPPED, smp_skipped_cpus(s->smp));
@@ -424,7 +438,7 @@ int ses_start(struct ses *s, struct err *err)
 	return 0;
 }
 
-/* ---- stop ----------------------------------------------------------------------------------------- */
+/* ---- stop ------------------------------------------------------------------------------------ */
 
 static void final_figures(struct ses *s)
 {
@@ -505,7 +519,8 @@ int ses_stop(struct ses *s, struct err *err)
 	s->stop_cpu_ns = ses_thread_cpu_ns();
 	ses_threads_stop(s);
 	if (s->scan_error < 0)
-		ses_note_add(s, "the first look at all processes failed: %s", err_name(s->scan_error));
+		ses_note_add(s, "the first look at all processes failed: %s",
+		             err_name(s->scan_error));
 	final_figures(s);
 	r = ses_profile_build(s, err);
 	if (r == 0)
@@ -514,7 +529,8 @@ int ses_stop(struct ses *s, struct err *err)
 		(void)ses_command_poll(&s->cmd); /* asked again by ses_command_status */
 	ses_naming_stop(s);
 	ses_account(s);
-	/* Before the sampler goes: from here on pfa_stats of another thread answers with the final figures. */
+	/* Before the sampler goes: from here on pfa_stats of another thread answers with the final
+	 * figures. */
 	pthread_mutex_lock(&s->stats_lock);
 	s->state = SES_STOPPED;
 	pthread_mutex_unlock(&s->stats_lock);
@@ -522,7 +538,7 @@ int ses_stop(struct ses *s, struct err *err)
 	return r;
 }
 
-/* ---- questions ------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 bool ses_running(const struct ses *s)
 {
@@ -604,7 +620,7 @@ int ses_stats(struct ses *s, struct ses_stats *ret)
 int ses_counter(struct ses *s, size_t i, struct ses_counter *ret)
 {
 	static const struct ses_counter table[] = {
-#define X(id, name, unit, kind, help) { name, unit, help, 0 },
+#define X(id, name, unit, kind, help) {name, unit, help, 0},
 #include "bpf/abi/counters.def"
 #include "session/counters.def"
 #undef X
@@ -645,9 +661,11 @@ int ses_top(const struct ses *s, struct ses_function *ret, size_t max)
 		return r;
 	for (size_t i = 0; i < n; i++) {
 		ret[i].name = prof_model_str(s->model, top[i].name);
-		ret[i].module = top[i].mapping ?
-					prof_model_str(s->model, s->model->mappings.p[top[i].mapping - 1].path) :
-					"";
+		ret[i].module =
+		        top[i].mapping
+		                ? prof_model_str(s->model,
+		                                 s->model->mappings.p[top[i].mapping - 1].path)
+		                : "";
 		ret[i].self = (uint64_t)top[i].self;
 		ret[i].cum = (uint64_t)top[i].cum;
 	}

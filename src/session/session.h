@@ -2,8 +2,9 @@
 /*
  * session - threads, wiring, lifetime: one capture after another from one set of options.
  *
- * Threads: C is the caller's. D drains the kernel's rings. W knows processes and images. B × (cores - 1, 1 to 4)
- * name addresses. Everything belongs to one of them; what crosses goes through a queue. All end in ses_stop.
+ * Threads: C is the caller's. D drains the kernel's rings. W knows processes and images. B × (cores
+ * - 1, 1 to 4) name addresses. Everything belongs to one of them; what crosses goes through a
+ * queue. All end in ses_stop.
  */
 #ifndef PA_SESSION_H
 #define PA_SESSION_H
@@ -23,8 +24,8 @@ struct ses_options {
 	uint32_t rate_hz;
 	enum ses_event event;
 	bool kernel_stacks;
-	bool exclude_process; /* leave the whole calling process out of ALL */
-	const char *const *tags; /* may be NULL */
+	bool exclude_process;      /* leave the whole calling process out of ALL */
+	const char *const *tags;   /* may be NULL */
 	struct enc_target profile; /* all zero: no output */
 	/* 0: chosen by target, rate and CPUs */
 	uint32_t ring_bytes, count_entries, range_entries, drain_interval_ms;
@@ -54,7 +55,8 @@ struct ses *ses_free(struct ses *s);
 bool ses_running(const struct ses *s);
 
 int ses_ended_fd(const struct ses *s); /* -1: none */
-int ses_command_status(struct ses *s, int *ret); /* 1 ended, 0 runs, -EINVAL no command, -ECHILD unknown */
+int ses_command_status(struct ses *s,
+                       int *ret); /* 1 ended, 0 runs, -EINVAL no command, -ECHILD unknown */
 int ses_command_pid(const struct ses *s);
 int ses_stats(struct ses *s, struct ses_stats *ret); /* any thread */
 int ses_counter(struct ses *s, size_t i, struct ses_counter *ret);

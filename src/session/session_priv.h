@@ -10,12 +10,12 @@
 
 #include <stdatomic.h>
 
-#define SES_B_MAX	   4    /* naming threads: more do not pay (design: cores - 1, at most 4) */
-#define SES_KERNEL_IMAGE   0    /* group of kernel addresses; images count from 1 */
-#define SES_NOTES_MAX	   64
-#define SES_QUEUE_W	   8192 /* process events and frames on their way to W */
-#define SES_QUEUE_JOBS	   4096
-#define SES_ITEM_FRAMES	   20
+#define SES_B_MAX        4 /* naming threads: more do not pay (design: cores - 1, at most 4) */
+#define SES_KERNEL_IMAGE 0 /* group of kernel addresses; images count from 1 */
+#define SES_NOTES_MAX    64
+#define SES_QUEUE_W      8192 /* process events and frames on their way to W */
+#define SES_QUEUE_JOBS   4096
+#define SES_ITEM_FRAMES  20
 
 enum ses_counter_id {
 #define X(id, name, unit, kind, help) SES_CNT_##id,
@@ -24,7 +24,8 @@ enum ses_counter_id {
 	SES_CNT_MAX
 };
 
-/* ---- what goes through queues ----------------------------------------------------------------- */
+/* ---- what goes through queues -----------------------------------------------------------------
+ */
 
 /* An address to be named: file offset in an image, or kernel address. */
 struct ses_addr {
@@ -40,7 +41,8 @@ struct ses_item {
 	union {
 		struct {
 			struct ev_proc ev;
-			char *long_path; /* malloc'ed, owned by the item, when the path does not fit */
+			char *long_path; /* malloc'ed, owned by the item, when the path does not fit
+			                  */
 			char path[256];
 		} proc;
 		struct ses_addr addrs[SES_ITEM_FRAMES];
@@ -52,7 +54,7 @@ struct ses_job {
 	uint32_t image;
 	uint64_t *addrs; /* addrs[n] ascending, unique; malloc'ed */
 	size_t n;
-	int fd;		 /* kept open by track, or the job's own */
+	int fd; /* kept open by track, or the job's own */
 	bool close_fd;
 	const void *mem; /* or bytes */
 	size_t mem_len;
@@ -70,24 +72,27 @@ struct ses_result {
 struct ses_group {
 	VEC(uint64_t) addrs;
 	uint64_t due_ns;      /* when the next batch goes; 0: nothing waits */
-	uint64_t interval_ns; /* doubles with every batch: a symbol table is read a few times, not once a second */
+	uint64_t interval_ns; /* doubles with every batch: a symbol table is read a few times, not
+	                         once a second */
 };
 
-/* ---- names ------------------------------------------------------------------------------------ */
+/* ---- names ------------------------------------------------------------------------------------
+ */
 
 /* Which name belongs to which address, once all batches are in. Thread: C. */
 struct ses_names {
-	struct intern *keys;	 /* struct ses_addr -> index */
+	struct intern *keys; /* struct ses_addr -> index */
 	VEC(struct sym_name) names;
 	VEC(struct ses_result) results; /* own the strings */
 };
 
-/* ---- the command -------------------------------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------------------------------
+ */
 
 struct ses_command {
-	pid_t pid;	/* 0: none */
-	int go_fd;	/* writing lets it execute */
-	int error_fd;	/* errno of a failed exec */
+	pid_t pid;    /* 0: none */
+	int go_fd;    /* writing lets it execute */
+	int error_fd; /* errno of a failed exec */
 	int status;
 	bool ended;
 	bool lost; /* somebody else reaped it: its status is unknown */
@@ -95,12 +100,13 @@ struct ses_command {
 int ses_command_spawn(const char *const *argv, struct ses_command *ret, struct err *err);
 /* Lets it execute: 0, or the errno of exec. */
 int ses_command_go(struct ses_command *c, const char *name, struct err *err);
-/* Reaps it if it has ended: 1, 0 it runs, -ECHILD ended with a status that nobody can tell, -EINVAL no command. */
+/* Reaps it if it has ended: 1, 0 it runs, -ECHILD ended with a status that nobody can tell, -EINVAL
+ * no command. */
 int ses_command_poll(struct ses_command *c);
 /* Before go: ends and reaps it. After go: closes descriptors only, the program goes on. */
 void ses_command_done(struct ses_command *c);
 
-/* ---- the session --------------------------------------------------------------------------------- */
+/* ---- the session ----------------------------------------------------------------------------- */
 
 enum ses_state { SES_NEW, SES_RUNNING, SES_STOPPED };
 
@@ -108,7 +114,7 @@ struct ses_thread {
 	struct ses *s;
 	uint32_t slot; /* of abi_control.agent_tids */
 	pthread_t id;
-	bool made; /* and not yet joined; changes under stats_lock */
+	bool made;               /* and not yet joined; changes under stats_lock */
 	_Atomic uint64_t cpu_ns; /* set when it ends */
 };
 
@@ -121,10 +127,10 @@ struct ses {
 	struct smp *smp;
 	struct trk *trk;
 	struct pev_sideband *sideband;
-	struct prof_agg *agg;   /* D until it is joined, then C */
+	struct prof_agg *agg; /* D until it is joined, then C */
 	struct ses_command cmd;
-	int ended_fd;		/* pidfd of the target */
-	int stop_fd;		/* eventfd: D must finish */
+	int ended_fd; /* pidfd of the target */
+	int stop_fd;  /* eventfd: D must finish */
 	char target_comm[64];
 	uint32_t target_pid;
 	uint32_t *cpus, n_cpus;
@@ -135,25 +141,28 @@ struct ses {
 	uint32_t n_b;
 	struct queue *q_w, *q_jobs, *q_results;
 	_Atomic bool events_dropped; /* D -> W: the queue was full, look at all processes again */
-	int scan_error;		     /* W: of its first scan */
+	int scan_error;              /* W: of its first scan */
 
 	struct ses_group *groups; /* by image id; W, then C */
 	uint32_t n_groups;
-	struct intern *requested; /* struct ses_addr that went to B or waits in a group; W, then C */
+	struct intern
+	        *requested; /* struct ses_addr that went to B or waits in a group; W, then C */
 
-	pthread_mutex_t kernel_lock; /* guards kernel, kernel_error: loaded once by whichever B comes first; leaf */
+	pthread_mutex_t kernel_lock; /* guards kernel, kernel_error: loaded once by whichever B
+	                                comes first; leaf */
 	struct sym_kernel *kernel;
 	int kernel_error;
 	bool kernel_tried;
 
 	/* Figures. */
-	/* For ses_stats of any thread: guards state, final, the figures up to kernel_counters and ses_thread.made where
-	 * they change; C reads them without. While RUNNING smp stays, so that holding this is enough to use it. Leaf. */
+	/* For ses_stats of any thread: guards state, final, the figures up to kernel_counters and
+	 * ses_thread.made where they change; C reads them without. While RUNNING smp stays, so that
+	 * holding this is enough to use it. Leaf. */
 	pthread_mutex_t stats_lock;
 	uint64_t start_ns, end_ns;
 	uint64_t start_realtime_ns;
-	uint64_t caller_cpu_ns; /* C's CPU time inside start and stop */
-	uint64_t stop_cpu_ns;	/* of C: up to here it is counted in caller_cpu_ns */
+	uint64_t caller_cpu_ns;              /* C's CPU time inside start and stop */
+	uint64_t stop_cpu_ns;                /* of C: up to here it is counted in caller_cpu_ns */
 	struct abi_counters kernel_counters; /* final */
 	_Atomic uint64_t counters[SES_CNT_MAX];
 	uint64_t locked_bytes;
@@ -174,18 +183,20 @@ static inline void ses_count(struct ses *s, enum ses_counter_id id, uint64_t n)
 
 /* ses_threads.c */
 int ses_threads_start(struct ses *s, struct err *err);
-void ses_threads_stop(struct ses *s);	/* D and W end; B goes on until its queue is closed */
-void ses_naming_stop(struct ses *s);	/* closes the queue of jobs, waits for B */
-uint64_t ses_thread_cpu_ns(void);	/* of the calling thread */
+void ses_threads_stop(struct ses *s); /* D and W end; B goes on until its queue is closed */
+void ses_naming_stop(struct ses *s);  /* closes the queue of jobs, waits for B */
+uint64_t ses_thread_cpu_ns(void);     /* of the calling thread */
 /* Adds an address to its group unless it was asked for before. W, then C. */
 void ses_request(struct ses *s, uint32_t image, uint64_t addr);
-void ses_job_done(struct ses_job *job, bool addrs); /* closes its descriptor; @addrs: frees them too */
+void ses_job_done(struct ses_job *job,
+                  bool addrs); /* closes its descriptor; @addrs: frees them too */
 /* Sends groups that are due (@all: everything) to B. W, then C. */
 void ses_send_groups(struct ses *s, uint64_t now, bool all);
 
 /* ses_check.c: what can be known before anything is opened, and what a refusal means. */
 int ses_check_target(struct ses *s, struct err *err);
-int ses_check_descriptors(const struct ses *s, struct err *err); /* -EMFILE: RLIMIT_NOFILE is too low */
+int ses_check_descriptors(const struct ses *s,
+                          struct err *err); /* -EMFILE: RLIMIT_NOFILE is too low */
 void ses_check_privileges(struct ses *s);
 int ses_explain(struct ses *s, int code, struct err *err);
 
@@ -197,8 +208,9 @@ int ses_profile_build(struct ses *s, struct err *err);
 
 /* ses_quality.c */
 struct ses_quality_sums {
-	uint64_t weight, user_weight, kernel_weight; /* all; with a user stack; with a kernel stack */
-	uint64_t walk[EV_WALK_CNT];		     /* weight by outcome of the user walk */
+	uint64_t weight, user_weight,
+	        kernel_weight;      /* all; with a user stack; with a kernel stack */
+	uint64_t walk[EV_WALK_CNT]; /* weight by outcome of the user walk */
 	uint64_t kernel_cut, stack_lost;
 	uint64_t leaf_user, leaf_user_named, leaf_kernel, leaf_kernel_named;
 	uint64_t reason_frames[EV_REASON_CNT]; /* distinct frames by reason */

@@ -32,7 +32,7 @@ int sym_none_resolve(enum ev_reason reason, size_t n, struct sym_batch *ret)
 }
 
 int sym_batch_text(struct sym_batch *b, const char *linkage, const char *suffix,
-		   struct sbuf *scratch, struct sym_text *ret)
+                   struct sbuf *scratch, struct sym_text *ret)
 {
 	/* "memcpy@@GLIBC_2.14": linkers put versions into .symtab; '@' is in no other name. */
 	size_t len = strcspn(linkage, "@");

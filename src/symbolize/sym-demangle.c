@@ -58,7 +58,7 @@ static bool demangle(const char *name, struct output *o)
 int sym_demangle(const char *name, struct sbuf *b)
 {
 	const size_t before = b->len;
-	struct output o = { .b = b, .max_len = before + SYM_DEMANGLED_MAX };
+	struct output o = {.b = b, .max_len = before + SYM_DEMANGLED_MAX};
 
 	if (!str_starts(name, "_Z") && !str_starts(name, "_R") && !str_starts(name, "_GLOBAL_"))
 		return -ENOENT;

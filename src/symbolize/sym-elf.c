@@ -3,8 +3,8 @@
  * Names for a sorted set of addresses from symbol tables that are read once, from start to end.
  * Memory is O(addresses). Each symbol with a size is laid into a segment tree over the addresses:
  * "best of all symbols that cover this address" is a maximum in a total order, so each node keeps
- * its best and an address takes the best on the way to its root. That is O(log n) for a symbol, also
- * for one that covers everything, as hostile tables have them.
+ * its best and an address takes the best on the way to its root. That is O(log n) for a symbol,
+ * also for one that covers everything, as hostile tables have them.
  */
 #include <elf.h>
 
@@ -49,7 +49,7 @@ struct resolver {
 	struct cand *tree;  /* tree[2 * n]: node i has children 2i and 2i + 1, leaves from n */
 	struct cand *zero;  /* zero[i]: best of size 0 that starts after addrs[i - 1] */
 	uint64_t *boundary; /* boundary[i]: last start or end after addrs[i - 1], up to addrs[i] */
-	bool *bounded;	    /* bounded[i]: there is one */
+	bool *bounded;      /* bounded[i]: there is one */
 	struct name_buf names[2];
 	uint64_t ties_left;
 	int err;
@@ -66,7 +66,8 @@ static void resolver_done(struct resolver *s)
 	sbuf_done(&s->names[1].b);
 }
 
-/* First address >= @vaddr, from @from on; doubling steps, for most symbols are smaller than gaps. */
+/* First address >= @vaddr, from @from on; doubling steps, for most symbols are smaller than gaps.
+ */
 static size_t lower_bound(const struct resolver *s, uint64_t vaddr, size_t from)
 {
 	size_t lo = from, step = 1, hi;
@@ -89,7 +90,7 @@ static size_t lower_bound(const struct resolver *s, uint64_t vaddr, size_t from)
 
 static const char *cand_name(struct resolver *s, const struct cand *c, struct name_buf *nb)
 {
-	struct img_symbol sym = { .name_off = c->name_off, .table = c->table };
+	struct img_symbol sym = {.name_off = c->name_off, .table = c->table};
 	int r;
 
 	if (nb->valid && nb->name_off == c->name_off && nb->table == c->table)
@@ -169,12 +170,12 @@ static void take_symbol(void *arg, const struct img_symbol *sym)
 {
 	struct resolver *s = arg;
 	struct cand c = {
-		.start = sym->value,
-		.extent = sym->size,
-		.name_off = sym->name_off,
-		.bind_rank = bind_rank(sym->bind),
-		.table = sym->table,
-		.set = 1,
+	        .start = sym->value,
+	        .extent = sym->size,
+	        .name_off = sym->name_off,
+	        .bind_rank = bind_rank(sym->bind),
+	        .table = sym->table,
+	        .set = 1,
 	};
 	size_t first, last;
 
@@ -222,7 +223,7 @@ static int resolver_init(struct resolver *s, struct img_file *f, const uint64_t 
 	bool sorted = true;
 	uint64_t vaddr;
 
-	*s = (struct resolver){ .f = f, .ties_left = TIES_BASE + TIES_PER_ADDR * (uint64_t)n };
+	*s = (struct resolver){.f = f, .ties_left = TIES_BASE + TIES_PER_ADDR * (uint64_t)n};
 	sbuf_init(&s->names[0].b, SYM_DEMANGLED_MAX + 2);
 	sbuf_init(&s->names[1].b, SYM_DEMANGLED_MAX + 2);
 	if (n > UINT32_MAX / 2)
@@ -235,7 +236,7 @@ static int resolver_init(struct resolver *s, struct img_file *f, const uint64_t 
 			continue;
 		if (s->n > 0 && s->addrs[s->n - 1].vaddr > vaddr)
 			sorted = false;
-		s->addrs[s->n++] = (struct addr){ .vaddr = vaddr, .idx = (uint32_t)i };
+		s->addrs[s->n++] = (struct addr){.vaddr = vaddr, .idx = (uint32_t)i};
 	}
 	if (!sorted)
 		qsort(s->addrs, s->n, sizeof(*s->addrs), addr_cmp);
@@ -250,7 +251,7 @@ static int resolver_init(struct resolver *s, struct img_file *f, const uint64_t 
 static int collect_hits(struct resolver *s, struct hit **ret, size_t *ret_n)
 {
 	_cleanup_free_ struct hit *hits = NULL;
-	struct cand zero = { 0 };
+	struct cand zero = {0};
 	uint64_t boundary = 0;
 	size_t n = 0;
 
@@ -275,10 +276,10 @@ static int collect_hits(struct resolver *s, struct hit **ret, size_t *ret_n)
 			best = &zero;
 		if (best)
 			hits[n++] = (struct hit){
-				.start = best->start,
-				.name_off = best->name_off,
-				.table = best->table,
-				.i = (uint32_t)i,
+			        .start = best->start,
+			        .name_off = best->name_off,
+			        .table = best->table,
+			        .i = (uint32_t)i,
 			};
 	}
 	qsort(hits, n, sizeof(*hits), hit_cmp);
@@ -288,19 +289,19 @@ static int collect_hits(struct resolver *s, struct hit **ret, size_t *ret_n)
 }
 
 static int name_hits(struct resolver *s, const uint64_t *offs, const struct hit *hits, size_t n,
-		     struct sym_batch *out)
+                     struct sym_batch *out)
 {
 	_cleanup_(sbuf_done) struct sbuf scratch;
 	const struct hit *prev = NULL;
 	enum ev_reason reason = EV_REASON_NAMED;
-	struct sym_text text = { 0 };
+	struct sym_text text = {0};
 	int r = 0;
 
 	sbuf_init(&scratch, 2 * SYM_DEMANGLED_MAX + 2);
 	for (size_t i = 0; i < n; i++) {
 		const struct hit *h = &hits[i];
 		const struct addr *a = &s->addrs[h->i];
-		struct cand c = { .name_off = h->name_off, .table = (uint8_t)h->table };
+		struct cand c = {.name_off = h->name_off, .table = (uint8_t)h->table};
 		uint64_t delta = a->vaddr - h->start;
 		struct sym_name *name = &out->names[a->idx];
 
@@ -332,7 +333,7 @@ static int name_hits(struct resolver *s, const uint64_t *offs, const struct hit 
 int sym_elf_resolve(struct img_file *f, const uint64_t *offs, size_t n, struct sym_batch *ret)
 {
 	_cleanup_(resolver_done) struct resolver s;
-	_cleanup_(sym_batch_done) struct sym_batch out = { 0 };
+	_cleanup_(sym_batch_done) struct sym_batch out = {0};
 	_cleanup_free_ struct hit *hits = NULL;
 	uint64_t bad_before = img_bad_items(f);
 	enum ev_reason reason = EV_REASON_NO_SYMBOL;
@@ -363,6 +364,6 @@ int sym_elf_resolve(struct img_file *f, const uint64_t *offs, size_t n, struct s
 			return r;
 	}
 	*ret = out;
-	out = (struct sym_batch){ 0 };
+	out = (struct sym_batch){0};
 	return 0;
 }

@@ -43,7 +43,7 @@ struct parser {
 
 static void parser_init(struct parser *p)
 {
-	*p = (struct parser){ .syms = VEC_INIT(SYMBOLS_MAX) };
+	*p = (struct parser){.syms = VEC_INIT(SYMBOLS_MAX)};
 	sbuf_init(&p->blob, BLOB_MAX);
 }
 
@@ -136,7 +136,7 @@ static int parse_line(struct parser *p, const uint8_t *line, size_t len)
 		return 0; /* data */
 	}
 	i += 3;
-	if (!name_ok(line + i, len - i)) {
+	if (addr == UINT64_MAX || !name_ok(line + i, len - i)) { /* nothing can follow it */
 		p->bad_lines++;
 		return 0;
 	}
@@ -148,9 +148,8 @@ static int parse_line(struct parser *p, const uint8_t *line, size_t len)
 	if (r == 0) {
 		if (p->syms.n > 0 && p->syms.p[p->syms.n - 1].addr > addr)
 			p->unsorted = true;
-		r = vec_push(&p->syms,
-			     (struct ksym){ .addr = addr,
-					    .name = (uint32_t)name | rank << RANK_SHIFT });
+		r = vec_push(&p->syms, (struct ksym){.addr = addr,
+		                                     .name = (uint32_t)name | rank << RANK_SHIFT});
 	}
 	if (r == -E2BIG) {
 		p->bad_lines++;
@@ -161,7 +160,7 @@ static int parse_line(struct parser *p, const uint8_t *line, size_t len)
 
 /* Parses the lines of @buf; without @last, only those that end in it. */
 static int parse_lines(struct parser *p, const uint8_t *buf, size_t len, bool last,
-		       size_t *ret_used)
+                       size_t *ret_used)
 {
 	size_t used = 0;
 	int r;
@@ -303,9 +302,9 @@ int sym_kernel_load(const char *path, struct sym_kernel **ret, struct err *err)
 	r = finish(&p, ret);
 	if (r == -EPERM)
 		return err_set(err, r,
-			       "%s: all addresses are hidden: needs CAP_SYSLOG, or "
-			       "kernel.kptr_restrict=0",
-			       path);
+		               "%s: all addresses are hidden: needs CAP_SYSLOG, or "
+		               "kernel.kptr_restrict=0",
+		               path);
 	if (r == -ENODATA)
 		return err_set(err, r, "%s: no symbols of code", path);
 	if (r < 0)
@@ -368,7 +367,7 @@ static size_t upper_bound(const struct sym_kernel *k, uint64_t addr)
 }
 
 static int kernel_text(const struct sym_kernel *k, size_t i, struct sym_batch *out,
-		       struct sbuf *linkage, struct sbuf *scratch, struct sym_text *ret)
+                       struct sbuf *linkage, struct sbuf *scratch, struct sym_text *ret)
 {
 	const char *raw = k->blob + k->names[i];
 	const char *tab = strchr(raw, '\t');
@@ -385,12 +384,12 @@ static int kernel_text(const struct sym_kernel *k, size_t i, struct sym_batch *o
 }
 
 int sym_kernel_resolve(const struct sym_kernel *k, const uint64_t *addrs, size_t n,
-		       struct sym_batch *ret)
+                       struct sym_batch *ret)
 {
-	_cleanup_(sym_batch_done) struct sym_batch out = { 0 };
+	_cleanup_(sym_batch_done) struct sym_batch out = {0};
 	_cleanup_(sbuf_done) struct sbuf scratch;
 	_cleanup_(sbuf_done) struct sbuf linkage;
-	struct sym_text text = { 0 };
+	struct sym_text text = {0};
 	size_t prev = SIZE_MAX;
 	int r, text_r = 0;
 
@@ -411,14 +410,14 @@ int sym_kernel_resolve(const struct sym_kernel *k, const uint64_t *addrs, size_t
 			return text_r;
 		prev = at;
 		out.names[i] = (struct sym_name){
-			.reason = text_r < 0 ? EV_REASON_NO_MEMORY : EV_REASON_NAMED,
-			.name = text_r < 0 ? NULL : text.name,
-			.linkage = text_r < 0 ? NULL : text.linkage,
-			.start = k->addrs[at],
+		        .reason = text_r < 0 ? EV_REASON_NO_MEMORY : EV_REASON_NAMED,
+		        .name = text_r < 0 ? NULL : text.name,
+		        .linkage = text_r < 0 ? NULL : text.linkage,
+		        .start = k->addrs[at],
 		};
 	}
 	*ret = out;
-	out = (struct sym_batch){ 0 };
+	out = (struct sym_batch){0};
 	return 0;
 }
 

@@ -11,9 +11,9 @@
 
 /* The name found for one address. Strings are borrowed from the sym_batch. */
 struct sym_name {
-	const char *name;   /* demangled; NULL when reason != NAMED */
+	const char *name;    /* demangled; NULL when reason != NAMED */
 	const char *linkage; /* as in the symbol table (differs from name when demangled) */
-	uint64_t start;	    /* of the symbol: file offset (user), address (kernel) */
+	uint64_t start;      /* of the symbol: file offset (user), address (kernel) */
 	enum ev_reason reason;
 };
 
@@ -28,34 +28,53 @@ void sym_batch_done(struct sym_batch *b);
 /**
  * sym_elf_resolve - names of code at file offsets of one image
  * @offs: ascending, unique; look-up addresses (return addresses minus 1 already)
- * Best symbol: one whose [value, value + size) holds the address before one of size 0 that starts at or
- * before it with no other symbol's start or end between; among equals innermost (highest start, then
- * smallest), then global over weak over local, then fewest leading underscores, then the name.
- * Memory: O(n), not O(symbols). Returns 0 (each name has its own reason), -ENOMEM.
+ * Best symbol: one whose [value, value + size) holds the address before one of size 0 that starts
+ * at or before it, in the same section, with no other symbol's start or end between; among equals
+ * innermost (highest start, then smallest), then global over weak over local, then fewest leading
+ * underscores, then the name. Names are shown demangled, without "@VERSION".
+ * Memory: O(n), not O(symbols); names end at 64 MiB for a batch (reason NO_MEMORY from there on).
+ * Names are read to break at most 65,536 + 16 n ties; after that the first in the file wins.
+ * Reasons: NO_SYMTAB, NO_SYMBOL, BAD_ELF (no symbol of the table is sound, or the name is not),
+ * NO_FILE (the file cannot be read any more), NO_MEMORY.
+ * Returns: 0 (each name has its own reason), -ENOMEM. Cost: O(symbols * log n).
  */
 int sym_elf_resolve(struct img_file *f, const uint64_t *offs, size_t n, struct sym_batch *ret);
 /* All @n get this reason: an image that could not be opened. */
 int sym_none_resolve(enum ev_reason reason, size_t n, struct sym_batch *ret);
 
-/* Demangles C++ (Itanium) and Rust (v0 and legacy, hash removed) into @b; -ENOENT if it is neither. Output,
- * input and recursion are bounded. */
+/**
+ * sym_demangle - C++ (Itanium) with parameters, Rust (v0 and legacy) without its hash, into @b
+ * Bounded: 16 KiB in, 64 KiB out, and libiberty's own limit of recursion, which refuses C++ names
+ * of more than 1,024 characters.
+ * Returns: 0 (appended), -ENOENT (neither, or over a bound; @b as it was), -ENOMEM, -E2BIG (@b
+ * full).
+ */
 int sym_demangle(const char *name, struct sbuf *b);
 
 /* ---- kernel --------------------------------------------------------------------------------- */
 
 struct sym_kernel;
-/* Parses /proc/kallsyms (or @path, for tests): text symbols only, modules and BPF programs with " [module]".
- * -EPERM when every address reads 0 (kptr_restrict, no CAP_SYSLOG), errno, -ENOMEM. */
+/**
+ * sym_kernel_load - read /proc/kallsyms
+ * @path: NULL, or another file for tests
+ * Text symbols only (t T w W). Those of modules and BPF programs are shown with " [module]", their
+ * linkage name is without. Of symbols at one address the best stays, by the rule for ELF.
+ * Returns: 0, -EPERM (every address reads 0: kptr_restrict or no CAP_SYSLOG), -ENODATA (no text
+ * symbol at all), -ENOMEM, errno.
+ */
 int sym_kernel_load(const char *path, struct sym_kernel **ret, struct err *err);
-int sym_kernel_parse(const char *text, size_t len, struct sym_kernel **ret); /* for tests and fuzzing */
+/* The same over bytes in memory, for tests and fuzzing. */
+int sym_kernel_parse(const char *text, size_t len, struct sym_kernel **ret);
 struct sym_kernel *sym_kernel_free(struct sym_kernel *k);
 void sym_kernel_freep(struct sym_kernel **k);
 /* @addrs ascending, unique. A symbol reaches to the next one, at most 1 MiB. */
-int sym_kernel_resolve(const struct sym_kernel *k, const uint64_t *addrs, size_t n, struct sym_batch *ret);
+int sym_kernel_resolve(const struct sym_kernel *k, const uint64_t *addrs, size_t n,
+                       struct sym_batch *ret);
 size_t sym_kernel_cnt(const struct sym_kernel *k);
 uint64_t sym_kernel_bad_lines(const struct sym_kernel *k);
 size_t sym_kernel_bytes(const struct sym_kernel *k); /* memory held */
-/* First and last text address, for the mapping of the profile. 0, -ENOENT. */
+/* First text address and the end (exclusive) of the last symbol, for the mapping of the profile.
+ * 0, -ENOENT. */
 int sym_kernel_range(const struct sym_kernel *k, uint64_t *ret_start, uint64_t *ret_end);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "symbolize/symbolize.h"
 
-#define SYM_MANGLED_MAX	  (16 * 1024) /* longer names are shown as they are */
+#define SYM_MANGLED_MAX   (16 * 1024) /* longer names are shown as they are */
 #define SYM_DEMANGLED_MAX (64 * 1024)
 /* Of the strings of one batch: 100,000 of the longest names that libLLVM has. */
 #define SYM_STRINGS_MAX (64 * 1024 * 1024)
@@ -24,7 +24,7 @@ struct sym_text {
  * Returns: 0, -E2BIG (the batch's strings are at their cap), -ENOMEM.
  */
 int sym_batch_text(struct sym_batch *b, const char *linkage, const char *suffix,
-		   struct sbuf *scratch, struct sym_text *ret);
+                   struct sbuf *scratch, struct sym_text *ret);
 
 /* Order of names for one address: fewest leading underscores, then bytes. As strcmp. */
 int sym_name_cmp(const char *a, const char *b);

@@ -88,7 +88,8 @@ int trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
 
 static bool holds(const struct trk_map *m, uint32_t image, uint64_t off)
 {
-	return m->image == image && off >= m->pgoff && off - m->pgoff < m->end - m->start;
+	return m->image == image &&
+	       (off == TRK_OFF_ANY || (off >= m->pgoff && off - m->pgoff < m->end - m->start));
 }
 
 static const struct trk_map *map_of(const struct trk_inc *i, uint32_t image, uint64_t off)
@@ -141,7 +142,7 @@ int trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t i
 		m = map_anywhere(t, image, off);
 	if (!m)
 		return -ENOENT;
-	fill(t, m, m->start + (off - m->pgoff), ret);
+	fill(t, m, off == TRK_OFF_ANY ? m->start : m->start + (off - m->pgoff), ret);
 	return 0;
 }
 

@@ -2,9 +2,10 @@
 /*
  * track - which process maps which image; keeps images open and tells the kernel side.
  *
- * Thread: W owns it while a capture runs, C before and after. It is fed with side-band events in order of
- * time and with /proc; it publishes each process's executable mappings to the BPF process map, and keeps every
- * mapping that a process ever had, so that addresses of processes that have gone can still be placed.
+ * Thread: W owns it while a capture runs, C before and after. It is fed with side-band events in
+ * order of time and with /proc; it publishes each process's executable mappings to the BPF process
+ * map, and keeps every mapping that a process ever had, so that addresses of processes that have
+ * gone can still be placed.
  */
 #ifndef PA_TRACK_H
 #define PA_TRACK_H
@@ -17,16 +18,17 @@
 
 struct trk;
 
-/* A file that some process mapped executable; id 1 … in order of discovery. One that could not be opened
- * (reason NO_FILE, FILE_REPLACED, NOT_PERMITTED, NO_MEMORY) is tried again when another process maps it: then fd,
- * reason and build-id change, once and on W only; other threads get copies from W. */
+/* A file that some process mapped executable; id 1 … in order of discovery. One that could not be
+ * opened (reason NO_FILE, FILE_REPLACED, NOT_PERMITTED, NO_MEMORY) is tried again when another
+ * process maps it: then fd, reason and build-id change, once and on W only; other threads get
+ * copies from W. */
 struct trk_image {
 	uint32_t id;
 	struct ev_file_id file;
-	uint8_t kind;	  /* enum ev_map_kind: FILE, VDSO, OTHER */
+	uint8_t kind;     /* enum ev_map_kind: FILE, VDSO, OTHER */
 	const char *path; /* as first seen, " (deleted)" stripped */
-	int fd;		  /* kept open for reading; -EBADF when it could not be opened, is no ELF file, or
-			   * there are too many open: trk_image_fd() */
+	int fd; /* kept open for reading; -EBADF when it could not be opened, is no ELF file, or
+	         * there are too many open: trk_image_fd() */
 	enum ev_reason reason; /* NAMED when it can be read, else why not */
 	uint8_t build_id[EV_BUILD_ID_MAX];
 	uint8_t build_id_len; /* 0: none */
@@ -37,69 +39,79 @@ struct trk_image {
 /* Where an address of a process lies. */
 struct trk_place {
 	const struct trk_image *image; /* NULL: anonymous or none */
-	uint64_t off;		       /* file offset (image) or the address */
+	uint64_t off;                  /* file offset (image) or the address */
 	bool anon;
 	uint64_t map_start, map_end, map_pgoff; /* the mapping, when there is one */
 };
 
 struct trk_options {
 	struct load_oncpu *loader; /* may be NULL (tests): nothing is published */
-	uint32_t target_pid;	   /* != 0: processes other than this one are ignored (PID) */
-	bool follow_children;	   /* with target_pid: nor what it forks, and so on (COMMAND) */
+	uint32_t target_pid;       /* != 0: processes other than this one are ignored (PID) */
+	bool follow_children;      /* with target_pid: nor what it forks, and so on (COMMAND) */
 	uint32_t max_procs, max_images, max_mappings; /* 0: 65,536 · 65,536 · 4 M */
 };
 
 struct trk_stats {
-	uint64_t procs, images, mappings;	/* known, ever */
-	uint64_t images_failed;		/* could not be opened when first seen */
-	uint64_t images_denied;		/* of these now: those that may not be opened */
-	uint64_t procs_denied;		/* /proc/PID/maps not readable for lack of CAP_SYS_PTRACE */
+	uint64_t procs, images, mappings; /* known, ever */
+	uint64_t images_failed;           /* could not be opened when first seen */
+	uint64_t images_denied;           /* of these now: those that may not be opened */
+	uint64_t procs_denied; /* /proc/PID/maps not readable for lack of CAP_SYS_PTRACE */
 	uint64_t bad_map_lines, damaged_notes;
 	uint64_t dropped_procs, dropped_images, dropped_mappings; /* over a limit */
-	uint64_t ranges_full;		/* processes that found no place in the BPF process map */
-	uint64_t resyncs;		/* times that all was read again after losses */
-	int tasks_errno; /* the task iterator failed like this: exec ids are unknown, nothing is published */
+	uint64_t ranges_full; /* processes that found no place in the BPF process map */
+	uint64_t resyncs;     /* times that all was read again after losses */
+	int tasks_errno; /* the task iterator failed like this: exec ids are unknown, nothing is
+	                    published */
 };
 
 int trk_new(const struct trk_options *o, struct trk **ret, struct err *err);
 struct trk *trk_free(struct trk *t); /* the loader may be gone already */
 void trk_freep(struct trk **t);
 
-/* Learns every process (or the target) from the task iterator and /proc/PID/maps. Side-band rings must already be open.
- * -ESRCH: the target does not exist; a target whose maps may not be read is not an error (counted). */
+/* Learns every process (or the target) from the task iterator and /proc/PID/maps. Side-band rings
+ * must already be open. -ESRCH: the target does not exist; a target whose maps may not be read is
+ * not an error (counted). */
 int trk_scan(struct trk *t, struct err *err);
-/* One side-band event. ev's pointers are borrowed. Bounded work: O(log mappings), and may open one file, or
- * for a process not heard of before read its /proc/PID/maps and open what it maps. */
+/* One side-band event. ev's pointers are borrowed. Bounded work: O(log mappings), and may open one
+ * file, or for a process not heard of before read its /proc/PID/maps and open what it maps. */
 void trk_event(struct trk *t, const struct ev_proc *ev);
 /**
  * trk_flush - after each batch of events, and at least every 100 ms while there are none
- * Publishes what changed, once for each process; reads again what became uncertain (an exec that crossed
- * with a reading of /proc) and, at most once a second, everything after a LOST event.
+ * Publishes what changed, once for each process; reads again what became uncertain (an exec that
+ * crossed with a reading of /proc) and, at most once a second, everything after a LOST event.
  */
 void trk_flush(struct trk *t);
 
 /*
- * Which program an ev_proc_id means, in this order:
- *  - start: equal, or not known on one side (0; a process known by its fork alone). Otherwise it is another process.
- *  - exec_id: equal, or not known on one side (0 in the id; here, a process that the iterator has not shown).
- *  - of several: an equal start before an equal exec_id before neither; then the newest, but of processes known by
- *    their forks alone the one forked first after id->start_ns.
- *  - none: the only program that this pid ever was, if its start does not contradict.
+ * Which program an ev_proc_id means:
+ * 1. The start must be equal, or not known on one side (0 in the id; here, a process known by its
+ *    fork alone). Else it is another process.
+ * 2. The exec_id must be equal, or not known on one side (0 in the id; here, a process that the
+ *    iterator has not shown).
+ * 3. Of several: an equal start before an equal exec_id before neither; then the newest, but of
+ *    processes known by their forks alone the one forked first after id->start_ns.
+ * 4. If none is left: the only program that this pid ever was, if 1 holds for it.
  */
 
-/* Places an address of (process, exec); looks at what is mapped there now, else at what was there last.
- * *ret filled always. 0, -ENOENT. */
-int trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr, struct trk_place *ret);
-/* Mapping of image @image in this process that holds file offset @off (for the profile's addresses), else in any process. 0, -ENOENT. */
+/* Places an address of (process, exec); looks at what is mapped there now, else at what was there
+ * last. *ret filled always. 0, -ENOENT. */
+int trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+              struct trk_place *ret);
+/* Mapping of image @image in this process that holds file offset @off (for the profile's
+ * addresses), else in any process. TRK_OFF_ANY: the first of its mappings. 0, -ENOENT. */
+#define TRK_OFF_ANY UINT64_MAX
 int trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image, uint64_t off,
-		    struct trk_place *ret);
+                    struct trk_place *ret);
 size_t trk_image_cnt(const struct trk *t);
-const struct trk_image *trk_image(const struct trk *t, uint32_t id); /* 1 … image_cnt; borrowed until trk_free */
-/* Descriptor to read an image from: trk_image's own (*ret_close false), or one opened now that the caller
- * closes (*ret_close true; only where more images are in use than half of RLIMIT_NOFILE). -ENOENT (never could be
- * opened), -ESTALE (replaced on disk meanwhile), -EINVAL (no such image), errno of open. */
+/* @id: 1 … image_cnt, else NULL; borrowed until trk_free. */
+const struct trk_image *trk_image(const struct trk *t, uint32_t id);
+/* Descriptor to read an image from: trk_image's own (*ret_close false), or one opened now that the
+ * caller closes (*ret_close true; only where more images are in use than half of RLIMIT_NOFILE).
+ * -ENOENT (never could be opened), -ESTALE (replaced on disk meanwhile), -EINVAL (no such image),
+ * errno of open. */
 int trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close);
-/* Image of the main executable of a process (the newest program of a pid when exec_id is 0): id or 0. */
+/* Image of the main executable of a process (the newest program of a pid when exec_id is 0): id or
+ * 0. */
 uint32_t trk_main_image(const struct trk *t, const struct ev_proc_id *id);
 /* Was the process's memory map readable? NAMED, NOT_PERMITTED, NO_MAPPING (process unknown). */
 enum ev_reason trk_proc_reason(const struct trk *t, const struct ev_proc_id *id);

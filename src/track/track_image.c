@@ -83,7 +83,7 @@ static void open_image(struct trk *t, struct trk_img *g, uint32_t pid, const str
 	fd = proc_open_mapped(pid, m, NULL);
 	if (fd < 0) {
 		r = fd;
-		fd = open_path(g->pub.path, &m->file);
+		fd = open_path(m->path, &m->file);
 		if (fd < 0) {
 			s = fd;
 			/* The process is gone: what became of the path says more. */
@@ -112,7 +112,7 @@ static void open_image(struct trk *t, struct trk_img *g, uint32_t pid, const str
 		return;
 	}
 	g->shut = true;
-	g->ctime = st.st_ctim;
+	g->mtime = st.st_mtim;
 	g->size_bytes = (uint64_t)st.st_size;
 	g->st_dev = st.st_dev;
 }
@@ -138,8 +138,8 @@ int trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_ino != g->pub.file.ino || st.st_dev != g->st_dev ||
-	    (uint64_t)st.st_size != g->size_bytes || st.st_ctim.tv_sec != g->ctime.tv_sec ||
-	    st.st_ctim.tv_nsec != g->ctime.tv_nsec)
+	    (uint64_t)st.st_size != g->size_bytes || st.st_mtim.tv_sec != g->mtime.tv_sec ||
+	    st.st_mtim.tv_nsec != g->mtime.tv_nsec)
 		return -ESTALE;
 	*ret_close = true;
 	return TAKE_FD(fd);

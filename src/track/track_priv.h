@@ -19,8 +19,10 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* An element that could not be added has hh.tbl == NULL. */
+/* An element that could not be added has hh.tbl == NULL. HASH_OAT: the default falls through cases,
+ * of which clang 14 warns where the macro is used. */
 #define HASH_NONFATAL_OOM 1
+#define HASH_FUNCTION     HASH_OAT
 #include <uthash.h>
 #include <utlist.h>
 
@@ -103,7 +105,7 @@ struct trk_img {
 	struct trk_img_key key; /* FILE, VDSO: key of images; OTHER: path is the key in others */
 	bool shut; /* over the cap of descriptors: opened again by path when asked for */
 	uint8_t tries;
-	struct timespec ctime; /* of the file that was open, to know it again */
+	struct timespec mtime; /* of the file that was open, to know it again */
 	uint64_t size_bytes, st_dev;
 	struct trk_map *seg; /* seg[n_seg]: where it was mapped, by (pgoff, length) */
 	uint32_t n_seg;

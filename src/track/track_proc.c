@@ -376,8 +376,10 @@ static void fork_event(struct trk *t, const struct ev_proc *ev)
 		/* Gone already, or not readable: the parent's mappings are the best guess. Adopting
 		 * can have made or forgotten processes, so look again. */
 		pp = trk_pid_find(t, ev->ppid);
-		if (pp && !i->list)
+		if (pp && !i->list) {
 			inherit(t, i, pp->newest);
+			i->exec_known = false; /* until the iterator shows it: not published */
+		}
 		return;
 	}
 	if (p) {

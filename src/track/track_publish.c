@@ -113,7 +113,7 @@ static void reclaim(struct trk_ranges *g, uint64_t now)
 {
 	struct trk_block *b;
 
-	while ((b = g->quarantine) && now - b->freed_ns >= TRK_QUARANTINE_NS && now > b->freed_ns) {
+	while ((b = g->quarantine) && now >= b->freed_ns + TRK_QUARANTINE_NS) {
 		DL_DELETE(g->quarantine, b);
 		block_free(g, b);
 	}

@@ -186,7 +186,9 @@ struct trk_inc *trk_adopt(struct trk *t, uint32_t pid, uint64_t ev_ns)
 
 struct task {
 	struct abi_task a;
-	bool by_proc; /* from /proc: start rounded down, exec id not known */
+	uint32_t ppid; /* only where children are followed */
+	bool by_proc;  /* from /proc: start rounded down, exec id not known */
+	bool done;
 };
 
 struct tasks {
@@ -206,7 +208,7 @@ static bool is_wanted(const struct tasks *ts, uint32_t pid)
 {
 	if (pid == 0 || pid == UINT32_MAX)
 		return false;
-	if (ts->t->o.target_pid != 0 && pid != ts->t->o.target_pid)
+	if (ts->t->o.target_pid != 0 && pid != ts->t->o.target_pid && !ts->t->o.follow_children)
 		return false;
 	return !ts->only_unsure || is_due(trk_pid_find(ts->t, pid), ts->now);
 }
@@ -246,6 +248,14 @@ static int take_pid(void *arg, uint32_t pid)
 	return 0;
 }
 
+static bool has_task(const struct tasks *ts, uint32_t pid)
+{
+	for (size_t i = 0; i < ts->v.n; i++)
+		if (ts->v.p[i].a.tgid == pid)
+			return true;
+	return false;
+}
+
 /* From the iterator; without it from /proc, which knows no exec ids: then nothing is published. */
 static int tasks_read(struct tasks *ts, struct err *err)
 {
@@ -257,11 +267,16 @@ static int tasks_read(struct tasks *ts, struct err *err)
 		r = load_tasks(t->o.loader, take_task, ts);
 		t->stats.tasks_errno = r < 0 ? -r : 0;
 	}
-	if (r >= 0)
+	if (r >= 0) {
+		/* Seen on a virtual machine: the iterator leaves out its pid 1, which is there in
+		 * /proc. */
+		if (t->o.target_pid != 0 && !has_task(ts, t->o.target_pid))
+			return take_pid(ts, t->o.target_pid);
 		return 0;
+	}
 	ts->v.n = 0;
 	ts->incomplete = false;
-	if (t->o.target_pid != 0)
+	if (t->o.target_pid != 0 && !t->o.follow_children)
 		return take_pid(ts, t->o.target_pid);
 	return proc_each(take_pid, ts, err);
 }
@@ -331,40 +346,62 @@ static void end_unseen(struct trk *t, bool only_unsure, uint64_t now)
 			trk_inc_end(t, p->newest);
 }
 
+/* With children to follow: those that are known, and children of those that are, whose forks were
+ * lost. */
+static bool is_followed(const struct trk *t, struct task *k)
+{
+	struct proc_status st;
+
+	if (t->o.target_pid == 0 || k->a.tgid == t->o.target_pid || trk_pid_find(t, k->a.tgid))
+		return true;
+	if (k->ppid == 0 && proc_status_read(k->a.tgid, &st, NULL) == 0)
+		k->ppid = st.ppid;
+	return k->ppid != 0 && trk_pid_find(t, k->ppid);
+}
+
 static int scan(struct trk *t, bool only_unsure, struct err *err)
 {
 	struct tasks ts = {.t = t, .only_unsure = only_unsure, .now = now_ns()};
 	struct trk_pid *p, *next;
-	int r, n;
+	bool more = true;
+	int r;
 
 	t->round++;
 	r = tasks_read(&ts, err);
-	if (r < 0) {
-		vec_done(&ts.v);
-		return r;
+	/* Each that is found may be the parent of others: as often as there are generations. */
+	while (r == 0 && more) {
+		more = false;
+		vec_each (k, &ts.v) {
+			if (k->done || !is_followed(t, k))
+				continue;
+			k->done = true;
+			more = t->o.target_pid != 0;
+			scan_task(t, k);
+		}
 	}
-	vec_each (k, &ts.v)
-		scan_task(t, k);
-	if (!ts.incomplete)
+	if (r == 0 && !ts.incomplete)
 		end_unseen(t, only_unsure, ts.now);
-	for (p = t->unsure; p; p = next) {
+	for (p = t->unsure; r == 0 && p; p = next) {
 		next = p->u_next;
 		if (is_due(p, ts.now))
 			trk_set_sure(t, p);
 	}
-	n = (int)MIN_OF(ts.v.n, (size_t)INT32_MAX);
 	vec_done(&ts.v);
-	return n;
+	return r;
 }
 
 int trk_scan(struct trk *t, struct err *err)
 {
+	const struct trk_pid *p;
 	int r = scan(t, false, err);
 
 	if (r < 0)
 		return r;
-	if (r == 0 && t->o.target_pid != 0)
-		return err_set(err, -ESRCH, "there is no process %u", t->o.target_pid);
+	if (t->o.target_pid != 0) {
+		p = trk_pid_find(t, t->o.target_pid);
+		if (!p || p->newest->past)
+			return err_set(err, -ESRCH, "there is no process %u", t->o.target_pid);
+	}
 	trk_flush(t);
 	return 0;
 }

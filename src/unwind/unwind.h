@@ -29,7 +29,7 @@ struct uw_start {
  * Returns: frames written (>= 1 when max >= 1). Cost: two reads a frame. Allocates: no.
  */
 size_t uw_walk_fp(const struct uw_start *at, const struct uw_memory *mem, uint64_t *pcs, size_t max,
-		  int *ret_walk);
+                  int *ret_walk);
 /* The hash that the kernel side gives to the same frames and outcome. */
 uint64_t uw_stack_hash(uint64_t seed, const uint64_t *frames, size_t n, int walk);
 /* Could a call end right before a return address? @before: the 8 bytes before it. */

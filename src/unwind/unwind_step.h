@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * unwind_step - one frame of a user stack: registers and a way to read memory -> the caller's registers, or why
- * the walk ends. No helpers, no maps: the same text is compiled for BPF and for the host, where unit tests,
- * property tests and the fuzzer drive it.
+ * unwind_step - one frame of a user stack: registers and a way to read memory -> the caller's
+ * registers, or why the walk ends. No helpers, no maps: the same text is compiled for BPF and for
+ * the host, where unit tests, property tests and the fuzzer drive it.
  *
- * Until call-frame rules are read, the one rule is the frame pointer: [fp] holds the caller's fp and [fp + 8] the
- * return address (x86-64 ABI; AAPCS64 frame records have the same shape).
+ * Until call-frame rules are read, the one rule is the frame pointer: [fp] holds the caller's fp
+ * and [fp + 8] the return address (x86-64 ABI; AAPCS64 frame records have the same shape).
  *
  * Before including, define
  *   UW_MEM                       the type behind which memory is reached
@@ -16,7 +16,8 @@
 
 #include "bpf/abi/abi.h"
 
-/* Highest user address + 1 of every page-table layout we meet (57 bits, x86-64 LA57; arm64 has 52). */
+/* Highest user address + 1 of every page-table layout we meet (57 bits, x86-64 LA57; arm64 has 52).
+ */
 #define UW_USER_END (1ULL << 56)
 /* Nothing is mapped below: mmap_min_addr. */
 #define UW_USER_MIN 4096ULL
@@ -34,7 +35,8 @@ static __attribute__((always_inline)) inline int uw_step_fp(struct uw_regs *r, U
 
 	if (fp == 0)
 		return ABI_WALK_ROOT;
-	/* The record lies at or above the stack pointer and is aligned: else rbp is no frame pointer here. */
+	/* The record lies at or above the stack pointer and is aligned: else rbp is no frame
+	 * pointer here. */
 	if ((fp & 7) || fp < r->sp || fp >= UW_USER_END)
 		return ABI_WALK_IMPLAUSIBLE;
 	if (UW_READ(mem, &next_fp, fp) || UW_READ(mem, &ra, fp + 8))
@@ -52,8 +54,8 @@ static __attribute__((always_inline)) inline int uw_step_fp(struct uw_regs *r, U
 /**
  * uw_after_call - could the instruction that ends before a return address be a call?
  * @code: the 8 bytes before the return address, as a little-endian number (last byte highest)
- * A guess that costs one read, for return addresses that lie in no known mapping: heap and stack pointers that
- * merely look like code fail it.
+ * A guess that costs one read, for return addresses that lie in no known mapping: heap and stack
+ * pointers that merely look like code fail it.
  */
 static __attribute__((always_inline)) inline int uw_after_call(__u64 code)
 {
@@ -67,15 +69,16 @@ static __attribute__((always_inline)) inline int uw_after_call(__u64 code)
 	/* call rel32: e8 + 4 bytes */
 	if (((code >> 24) & 0xff) == 0xe8)
 		return 1;
-	/* call r/m64: ff /2, with 0, 1 or 4 bytes of displacement and an optional SIB byte */
-	#define UW_FF2(shift) ((((code >> (shift)) & 0xff) == 0xff) && (((code >> ((shift) + 8)) & 0x38) == 0x10))
+/* call r/m64: ff /2, with 0, 1 or 4 bytes of displacement and an optional SIB byte */
+#define UW_FF2(shift)                                                                              \
+	((((code >> (shift)) & 0xff) == 0xff) && (((code >> ((shift) + 8)) & 0x38) == 0x10))
 	return UW_FF2(48) || UW_FF2(40) || UW_FF2(32) || UW_FF2(16) || UW_FF2(8);
-	#undef UW_FF2
+#undef UW_FF2
 #endif
 }
 
-/* Hash of a stack, folded frame by frame. 64 bits over a seed that targets do not know: two different stacks among
- * a million collide once in 37 million captures. */
+/* Hash of a stack, folded frame by frame. 64 bits over a seed that targets do not know: two
+ * different stacks among a million collide once in 37 million captures. */
 static __attribute__((always_inline)) inline __u64 uw_hash_mix(__u64 h, __u64 v)
 {
 	h = (h ^ v) * 0x9e3779b97f4a7c15ULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind/unwind.h"
 
-#define UW_MEM		       const struct uw_memory
+#define UW_MEM                  const struct uw_memory
 #define UW_READ(mem, ret, addr) host_read(mem, ret, addr)
 
 static int host_read(const struct uw_memory *mem, __u64 *ret, __u64 addr)
@@ -17,9 +17,9 @@ static int host_read(const struct uw_memory *mem, __u64 *ret, __u64 addr)
 #include "unwind/unwind_step.h"
 
 size_t uw_walk_fp(const struct uw_start *at, const struct uw_memory *mem, uint64_t *pcs, size_t max,
-		  int *ret_walk)
+                  int *ret_walk)
 {
-	struct uw_regs r = { .pc = at->pc, .sp = at->sp, .fp = at->fp };
+	struct uw_regs r = {.pc = at->pc, .sp = at->sp, .fp = at->fp};
 	size_t n = 0;
 	int stop = ABI_WALK_DEPTH;
 

@@ -398,6 +398,13 @@ def closed_standard_streams_do_no_harm():
     equal((r.rc, files()), (0, ['p']), r)
     with open('p', encoding='utf-8') as f:
         equal(f.read(), 'fake profile\n')
+    # Nothing of ours may have taken their places: a command would find it there.
+    r = run('--profile', '--profile-output=p', '--', 'sh', '-c',
+            'l=$(readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2); echo "$l" >links',
+            preexec_fn=lambda: [os.close(fd) for fd in (0, 1, 2)])
+    equal(r.rc, 0, r)
+    with open('links', encoding='utf-8') as f:
+        equal(f.read().split(), ['/dev/null'] * 3)
 
 
 TOP = '''600000000 900000000 /usr/bin/spin spin_a

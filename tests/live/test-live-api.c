@@ -37,8 +37,7 @@ static char folder[64];  /* empty but for what a test writes */
 			fail_msg("%s: %d: %s", #call, r_, err.message);                            \
 	} while (0)
 
-/* ---- what is there, before and after
- * ------------------------------------------------------------------ */
+/* ---- what is there, before and after --------------------------------------------------------- */
 
 static int entries(const char *path)
 {
@@ -106,8 +105,7 @@ static void assert_no_traces(const struct traces *before)
 	assert_memory_equal(&now.mask, &before->mask, sizeof(now.mask));
 }
 
-/* ---- work
- * ---------------------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 static void burn_ms(unsigned int ms)
 {
@@ -162,8 +160,7 @@ static struct pfa_stats stats_of(const struct pfa_session *s)
 	return st;
 }
 
-/* ---- tests
- * --------------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void test_states_follow_the_header(void **state)
 {

@@ -303,7 +303,7 @@ BAD = [
     ("src/extra/extra.c", "", "belongs to no module"),
     ("include/perfagent/perfagent.h", '#include "base/base.h"\n', "stands alone"),
     (TABLE, ("base, event |", "base, left |"), "which is of level 2: not below"),
-    (TABLE, ("base, event |", "base, evnet |"), "'evnet' is no module"),
+    (TABLE, ("base, event |", "base, nowhere |"), "'nowhere' is no module"),
     (TABLE, ("| 5 |", "| five |"), "level 'five' is not a number"),
     (TABLE, ("`event`", "`base`"), "stands there twice"),
     (TABLE, ("| 6 |", "| 6 | `gone` | x | base |\n| 6 |"), "there is no src/gone"),

@@ -14,7 +14,7 @@
 #define EB_TEXT_OFF   0x1000
 #define EB_TEXT_VADDR 0x401000
 #define EB_TEXT_SIZE  0x1000
-#define EB_BIAS	      (EB_TEXT_VADDR - EB_TEXT_OFF)
+#define EB_BIAS       (EB_TEXT_VADDR - EB_TEXT_OFF)
 #define EB_SEC_TEXT   1
 #define EB_SEC_DATA   2
 #define EB_SEC_NOTE   3
@@ -37,10 +37,10 @@ struct eb_opts {
 	uint16_t machine; /* 0: x86-64 */
 	const struct eb_sym *syms, *dynsyms;
 	size_t n_syms, n_dynsyms;
-	size_t id_len;	/* of the build-id; its bytes are 1, 2, 3 … */
-	bool no_shdrs;	/* no section headers */
+	size_t id_len;  /* of the build-id; its bytes are 1, 2, 3 … */
+	bool no_shdrs;  /* no section headers */
 	bool ext_shnum; /* their number stands in the first of them */
-	bool swap;	/* text in two segments, the second half at the lower addresses */
+	bool swap;      /* text in two segments, the second half at the lower addresses */
 };
 
 /* Where the parts stand, for tests that damage them. */
@@ -61,16 +61,16 @@ static inline void eb_align(struct sbuf *b)
 
 static inline void eb_shdr(struct sbuf *b, bool is32, const Elf64_Shdr *s)
 {
-	Elf32_Shdr n = { s->sh_name,
-			 s->sh_type,
-			 (Elf32_Word)s->sh_flags,
-			 (Elf32_Addr)s->sh_addr,
-			 (Elf32_Off)s->sh_offset,
-			 (Elf32_Word)s->sh_size,
-			 s->sh_link,
-			 s->sh_info,
-			 (Elf32_Word)s->sh_addralign,
-			 (Elf32_Word)s->sh_entsize };
+	Elf32_Shdr n = {s->sh_name,
+	                s->sh_type,
+	                (Elf32_Word)s->sh_flags,
+	                (Elf32_Addr)s->sh_addr,
+	                (Elf32_Off)s->sh_offset,
+	                (Elf32_Word)s->sh_size,
+	                s->sh_link,
+	                s->sh_info,
+	                (Elf32_Word)s->sh_addralign,
+	                (Elf32_Word)s->sh_entsize};
 
 	if (is32)
 		(void)sbuf_add(b, &n, sizeof(n));
@@ -80,14 +80,14 @@ static inline void eb_shdr(struct sbuf *b, bool is32, const Elf64_Shdr *s)
 
 static inline void eb_phdr(struct sbuf *b, bool is32, const Elf64_Phdr *p)
 {
-	Elf32_Phdr n = { p->p_type,
-			 (Elf32_Off)p->p_offset,
-			 (Elf32_Addr)p->p_vaddr,
-			 (Elf32_Addr)p->p_paddr,
-			 (Elf32_Word)p->p_filesz,
-			 (Elf32_Word)p->p_memsz,
-			 p->p_flags,
-			 (Elf32_Word)p->p_align };
+	Elf32_Phdr n = {p->p_type,
+	                (Elf32_Off)p->p_offset,
+	                (Elf32_Addr)p->p_vaddr,
+	                (Elf32_Addr)p->p_paddr,
+	                (Elf32_Word)p->p_filesz,
+	                (Elf32_Word)p->p_memsz,
+	                p->p_flags,
+	                (Elf32_Word)p->p_align};
 
 	if (is32)
 		(void)sbuf_add(b, &n, sizeof(n));
@@ -97,10 +97,10 @@ static inline void eb_phdr(struct sbuf *b, bool is32, const Elf64_Phdr *p)
 
 /* A symbol table with its null symbol, and its strings. */
 static inline void eb_table(struct sbuf *b, bool is32, const struct eb_sym *syms, size_t n,
-			    struct sbuf *str)
+                            struct sbuf *str)
 {
 	for (size_t i = 0; i <= n; i++) {
-		Elf64_Sym s = { 0 };
+		Elf64_Sym s = {0};
 		Elf32_Sym s32;
 
 		if (i == 0) {
@@ -116,8 +116,12 @@ static inline void eb_table(struct sbuf *b, bool is32, const struct eb_sym *syms
 			if (e->name)
 				(void)sbuf_add(str, e->name, strlen(e->name) + 1);
 		}
-		s32 = (Elf32_Sym){ s.st_name, (Elf32_Addr)s.st_value, (Elf32_Word)s.st_size,
-				   s.st_info, s.st_other,	      s.st_shndx };
+		s32 = (Elf32_Sym){s.st_name,
+		                  (Elf32_Addr)s.st_value,
+		                  (Elf32_Word)s.st_size,
+		                  s.st_info,
+		                  s.st_other,
+		                  s.st_shndx};
 		if (is32)
 			(void)sbuf_add(b, &s32, sizeof(s32));
 		else
@@ -130,12 +134,12 @@ static inline void eb_build(const struct eb_opts *o, struct sbuf *b, struct eb_m
 	const size_t ehdr_size = o->is32 ? sizeof(Elf32_Ehdr) : sizeof(Elf64_Ehdr);
 	const size_t sym_size = o->is32 ? sizeof(Elf32_Sym) : sizeof(Elf64_Sym);
 	const uint32_t id_len = (uint32_t)o->id_len;
-	const uint32_t note[3] = { sizeof(ELF_NOTE_GNU), id_len, NT_GNU_BUILD_ID };
+	const uint32_t note[3] = {sizeof(ELF_NOTE_GNU), id_len, NT_GNU_BUILD_ID};
 	_cleanup_(sbuf_done) struct sbuf str, dynstr;
-	Elf64_Shdr sec[EB_SEC_CNT] = { 0 };
-	struct eb_map m = { .phoff = ehdr_size, .note = 0x400 };
+	Elf64_Shdr sec[EB_SEC_CNT] = {0};
+	struct eb_map m = {.phoff = ehdr_size, .note = 0x400};
 	size_t note_len, dynsym, dynstr_off;
-	Elf64_Ehdr e = { 0 };
+	Elf64_Ehdr e = {0};
 	Elf32_Ehdr e32;
 
 	sbuf_init(b, 1 << 20);
@@ -144,27 +148,27 @@ static inline void eb_build(const struct eb_opts *o, struct sbuf *b, struct eb_m
 	eb_pad(b, ehdr_size);
 	note_len = o->id_len ? sizeof(note) + 4 + ((o->id_len + 3) & ~(size_t)3) : 0;
 	eb_phdr(b, o->is32,
-		&(Elf64_Phdr){ .p_type = PT_LOAD,
-			       .p_flags = PF_R | PF_X,
-			       .p_offset = EB_TEXT_OFF,
-			       .p_vaddr = o->swap ? EB_TEXT_VADDR + 0x800 : EB_TEXT_VADDR,
-			       .p_filesz = o->swap ? 0x800 : EB_TEXT_SIZE,
-			       .p_memsz = o->swap ? 0x800 : EB_TEXT_SIZE,
-			       .p_align = 0x1000 });
+	        &(Elf64_Phdr){.p_type = PT_LOAD,
+	                      .p_flags = PF_R | PF_X,
+	                      .p_offset = EB_TEXT_OFF,
+	                      .p_vaddr = o->swap ? EB_TEXT_VADDR + 0x800 : EB_TEXT_VADDR,
+	                      .p_filesz = o->swap ? 0x800 : EB_TEXT_SIZE,
+	                      .p_memsz = o->swap ? 0x800 : EB_TEXT_SIZE,
+	                      .p_align = 0x1000});
 	eb_phdr(b, o->is32,
-		&(Elf64_Phdr){ .p_type = PT_NOTE,
-			       .p_flags = PF_R,
-			       .p_offset = m.note,
-			       .p_filesz = note_len,
-			       .p_align = 4 });
+	        &(Elf64_Phdr){.p_type = PT_NOTE,
+	                      .p_flags = PF_R,
+	                      .p_offset = m.note,
+	                      .p_filesz = note_len,
+	                      .p_align = 4});
 	eb_phdr(b, o->is32,
-		&(Elf64_Phdr){ .p_type = PT_LOAD,
-			       .p_flags = o->swap ? PF_R | PF_X : PF_R | PF_W,
-			       .p_offset = o->swap ? EB_TEXT_OFF + 0x800 : 0x2000,
-			       .p_vaddr = o->swap ? EB_TEXT_VADDR : 0x403000,
-			       .p_filesz = o->swap ? 0x800 : 0,
-			       .p_memsz = o->swap ? 0x800 : 0x100,
-			       .p_align = 0x1000 });
+	        &(Elf64_Phdr){.p_type = PT_LOAD,
+	                      .p_flags = o->swap ? PF_R | PF_X : PF_R | PF_W,
+	                      .p_offset = o->swap ? EB_TEXT_OFF + 0x800 : 0x2000,
+	                      .p_vaddr = o->swap ? EB_TEXT_VADDR : 0x403000,
+	                      .p_filesz = o->swap ? 0x800 : 0,
+	                      .p_memsz = o->swap ? 0x800 : 0x100,
+	                      .p_align = 0x1000});
 	eb_pad(b, m.note);
 	if (o->id_len) {
 		(void)sbuf_add(b, note, sizeof(note));
@@ -188,41 +192,37 @@ static inline void eb_build(const struct eb_opts *o, struct sbuf *b, struct eb_m
 
 	if (o->ext_shnum)
 		sec[0].sh_size = EB_SEC_CNT;
-	sec[EB_SEC_TEXT] = (Elf64_Shdr){ .sh_type = SHT_PROGBITS,
-					 .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
-					 .sh_addr = EB_TEXT_VADDR,
-					 .sh_offset = EB_TEXT_OFF,
-					 .sh_size = EB_TEXT_SIZE - 0x100 };
-	sec[EB_SEC_TAIL] = (Elf64_Shdr){ .sh_type = SHT_PROGBITS,
-					 .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
-					 .sh_addr = EB_TEXT_VADDR + EB_TEXT_SIZE - 0x100,
-					 .sh_offset = EB_TEXT_OFF + EB_TEXT_SIZE - 0x100,
-					 .sh_size = 0x100 };
-	sec[EB_SEC_DATA] = (Elf64_Shdr){ .sh_type = SHT_NOBITS,
-					 .sh_flags = SHF_ALLOC | SHF_WRITE,
-					 .sh_addr = 0x403000,
-					 .sh_offset = 0x2000,
-					 .sh_size = 0x100 };
-	sec[EB_SEC_NOTE] = (Elf64_Shdr){ .sh_type = SHT_NOTE,
-					 .sh_offset = m.note,
-					 .sh_size = note_len,
-					 .sh_addralign = 4 };
-	sec[EB_SEC_SYMTAB] = (Elf64_Shdr){ .sh_type = o->n_syms ? SHT_SYMTAB : SHT_NULL,
-					   .sh_offset = m.symtab,
-					   .sh_size = (o->n_syms + 1) * sym_size,
-					   .sh_link = EB_SEC_STRTAB,
-					   .sh_entsize = sym_size };
-	sec[EB_SEC_STRTAB] = (Elf64_Shdr){ .sh_type = SHT_STRTAB,
-					   .sh_offset = m.strtab,
-					   .sh_size = str.len };
-	sec[EB_SEC_DYNSYM] = (Elf64_Shdr){ .sh_type = o->n_dynsyms ? SHT_DYNSYM : SHT_NULL,
-					   .sh_offset = dynsym,
-					   .sh_size = (o->n_dynsyms + 1) * sym_size,
-					   .sh_link = EB_SEC_DYNSTR,
-					   .sh_entsize = sym_size };
-	sec[EB_SEC_DYNSTR] = (Elf64_Shdr){ .sh_type = SHT_STRTAB,
-					   .sh_offset = dynstr_off,
-					   .sh_size = dynstr.len };
+	sec[EB_SEC_TEXT] = (Elf64_Shdr){.sh_type = SHT_PROGBITS,
+	                                .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+	                                .sh_addr = EB_TEXT_VADDR,
+	                                .sh_offset = EB_TEXT_OFF,
+	                                .sh_size = EB_TEXT_SIZE - 0x100};
+	sec[EB_SEC_TAIL] = (Elf64_Shdr){.sh_type = SHT_PROGBITS,
+	                                .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+	                                .sh_addr = EB_TEXT_VADDR + EB_TEXT_SIZE - 0x100,
+	                                .sh_offset = EB_TEXT_OFF + EB_TEXT_SIZE - 0x100,
+	                                .sh_size = 0x100};
+	sec[EB_SEC_DATA] = (Elf64_Shdr){.sh_type = SHT_NOBITS,
+	                                .sh_flags = SHF_ALLOC | SHF_WRITE,
+	                                .sh_addr = 0x403000,
+	                                .sh_offset = 0x2000,
+	                                .sh_size = 0x100};
+	sec[EB_SEC_NOTE] = (Elf64_Shdr){
+	        .sh_type = SHT_NOTE, .sh_offset = m.note, .sh_size = note_len, .sh_addralign = 4};
+	sec[EB_SEC_SYMTAB] = (Elf64_Shdr){.sh_type = o->n_syms ? SHT_SYMTAB : SHT_NULL,
+	                                  .sh_offset = m.symtab,
+	                                  .sh_size = (o->n_syms + 1) * sym_size,
+	                                  .sh_link = EB_SEC_STRTAB,
+	                                  .sh_entsize = sym_size};
+	sec[EB_SEC_STRTAB] =
+	        (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = m.strtab, .sh_size = str.len};
+	sec[EB_SEC_DYNSYM] = (Elf64_Shdr){.sh_type = o->n_dynsyms ? SHT_DYNSYM : SHT_NULL,
+	                                  .sh_offset = dynsym,
+	                                  .sh_size = (o->n_dynsyms + 1) * sym_size,
+	                                  .sh_link = EB_SEC_DYNSTR,
+	                                  .sh_entsize = sym_size};
+	sec[EB_SEC_DYNSTR] =
+	        (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = dynstr_off, .sh_size = dynstr.len};
 	for (size_t i = 0; i < EB_SEC_CNT && !o->no_shdrs; i++)
 		eb_shdr(b, o->is32, &sec[i]);
 

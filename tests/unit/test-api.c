@@ -13,8 +13,7 @@
 
 #include "perfagent/perfagent.h"
 
-/* ---- allocations that fail
- * ----------------------------------------------------------------------------- */
+/* ---- allocations that fail ------------------------------------------------------------------- */
 
 static int fail_in = -1; /* so many allocations succeed, then one fails; -1: none fails */
 
@@ -38,8 +37,7 @@ char *__wrap_strdup(const char *s)
 	return fails_now() ? NULL : __real_strdup(s);
 }
 
-/* ---- options
- * ------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 /* As a newer header would have them. */
 struct newer_options {
@@ -203,8 +201,7 @@ static void test_out_of_memory_at_each_allocation(void **state)
 	assert_true(failures >= 8); /* two structures, two arrays, three strings and a path */
 }
 
-/* ---- before a start
- * ------------------------------------------------------------------------------------ */
+/* ---- before a start -------------------------------------------------------------------------- */
 
 static void test_figures_before_a_start(void **state)
 {

@@ -214,10 +214,13 @@ static void test_terminal_text(void **state)
 /* Parses words up to NULL. */
 static int parse(struct cli_options *o, char message[CLI_MESSAGE_MAX], uint32_t max_rate_hz, ...)
 {
-	char program[] = "perf-agent", *argv[16] = {program};
+	/* The options keep pointers into it. */
+	static char program[] = "perf-agent", *argv[16];
 	va_list ap;
 	int argc = 1;
 
+	memset(argv, 0, sizeof(argv));
+	argv[0] = program;
 	va_start(ap, max_rate_hz);
 	while (argc < 15 && (argv[argc] = va_arg(ap, char *)))
 		argc++;

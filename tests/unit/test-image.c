@@ -11,28 +11,28 @@
 #include "image/image.h"
 
 static const struct eb_sym basic_syms[] = {
-	{ "main", 0x401100, 0x20, STB_GLOBAL, STT_FUNC, EB_SEC_TEXT },
-	{ "helper", 0x401200, 0x10, STB_LOCAL, STT_FUNC, EB_SEC_TEXT },
-	{ "label", 0x401300, 0, STB_LOCAL, STT_NOTYPE, EB_SEC_TEXT },
-	{ "pick", 0x401400, 8, STB_WEAK, STT_GNU_IFUNC, EB_SEC_TEXT },
-	/* none of these is code that is here */
-	{ "outside", 0, 0, STB_GLOBAL, STT_FUNC, SHN_UNDEF },
-	{ "variable", 0x403000, 8, STB_GLOBAL, STT_OBJECT, EB_SEC_DATA },
-	{ "data_label", 0x403000, 0, STB_GLOBAL, STT_NOTYPE, EB_SEC_DATA },
-	{ "constant", 0x401000, 0, STB_GLOBAL, STT_NOTYPE, SHN_ABS },
-	{ "file.c", 0, 0, STB_LOCAL, STT_FILE, SHN_ABS },
-	{ NULL, 0x401000, 0, STB_LOCAL, STT_SECTION, EB_SEC_TEXT },
-	{ NULL, 0x401000, 4, STB_LOCAL, STT_FUNC, EB_SEC_TEXT },
+        {"main", 0x401100, 0x20, STB_GLOBAL, STT_FUNC, EB_SEC_TEXT},
+        {"helper", 0x401200, 0x10, STB_LOCAL, STT_FUNC, EB_SEC_TEXT},
+        {"label", 0x401300, 0, STB_LOCAL, STT_NOTYPE, EB_SEC_TEXT},
+        {"pick", 0x401400, 8, STB_WEAK, STT_GNU_IFUNC, EB_SEC_TEXT},
+        /* none of these is code that is here */
+        {"outside", 0, 0, STB_GLOBAL, STT_FUNC, SHN_UNDEF},
+        {"variable", 0x403000, 8, STB_GLOBAL, STT_OBJECT, EB_SEC_DATA},
+        {"data_label", 0x403000, 0, STB_GLOBAL, STT_NOTYPE, EB_SEC_DATA},
+        {"constant", 0x401000, 0, STB_GLOBAL, STT_NOTYPE, SHN_ABS},
+        {"file.c", 0, 0, STB_LOCAL, STT_FILE, SHN_ABS},
+        {NULL, 0x401000, 0, STB_LOCAL, STT_SECTION, EB_SEC_TEXT},
+        {NULL, 0x401000, 4, STB_LOCAL, STT_FUNC, EB_SEC_TEXT},
 };
 static const struct eb_sym basic_dynsyms[] = {
-	{ "exported", 0x401f80, 0, STB_GLOBAL, STT_FUNC, EB_SEC_TAIL },
+        {"exported", 0x401f80, 0, STB_GLOBAL, STT_FUNC, EB_SEC_TAIL},
 };
 static const struct eb_opts basic = {
-	.syms = basic_syms,
-	.n_syms = ARRAY_SIZE(basic_syms),
-	.dynsyms = basic_dynsyms,
-	.n_dynsyms = 1,
-	.id_len = 20,
+        .syms = basic_syms,
+        .n_syms = ARRAY_SIZE(basic_syms),
+        .dynsyms = basic_dynsyms,
+        .n_dynsyms = 1,
+        .id_len = 20,
 };
 
 /* All symbols as text: "name value size bind type table limit\n". */
@@ -49,12 +49,12 @@ static void list_one(void *arg, const struct img_symbol *s)
 	if (img_symbol_name(l->f, s, &l->b) < 0)
 		l->unnamed++;
 	sbuf_addf(&l->b, " %lx %lx %u %u %u %lx\n", s->value, s->size, s->bind, s->type, s->table,
-		  s->limit);
+	          s->limit);
 }
 
 static ssize_t list(struct img_file *f, struct listing *l)
 {
-	*l = (struct listing){ .f = f };
+	*l = (struct listing){.f = f};
 	sbuf_init(&l->b, 64 << 20);
 	return img_symbols(f, list_one, l);
 }
@@ -71,10 +71,10 @@ static struct img_file *open_built(const struct eb_opts *o, struct sbuf *b, stru
 static void check_basic(struct img_file *f)
 {
 	static const char *want = "main 401100 20 1 2 0 401f00\n"
-				  "helper 401200 10 0 2 0 401f00\n"
-				  "label 401300 0 0 0 0 401f00\n"
-				  "pick 401400 8 2 10 0 401f00\n"
-				  "exported 401f80 0 1 2 1 402000\n";
+	                          "helper 401200 10 0 2 0 401f00\n"
+	                          "label 401300 0 0 0 0 401f00\n"
+	                          "pick 401400 8 2 10 0 401f00\n"
+	                          "exported 401f80 0 1 2 1 402000\n";
 	const struct img_segment *segs;
 	uint8_t id[IMG_BUILD_ID_MAX];
 	struct listing l;
@@ -192,7 +192,7 @@ static void test_without_section_headers(void **state)
 
 static void test_without_symbols(void **state)
 {
-	struct eb_opts o = { .id_len = 16 };
+	struct eb_opts o = {.id_len = 16};
 	struct img_file *f;
 	struct listing l;
 	struct eb_map m;
@@ -209,7 +209,7 @@ static void test_without_symbols(void **state)
 static void test_refuses_what_is_not_elf(void **state)
 {
 	struct img_file *f = NULL;
-	struct err err = { 0 };
+	struct err err = {0};
 	struct eb_map m;
 	int fds[2], fd;
 	struct sbuf b;
@@ -289,16 +289,16 @@ static void test_bad_items_cost_themselves_only(void **state)
 		uint64_t bad;
 		size_t unnamed;
 	} cases[] = {
-		{ .what = "nothing", .n = 5 },
-		{ "name outside", 0, { 0 }, 1, { .st_name = 0x40000000 }, 4, 1, 0 },
-		{ "size that wraps", 0, { 0 }, 2, { .st_size = ~0ULL ^ 0x1f }, 4, 1, 0 },
-		{ "entry size", EB_SEC_SYMTAB, { .sh_entsize = 1 }, 0, { 0 }, 1, 1, 0 },
-		{ "table past the end", EB_SEC_SYMTAB, { .sh_offset = 1ULL << 40 }, 0, { 0 }, 1, 1, 0 },
-		{ "string section", EB_SEC_SYMTAB, { .sh_link = 0xff00 }, 0, { 0 }, 1, 1, 0 },
-		{ "no strings", EB_SEC_STRTAB, { .sh_type = 7 }, 0, { 0 }, 1, 1, 0 },
-		{ "strings far", EB_SEC_STRTAB, { .sh_offset = 1ULL << 50 }, 0, { 0 }, 1, 1, 0 },
-		/* clipped to the file: names are there, and what follows the table is no code */
-		{ "strings too long", EB_SEC_STRTAB, { .sh_size = 1ULL << 62 }, 0, { 0 }, 5, 1, 0 },
+	        {.what = "nothing", .n = 5},
+	        {"name outside", 0, {0}, 1, {.st_name = 0x40000000}, 4, 1, 0},
+	        {"size that wraps", 0, {0}, 2, {.st_size = ~0ULL ^ 0x1f}, 4, 1, 0},
+	        {"entry size", EB_SEC_SYMTAB, {.sh_entsize = 1}, 0, {0}, 1, 1, 0},
+	        {"table past the end", EB_SEC_SYMTAB, {.sh_offset = 1ULL << 40}, 0, {0}, 1, 1, 0},
+	        {"string section", EB_SEC_SYMTAB, {.sh_link = 0xff00}, 0, {0}, 1, 1, 0},
+	        {"no strings", EB_SEC_STRTAB, {.sh_type = 7}, 0, {0}, 1, 1, 0},
+	        {"strings far", EB_SEC_STRTAB, {.sh_offset = 1ULL << 50}, 0, {0}, 1, 1, 0},
+	        /* clipped to the file: names are there, and what follows the table is no code */
+	        {"strings too long", EB_SEC_STRTAB, {.sh_size = 1ULL << 62}, 0, {0}, 5, 1, 0},
 	};
 
 	(void)state;
@@ -327,7 +327,7 @@ static void test_bad_items_cost_themselves_only(void **state)
 		n = count_damaged(&b, &bad, &unnamed);
 		if (n != cases[i].n || bad != cases[i].bad || unnamed != cases[i].unnamed)
 			fail_msg("%s: %zd symbols, %lu bad, %zu unnamed", cases[i].what, n, bad,
-				 unnamed);
+			         unnamed);
 		sbuf_done(&b);
 	}
 }
@@ -382,6 +382,58 @@ static void test_absurd_counts_are_bounded(void **state)
 	e->e_shoff = UINT64_MAX - 8;
 	assert_int_equal(count_damaged(&b, &bad, &unnamed), -ENOENT);
 	assert_int_equal(bad, 1);
+	sbuf_done(&b);
+}
+
+static void test_sections_over_the_cap(void **state)
+{
+	enum { SECTIONS_MAX = 16384 };
+	const size_t cnt = SECTIONS_MAX + 10;
+
+	(void)state;
+	for (size_t at = SECTIONS_MAX - 1; at <= SECTIONS_MAX; at++) {
+		struct eb_map m;
+		uint64_t bad;
+		size_t unnamed;
+		struct sbuf b, big;
+		Elf64_Shdr s;
+		Elf64_Ehdr e;
+
+		eb_build(&basic, &b, &m);
+		sbuf_init(&big, 4 << 20);
+		memcpy(&e, b.p, sizeof(e));
+		e.e_shoff = b.len;
+		e.e_shnum = (Elf64_Half)cnt;
+		memcpy(b.p, &e, sizeof(e));
+		sbuf_add(&big, b.p, b.len);
+		for (size_t i = 0; i < cnt; i++) {
+			memset(&s, 0, sizeof(s));
+			if (i == EB_SEC_STRTAB || i == at)
+				s = *shdr_of(&b, &m, i == at ? EB_SEC_SYMTAB : i);
+			sbuf_add(&big, &s, sizeof(s));
+		}
+		assert_int_equal(big.err, 0);
+		assert_int_equal(count_damaged(&big, &bad, &unnamed),
+		                 at < SECTIONS_MAX ? 3 : -ENOENT);
+		assert_int_equal(bad, 1);
+		sbuf_done(&big);
+		sbuf_done(&b);
+	}
+}
+
+/* What is there of a table that claims to be longer than its file is read. */
+static void test_table_longer_than_the_file(void **state)
+{
+	struct eb_map m;
+	uint64_t bad;
+	size_t unnamed;
+	struct sbuf b;
+
+	(void)state;
+	eb_build(&basic, &b, &m);
+	shdr_of(&b, &m, EB_SEC_SYMTAB)->sh_size = 1ULL << 40;
+	assert_true(count_damaged(&b, &bad, &unnamed) >= 5);
+	assert_true(bad >= 1);
 	sbuf_done(&b);
 }
 
@@ -446,11 +498,11 @@ static void test_build_id_notes(void **state)
 static void test_mapping_symbols_are_left_out(void **state)
 {
 	static const struct eb_sym syms[] = {
-		{ "$x", 0x401000, 0, STB_LOCAL, STT_NOTYPE, EB_SEC_TEXT },
-		{ "$d.12", 0x401010, 0, STB_LOCAL, STT_NOTYPE, EB_SEC_TEXT },
-		{ "label", 0x401020, 0, STB_LOCAL, STT_NOTYPE, EB_SEC_TEXT },
+	        {"$x", 0x401000, 0, STB_LOCAL, STT_NOTYPE, EB_SEC_TEXT},
+	        {"$d.12", 0x401010, 0, STB_LOCAL, STT_NOTYPE, EB_SEC_TEXT},
+	        {"label", 0x401020, 0, STB_LOCAL, STT_NOTYPE, EB_SEC_TEXT},
 	};
-	struct eb_opts o = { .syms = syms, .n_syms = 3, .machine = EM_AARCH64 };
+	struct eb_opts o = {.syms = syms, .n_syms = 3, .machine = EM_AARCH64};
 	struct eb_map m;
 	uint64_t bad;
 	size_t unnamed;
@@ -554,8 +606,8 @@ static void test_file_that_shrinks(void **state)
 static void test_name_cap(void **state)
 {
 	static char name[64 * 1024 + 2];
-	struct eb_sym sym = { name, 0x401000, 4, STB_GLOBAL, STT_FUNC, EB_SEC_TEXT };
-	struct eb_opts o = { .syms = &sym, .n_syms = 1 };
+	struct eb_sym sym = {name, 0x401000, 4, STB_GLOBAL, STT_FUNC, EB_SEC_TEXT};
+	struct eb_opts o = {.syms = &sym, .n_syms = 1};
 
 	(void)state;
 	for (size_t extra = 0; extra <= 1; extra++) {
@@ -570,9 +622,9 @@ static void test_name_cap(void **state)
 			name[64 * 1024 + extra] = 0;
 			eb_build(&o, &b, &m);
 			fd = memfd_of(b.p, b.len);
-			assert_int_equal(file ? img_file_open(fd, &f, NULL) :
-						      img_file_open_mem(b.p, b.len, &f, NULL),
-					 0);
+			assert_int_equal(file ? img_file_open(fd, &f, NULL)
+			                      : img_file_open_mem(b.p, b.len, &f, NULL),
+			                 0);
 			assert_int_equal(list(f, &l), 1);
 			assert_int_equal(l.unnamed, extra);
 			if (extra)
@@ -611,7 +663,7 @@ static void find_own(void *arg, const struct img_symbol *s)
 static void test_own_binary(void **state)
 {
 	const struct img_segment *segs;
-	struct own o = { 0 };
+	struct own o = {0};
 	struct listing from_file, from_mem;
 	struct img_file *mem = NULL;
 	uint64_t vaddr = 0, base;
@@ -629,9 +681,9 @@ static void test_own_binary(void **state)
 	for (size_t i = 0; i < img_segments(o.f, &segs); i++) {
 		if (segs[i].exec)
 			assert_int_equal(img_off_to_vaddr(o.f,
-							  o.value - segs[i].vaddr + segs[i].off,
-							  &vaddr),
-					 0);
+			                                  o.value - segs[i].vaddr + segs[i].off,
+			                                  &vaddr),
+			                 0);
 	}
 	assert_int_equal(vaddr, o.value);
 
@@ -653,23 +705,25 @@ static void test_own_binary(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reads_64_bit),
-		cmocka_unit_test(test_reads_32_bit),
-		cmocka_unit_test(test_reads_through_descriptor),
-		cmocka_unit_test(test_section_count_in_first_header),
-		cmocka_unit_test(test_without_section_headers),
-		cmocka_unit_test(test_without_symbols),
-		cmocka_unit_test(test_refuses_what_is_not_elf),
-		cmocka_unit_test(test_bad_items_cost_themselves_only),
-		cmocka_unit_test(test_name_without_end),
-		cmocka_unit_test(test_absurd_counts_are_bounded),
-		cmocka_unit_test(test_build_id_notes),
-		cmocka_unit_test(test_mapping_symbols_are_left_out),
-		cmocka_unit_test(test_offsets_to_addresses),
-		cmocka_unit_test(test_every_truncation),
-		cmocka_unit_test(test_file_that_shrinks),
-		cmocka_unit_test(test_name_cap),
-		cmocka_unit_test(test_own_binary),
+	        cmocka_unit_test(test_reads_64_bit),
+	        cmocka_unit_test(test_reads_32_bit),
+	        cmocka_unit_test(test_reads_through_descriptor),
+	        cmocka_unit_test(test_section_count_in_first_header),
+	        cmocka_unit_test(test_without_section_headers),
+	        cmocka_unit_test(test_without_symbols),
+	        cmocka_unit_test(test_refuses_what_is_not_elf),
+	        cmocka_unit_test(test_bad_items_cost_themselves_only),
+	        cmocka_unit_test(test_name_without_end),
+	        cmocka_unit_test(test_absurd_counts_are_bounded),
+	        cmocka_unit_test(test_sections_over_the_cap),
+	        cmocka_unit_test(test_table_longer_than_the_file),
+	        cmocka_unit_test(test_build_id_notes),
+	        cmocka_unit_test(test_mapping_symbols_are_left_out),
+	        cmocka_unit_test(test_offsets_to_addresses),
+	        cmocka_unit_test(test_every_truncation),
+	        cmocka_unit_test(test_file_that_shrinks),
+	        cmocka_unit_test(test_name_cap),
+	        cmocka_unit_test(test_own_binary),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -18,11 +18,11 @@
 #define OWN_ALLOCATOR 1
 #endif
 
-static long alloc_left = -1; /* allocations until one fails, -1: never */
-static long alloc_live;      /* allocated and not freed */
-
 #if OWN_ALLOCATOR
 #define EXPORT __attribute__((visibility("default"))) /* also for calls from libc */
+
+static long alloc_left = -1; /* allocations until one fails, -1: never */
+static long alloc_live;      /* allocated and not freed */
 
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);

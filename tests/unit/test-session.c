@@ -14,8 +14,7 @@
 
 #include <cmocka.h>
 
-/* ---- what the system is made to say
- * -------------------------------------------------------------------- */
+/* ---- what the system is made to say ---------------------------------------------------------- */
 
 static uint64_t caps;        /* bits of the capabilities that are held */
 static const char *lockdown; /* its mode */
@@ -91,8 +90,7 @@ static struct ses *new_session(enum ses_target target)
 	return s;
 }
 
-/* ---- options
- * ------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static void test_options_are_checked(void **state)
 {
@@ -147,8 +145,7 @@ static void test_strings_of_options_are_copied(void **state)
 	assert_null(ses_free(s));
 }
 
-/* ---- notes
- * --------------------------------------------------------------------------------------------- */
+/* ---- notes ----------------------------------------------------------------------------------- */
 
 static void test_a_note_is_said_once(void **state)
 {
@@ -168,8 +165,7 @@ static void test_a_note_is_said_once(void **state)
 	ses_free(s);
 }
 
-/* ---- commands
- * ------------------------------------------------------------------------------------------ */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static void wait_for_end(pid_t pid)
 {
@@ -278,8 +274,7 @@ static void test_a_status_that_somebody_else_took(void **state)
 	ses_command_done(&c);
 }
 
-/* ---- counters
- * ------------------------------------------------------------------------------------------ */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 static void test_counters_are_those_of_both_tables(void **state)
 {
@@ -331,8 +326,7 @@ static void test_counters_are_those_of_both_tables(void **state)
 	}
 }
 
-/* ---- quality
- * ------------------------------------------------------------------------------------------- */
+/* ---- quality --------------------------------------------------------------------------------- */
 
 static const char *figure(const struct ses *s, const char *key)
 {
@@ -430,8 +424,7 @@ static void test_quality_of_nothing(void **state)
 	ses_free(s);
 }
 
-/* ---- refusals
- * ------------------------------------------------------------------------------------------ */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 #define CAP(x) (1ULL << CAP_##x)
 

@@ -9,6 +9,7 @@
 
 WL_FUNC static void chain_leaf(void)
 {
+	WL_NEED_FRAME();
 	/* About a millisecond a visit: the way down and up again is noise even at 2,000 calls. */
 	for (int i = 0; i < 50; i++)
 		wl_batch();

@@ -25,6 +25,7 @@ struct order {
 
 WL_FUNC static void parse_order(struct order *o, uint64_t seed)
 {
+	WL_NEED_FRAME();
 	for (size_t i = 0; i < sizeof(o->text); i++) {
 		seed = wl_mix(seed);
 		o->text[i] = (char)('a' + seed % 26);
@@ -40,6 +41,7 @@ WL_FUNC static void parse_order(struct order *o, uint64_t seed)
 
 WL_FUNC static uint64_t apply_discounts(uint64_t price, int customer)
 {
+	WL_NEED_FRAME();
 	for (int i = 0; i < 400; i++)
 		price = wl_mix(price + (uint64_t)customer);
 	return price;
@@ -82,6 +84,7 @@ WL_FUNC static void *cashier(void *arg)
 /* Not qsort of libc: it has no frame pointer, and this program's stacks shall be complete. */
 WL_FUNC static bool compare_goods(uint32_t a, uint32_t b)
 {
+	WL_NEED_FRAME();
 	return wl_mix(a) < wl_mix(b);
 }
 
@@ -131,6 +134,7 @@ WL_FUNC static void *stock_keeper(void *arg)
 
 WL_FUNC static void hash_ledger(void)
 {
+	WL_NEED_FRAME();
 	for (int i = 0; i < 100; i++)
 		wl_batch();
 }

@@ -23,6 +23,7 @@ struct syscalls_call {
 /* A frame of our own around the instruction: libc's syscall() has no frame pointer. */
 WL_FUNC static long syscalls_enter(const struct syscalls_call *call)
 {
+	WL_NEED_FRAME();
 #if defined(__x86_64__)
 	register long r10 __asm__("r10") = call->d;
 	long ret;

@@ -33,6 +33,11 @@
 #define WL_FUNC __attribute__((noinline))
 #endif
 
+/* For functions that call nothing: gcc leaves their frame out, -fno-omit-frame-pointer or not,
+ * unless something needs it (ix86_finalize_stack_frame_flags), and a walk then skips their caller.
+ */
+#define WL_NEED_FRAME() __asm__ volatile("" : : "r"(__builtin_frame_address(0)))
+
 #define WL_NSEC_PER_SEC  1000000000ULL
 #define WL_NSEC_PER_MSEC 1000000ULL
 

@@ -9,14 +9,15 @@
 #include <linux/types.h>
 
 /* 512: deepest user stack walked; the verifier needs a constant bound. */
-#define ABI_MAX_USER_FRAMES   512
+#define ABI_MAX_USER_FRAMES 512
 /* 127: kernel.perf_event_max_stack's default; bpf_get_stack refuses more than the sysctl allows. */
 #define ABI_MAX_KERNEL_FRAMES 127
-#define ABI_COMM_LEN	      16
+#define ABI_COMM_LEN          16
 /* 24 steps of bisection: 16 M mappings in one process. */
-#define ABI_BISECT_STEPS      24
-/* Agent threads left out when only they, not their process, are (power of two not needed: compared one by one). */
-#define ABI_AGENT_TIDS	      8
+#define ABI_BISECT_STEPS 24
+/* Agent threads left out when only they, not their process, are (power of two not needed: compared
+ * one by one). */
+#define ABI_AGENT_TIDS 8
 
 /* ---- frames: one u64 each ------------------------------------------------------------------- */
 /*
@@ -26,14 +27,14 @@
  * Kernel frames are whole kernel addresses in a stack of their own kind.
  */
 #define ABI_FRAME_SPACE_SHIFT 62
-#define ABI_FRAME_EXACT	      (1ULL << 61)
+#define ABI_FRAME_EXACT       (1ULL << 61)
 #define ABI_FRAME_IMAGE_SHIFT 40
-#define ABI_IMAGE_MAX	      ((1U << 21) - 1)
+#define ABI_IMAGE_MAX         ((1U << 21) - 1)
 #define ABI_FRAME_OFF_MASK    ((1ULL << 40) - 1)
 #define ABI_FRAME_ADDR_MASK   ((1ULL << 61) - 1)
-#define ABI_SPACE_RAW	      0ULL
-#define ABI_SPACE_ANON	      1ULL
-#define ABI_SPACE_IMAGE	      2ULL
+#define ABI_SPACE_RAW         0ULL
+#define ABI_SPACE_ANON        1ULL
+#define ABI_SPACE_IMAGE       2ULL
 
 /* ---- why a walk ended (values of enum ev_walk in event/event.h) ------------------------------ */
 enum abi_walk {
@@ -48,28 +49,29 @@ enum abi_walk {
 };
 
 /* ---- configuration, read-only for the programs, written before load -------------------------- */
-#define ABI_TARGET_PID	   1 /* per-CPU events, one process */
-#define ABI_TARGET_ALL	   2 /* per-CPU events, everything but idle */
-#define ABI_TARGET_TREE	   3 /* per-CPU events, processes in the followed map: a command and what it forks */
+#define ABI_TARGET_PID 1 /* per-CPU events, one process */
+#define ABI_TARGET_ALL 2 /* per-CPU events, everything but idle */
+#define ABI_TARGET_TREE                                                                            \
+	3 /* per-CPU events, processes in the followed map: a command and what it forks */
 
 struct abi_config {
-	__u32 target;	     /* ABI_TARGET_* */
-	__u32 target_tgid;   /* PID: number in our pid namespace */
-	__u32 agent_tgid;    /* our own process, number in our pid namespace */
-	__u32 agent_whole;   /* 1: leave out all threads of agent_tgid, 0: those in agent_tids */
-	__u32 kernel_stacks; /* 0, 1 */
-	__u32 nested_ns;     /* 1: our pid namespace is not the first; translate numbers */
-	__u32 pidns_ino;     /* inode of our pid namespace */
+	__u32 target;          /* ABI_TARGET_* */
+	__u32 target_tgid;     /* PID: number in our pid namespace */
+	__u32 agent_tgid;      /* our own process, number in our pid namespace */
+	__u32 agent_whole;     /* 1: leave out all threads of agent_tgid, 0: those in agent_tids */
+	__u32 kernel_stacks;   /* 0, 1 */
+	__u32 nested_ns;       /* 1: our pid namespace is not the first; translate numbers */
+	__u32 pidns_ino;       /* inode of our pid namespace */
 	__u32 ring_wake_bytes; /* wake the reader when this much waits in the ring */
-	__u32 shipped_mask;  /* entries of the cache of shipped stacks - 1 */
-	__u32 range_cnt;     /* entries of the ranges array */
-	__u64 hash_seed;     /* random: targets cannot make two stacks collide on purpose */
+	__u32 shipped_mask;    /* entries of the cache of shipped stacks - 1 */
+	__u32 range_cnt;       /* entries of the ranges array */
+	__u64 hash_seed;       /* random: targets cannot make two stacks collide on purpose */
 };
 _Static_assert(sizeof(struct abi_config) == 48, "shared layout");
 
 /* Written by user space while the programs run (mapped .bss). */
 struct abi_control {
-	__u32 active;  /* 0, 1: which table of counts is written */
+	__u32 active;        /* 0, 1: which table of counts is written */
 	__u32 resolved_tgid; /* PID, nested: the kernel's number of the target once it was seen */
 	__u32 agent_tids[ABI_AGENT_TIDS]; /* numbers in our pid namespace, 0 = none */
 };
@@ -80,8 +82,8 @@ _Static_assert(sizeof(struct abi_control) == 40, "shared layout");
 /* One executable mapping; ranges of one process stand together, ascending by start. */
 struct abi_range {
 	__u64 start, end; /* addresses, end exclusive */
-	__u64 pgoff;	  /* file offset of start */
-	__u32 image;	  /* id, 0: anonymous */
+	__u64 pgoff;      /* file offset of start */
+	__u32 image;      /* id, 0: anonymous */
 	__u32 pad;
 };
 _Static_assert(sizeof(struct abi_range) == 32, "shared layout");
@@ -89,20 +91,21 @@ _Static_assert(sizeof(struct abi_range) == 32, "shared layout");
 /* Value of the procs map; key: __u32 pid in our pid namespace. */
 struct abi_proc {
 	__u32 first, cnt; /* ranges[first … first + cnt) */
-	__u32 exec_id;	  /* low 32 bits of the leader's self_exec_id */
+	__u32 exec_id;    /* low 32 bits of the leader's self_exec_id */
 	__u32 pad;
-	__u64 start_ns;	  /* leader's start, CLOCK_BOOTTIME; 0: not compared */
+	__u64 start_ns; /* leader's start, CLOCK_BOOTTIME; 0: not compared */
 };
 _Static_assert(sizeof(struct abi_proc) == 24, "shared layout");
 
 /* ---- counts ---------------------------------------------------------------------------------- */
-#define ABI_KEY_FOREIGN_NS 1u /* numbers are the kernel's: the task is outside our pid namespace */
-#define ABI_KEY_KTHREAD	   2u
+/* FOREIGN_NS: the numbers are the kernel's, the task is outside our pid namespace. */
+#define ABI_KEY_FOREIGN_NS 1u
+#define ABI_KEY_KTHREAD    2u
 
 struct abi_count_key {
 	__u64 ustack, kstack; /* hashes, 0 = none */
 	__u64 cgroup_id;
-	__u64 start_ns;	/* leader's start, CLOCK_BOOTTIME */
+	__u64 start_ns; /* leader's start, CLOCK_BOOTTIME */
 	__u32 tgid, tid;
 	__u32 exec_id;
 	__u32 flags; /* ABI_KEY_* */
@@ -127,8 +130,9 @@ struct abi_thread {
 };
 _Static_assert(sizeof(struct abi_thread) == 16, "shared layout");
 
-/* ---- ring: stacks ----------------------------------------------------------------------------- */
-#define ABI_STACK_USER	 1
+/* ---- ring: stacks -----------------------------------------------------------------------------
+ */
+#define ABI_STACK_USER   1
 #define ABI_STACK_KERNEL 2
 
 /* Followed by n frames of 8 bytes; only what is used is sent. */
@@ -140,7 +144,8 @@ struct abi_stack {
 };
 _Static_assert(sizeof(struct abi_stack) == 16, "shared layout");
 
-/* ---- counters --------------------------------------------------------------------------------- */
+/* ---- counters ---------------------------------------------------------------------------------
+ */
 enum abi_counter {
 #define X(id, name, unit, kind, help) ABI_CNT_##id,
 #include "counters.def"
@@ -151,12 +156,13 @@ struct abi_counters {
 	__u64 v[ABI_CNT_MAX];
 };
 
-/* ---- task iterator: one per process, read as bytes -------------------------------------------- */
+/* ---- task iterator: one per process, read as bytes --------------------------------------------
+ */
 struct abi_task {
 	__u32 tgid; /* in our pid namespace */
 	__u32 exec_id;
 	__u64 start_ns; /* CLOCK_BOOTTIME */
-	__u32 flags;	/* ABI_KEY_KTHREAD */
+	__u32 flags;    /* ABI_KEY_KTHREAD */
 	__u32 kernel_tgid;
 	char comm[ABI_COMM_LEN];
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The few kernel structures that the programs read, with the few fields that they read. CO-RE finds the real
- * offsets at load time, so neither order nor size matters here; no generated vmlinux.h.
+ * The few kernel structures that the programs read, with the few fields that they read. CO-RE finds
+ * the real offsets at load time, so neither order nor size matters here; no generated vmlinux.h.
  */
 #ifndef PA_KERNEL_TYPES_H
 #define PA_KERNEL_TYPES_H
@@ -29,7 +29,7 @@ struct pid {
 struct task_struct {
 	unsigned int flags;
 	int pid, tgid;
-	__u64 self_exec_id; /* 64 bits since 5.7 */
+	__u64 self_exec_id;   /* 64 bits since 5.7 */
 	__u64 start_boottime; /* so named since 5.5 */
 	struct task_struct *group_leader;
 	struct pid *thread_pid;

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Linked with --wrap of bpf_object__load_skeleton, access and bpf_link_create. What needs
+ * the kernel runs only with CAP_BPF and CAP_PERFMON. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <linux/capability.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "loader/loader.h"
+
+static struct {
+	int load_errno[2]; /* of the first and second try; 0: the real one */
+	int loads;
+	bool no_btf;
+	int link_errno;
+} fake;
+
+int __real_bpf_object__load_skeleton(struct bpf_object_skeleton *s);
+int __wrap_bpf_object__load_skeleton(struct bpf_object_skeleton *s);
+int __wrap_bpf_object__load_skeleton(struct bpf_object_skeleton *s)
+{
+	int e = fake.loads < 2 ? fake.load_errno[fake.loads] : 0;
+
+	fake.loads++;
+	if (e) {
+		errno = e;
+		return -e;
+	}
+	return __real_bpf_object__load_skeleton(s);
+}
+
+int __real_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode)
+{
+	if (fake.no_btf && strcmp(path, "/sys/kernel/btf/vmlinux") == 0) {
+		errno = ENOENT;
+		return -1;
+	}
+	return __real_access(path, mode);
+}
+
+int __real_bpf_link_create(int prog, int target, enum bpf_attach_type type,
+                           const struct bpf_link_create_opts *o);
+int __wrap_bpf_link_create(int prog, int target, enum bpf_attach_type type,
+                           const struct bpf_link_create_opts *o);
+int __wrap_bpf_link_create(int prog, int target, enum bpf_attach_type type,
+                           const struct bpf_link_create_opts *o)
+{
+	if (fake.link_errno)
+		return -fake.link_errno;
+	return __real_bpf_link_create(prog, target, type, o);
+}
+
+static const struct load_sizes sizes = {
+        .ring_bytes = 65536,
+        .count_entries = 1024,
+        .thread_entries = 256,
+        .range_entries = 1000, /* not a multiple of a page */
+        .proc_entries = 16,
+        .shipped_entries = 1024,
+        .followed_entries = 16,
+};
+
+static unsigned int open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static int reset(void **state)
+{
+	(void)state;
+	memset(&fake, 0, sizeof(fake));
+	return 0;
+}
+
+static bool permitted(void)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2] = {0};
+	uint64_t eff;
+
+	if (syscall(SYS_capget, &h, d) < 0)
+		return false;
+	eff = d[0].effective | (uint64_t)d[1].effective << 32;
+	return (eff >> CAP_BPF & 1) && (eff >> CAP_PERFMON & 1);
+}
+
+static struct load_oncpu *open_ok(uint32_t target)
+{
+	const struct abi_config cfg = {
+	        .target = target, .target_tgid = (uint32_t)getpid(), .hash_seed = 1};
+	struct load_oncpu *l = NULL;
+	struct err err = {0};
+
+	if (load_oncpu_open(&cfg, &sizes, &l, &err) < 0)
+		fail_msg("%s", err.msg);
+	return l;
+}
+
+static void test_refusals_name_the_call_and_release_everything(void **state)
+{
+	static const int errnos[] = {EPERM, EACCES, ENOMEM, E2BIG};
+	const struct abi_config cfg = {.target = ABI_TARGET_ALL};
+	unsigned int before = open_fds();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(errnos); i++) {
+		struct load_oncpu *l = NULL;
+		struct err err = {0};
+
+		fake.loads = 0;
+		fake.load_errno[0] = errnos[i];
+		assert_int_equal(load_oncpu_open(&cfg, &sizes, &l, &err), -errnos[i]);
+		assert_null(l);
+		assert_int_equal(fake.loads, 1);
+		assert_int_equal(err.code, -errnos[i]);
+		assert_non_null(strstr(err.msg, "BPF_PROG_LOAD"));
+		assert_non_null(strstr(err.msg, err_name(errnos[i])));
+		assert_int_equal(open_fds(), before);
+	}
+}
+
+static void test_missing_btf_is_told(void **state)
+{
+	const struct abi_config cfg = {.target = ABI_TARGET_ALL};
+	struct load_oncpu *l = NULL;
+	struct err err = {0};
+
+	(void)state;
+	fake.load_errno[0] = ESRCH; /* what libbpf gives then */
+	fake.no_btf = true;
+	assert_int_equal(load_oncpu_open(&cfg, &sizes, &l, &err), -ESRCH);
+	assert_non_null(strstr(err.msg, "/sys/kernel/btf/vmlinux"));
+	assert_non_null(strstr(err.msg, "CONFIG_DEBUG_INFO_BTF"));
+}
+
+static void test_old_kernels_get_preallocated_maps(void **state)
+{
+	struct load_oncpu *l;
+
+	(void)state;
+	fake.load_errno[0] = EINVAL;
+	l = open_ok(ABI_TARGET_PID);
+	assert_int_equal(fake.loads, 2);
+	/* Preallocated: two tables of 1,024 counts of 64 bytes alone. */
+	assert_true(load_locked_bytes(l) > 2 * 1024 * 64);
+	load_oncpu_free(l);
+}
+
+static void test_two_refusals_give_the_first(void **state)
+{
+	const struct abi_config cfg = {.target = ABI_TARGET_ALL};
+	struct load_oncpu *l = NULL;
+	struct err err = {0};
+
+	(void)state;
+	fake.load_errno[0] = EINVAL;
+	fake.load_errno[1] = ENOSPC;
+	assert_int_equal(load_oncpu_open(&cfg, &sizes, &l, &err), -EINVAL);
+	assert_int_equal(fake.loads, 2);
+	assert_non_null(strstr(err.msg, "EINVAL"));
+}
+
+static void test_process_map_is_written_and_read(void **state)
+{
+	struct load_oncpu *l = open_ok(ABI_TARGET_PID);
+	const struct abi_proc p = {.first = 3, .cnt = 2, .exec_id = 9, .start_ns = 77};
+	unsigned int before = open_fds();
+	struct abi_range *r = load_ranges(l);
+
+	(void)state;
+	assert_int_equal(load_range_cnt(l), 1000);
+	for (uint32_t i = 0; i < 1000; i++)
+		r[i] = (struct abi_range){.start = i, .end = i + 1, .image = i};
+	assert_int_equal(r[999].image, 999);
+	assert_int_equal(load_proc_set(l, 42, &p), 0);
+	assert_int_equal(load_proc_del(l, 42), 0);
+	assert_int_equal(load_proc_del(l, 42), -ENOENT);
+	for (uint32_t i = 0; i < 16; i++)
+		assert_int_equal(load_proc_set(l, 100 + i, &p), 0);
+	assert_int_equal(load_proc_set(l, 999, &p), -E2BIG);
+	assert_int_equal(open_fds(), before);
+	load_oncpu_free(l);
+}
+
+struct seen {
+	struct abi_task self;
+	unsigned int n;
+};
+
+static void on_task(void *arg, const struct abi_task *t)
+{
+	struct seen *s = arg;
+
+	s->n++;
+	if (t->tgid == (uint32_t)getpid())
+		s->self = *t;
+}
+
+static void test_tasks_of_the_machine(void **state)
+{
+	struct load_oncpu *l = open_ok(ABI_TARGET_PID);
+	struct seen s = {0};
+	FILE *f;
+	char comm[32] = "";
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(load_tasks(l, on_task, &s), 0);
+	assert_true(s.n > 1);
+	assert_int_equal(s.self.tgid, getpid());
+	f = fopen("/proc/self/comm", "r");
+	assert_non_null(f);
+	assert_non_null(fgets(comm, sizeof(comm), f));
+	fclose(f);
+	comm[strcspn(comm, "\n")] = 0;
+	assert_string_equal(s.self.comm, comm);
+	assert_in_range(s.self.start_ns, 1, now_boottime_ns());
+	/* A child was forked, not executed: the same count of execs, a later start. */
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct seen mine = {0};
+
+		_exit(load_tasks(l, on_task, &mine) == 0 && mine.self.exec_id == s.self.exec_id &&
+		                      mine.self.start_ns > s.self.start_ns
+		              ? 0
+		              : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	load_oncpu_free(l);
+}
+
+static void nothing_counted(void *arg, const struct abi_count_key *k, const struct abi_count *v)
+{
+	(void)k;
+	(void)v;
+	(*(unsigned int *)arg)++;
+}
+
+static void test_tables_that_nobody_wrote(void **state)
+{
+	struct load_oncpu *l = open_ok(ABI_TARGET_ALL);
+	struct abi_counters c;
+	unsigned int n = 0;
+
+	(void)state;
+	assert_int_equal(load_counts_take(l, nothing_counted, &n), 0);
+	assert_int_equal(load_control(l)->active, 1);
+	assert_int_equal(load_counts_take(l, nothing_counted, &n), 0);
+	assert_int_equal(load_control(l)->active, 0);
+	assert_int_equal(load_counts_take_final(l, nothing_counted, &n), 0);
+	assert_int_equal(n, 0);
+	assert_int_equal(load_counters(l, &c), 0);
+	for (int i = 0; i < ABI_CNT_MAX; i++)
+		assert_int_equal(c.v[i], 0);
+	load_oncpu_free(l);
+}
+
+static int cpu_clock(void)
+{
+	struct perf_event_attr a = {.type = PERF_TYPE_SOFTWARE,
+	                            .size = sizeof(a),
+	                            .config = PERF_COUNT_SW_CPU_CLOCK,
+	                            .sample_period = 10000000,
+	                            .disabled = 1};
+
+	return (int)syscall(SYS_perf_event_open, &a, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static void test_attaching_falls_back_to_the_ioctl(void **state)
+{
+	struct load_oncpu *l = open_ok(ABI_TARGET_ALL);
+	struct err err = {0};
+	int fd = cpu_clock();
+
+	(void)state;
+	assert_true(fd >= 0);
+	fake.link_errno = EINVAL; /* a kernel before 5.15 */
+	if (load_oncpu_attach(l, fd, &err) < 0)
+		fail_msg("%s", err.msg);
+	close(fd);
+	fd = cpu_clock();
+	fake.link_errno = EPERM;
+	assert_int_equal(load_oncpu_attach(l, fd, &err), -EPERM);
+	assert_non_null(strstr(err.msg, "BPF_LINK_CREATE"));
+	assert_non_null(strstr(err.msg, "EPERM"));
+	close(fd);
+	load_oncpu_free(l);
+}
+
+static void test_following_needs_a_process(void **state)
+{
+	struct load_oncpu *l = open_ok(ABI_TARGET_TREE);
+	struct err err = {0};
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(load_follow(l, (uint32_t)pid, &err), -ESRCH);
+	assert_non_null(strstr(err.msg, "ESRCH"));
+	assert_int_equal(load_follow(l, (uint32_t)getpid(), &err), 0);
+	load_oncpu_free(l);
+}
+
+static void test_opening_and_freeing_leaves_nothing(void **state)
+{
+	unsigned int before = open_fds();
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		load_oncpu_free(open_ok(ABI_TARGET_ALL));
+	assert_int_equal(open_fds(), before);
+	assert_null(load_oncpu_free(NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest injected[] = {
+	        cmocka_unit_test_setup(test_refusals_name_the_call_and_release_everything, reset),
+	        cmocka_unit_test_setup(test_missing_btf_is_told, reset),
+	        cmocka_unit_test_setup(test_two_refusals_give_the_first, reset),
+	};
+	const struct CMUnitTest all[] = {
+	        injected[0],
+	        injected[1],
+	        injected[2],
+	        cmocka_unit_test_setup(test_old_kernels_get_preallocated_maps, reset),
+	        cmocka_unit_test_setup(test_process_map_is_written_and_read, reset),
+	        cmocka_unit_test_setup(test_tasks_of_the_machine, reset),
+	        cmocka_unit_test_setup(test_tables_that_nobody_wrote, reset),
+	        cmocka_unit_test_setup(test_attaching_falls_back_to_the_ioctl, reset),
+	        cmocka_unit_test_setup(test_following_needs_a_process, reset),
+	        cmocka_unit_test_setup(test_opening_and_freeing_leaves_nothing, reset),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	if (!permitted())
+		return cmocka_run_group_tests(injected, NULL, NULL);
+	return cmocka_run_group_tests(all, NULL, NULL);
+}

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake-perf.h"
+
+static const uint32_t cpus[4] = {0, 1, 2, 3};
+
+/* ---- what is asked of the kernel ------------------------------------------------------------ */
+
+static void test_attributes_of_a_cpu_clock(void **state)
+{
+	struct pev_spec s = pev_spec_cpu_clock(99);
+	struct perf_event_attr want = {0};
+	struct pev_set set;
+
+	(void)state;
+	want.type = PERF_TYPE_SOFTWARE;
+	want.config = PERF_COUNT_SW_CPU_CLOCK;
+	want.size = sizeof(want);
+	want.sample_period = 10101010;
+	want.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
+	want.disabled = 1;
+	assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, NULL), 0);
+	assert_memory_equal(&fake.attr, &want, sizeof(want));
+	assert_int_equal(fake.pid, -1);
+	assert_int_equal(fake.cpu, 3);
+	assert_int_equal(fake.open_flags, PERF_FLAG_FD_CLOEXEC);
+	assert_int_equal(set.n, 4);
+	assert_int_equal(set.skipped_cpus, 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(set.e[i].cpu, i);
+		assert_int_equal(set.e[i].fd, fake.fd[i]);
+	}
+	assert_int_equal(fake.enabled, 0);
+	assert_int_equal(pev_set_close(&set), 0);
+	assert_null(set.e);
+	assert_int_equal(set.n, 0);
+}
+
+static void test_names_of_events(void **state)
+{
+	static const struct {
+		struct pev_spec s;
+		const char *name;
+	} cases[] = {
+	        {{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 1, false}, "software/cpu-clock"},
+	        {{PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 1, false}, "hardware/cpu-cycles"},
+	        {{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, 1, false}, "software/other"},
+	        {{PERF_TYPE_SOFTWARE, 1u << 30, 1, false}, "software/other"},
+	        {{PERF_TYPE_HARDWARE, 1u << 30, 1, false}, "hardware/other"},
+	        {{PERF_TYPE_RAW, 1, 1, false}, "raw"},
+	        {{77, 1, 1, false}, "pmu/other"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_string_equal(pev_spec_name(&cases[i].s), cases[i].name);
+}
+
+/* ---- failures ------------------------------------------------------------------------------- */
+
+static void test_offline_cpus_are_skipped(void **state)
+{
+	struct pev_spec s = pev_spec_cpu_clock(99);
+	struct pev_set set = {.n = 77};
+	unsigned int before = open_fds();
+	struct err err = {0};
+
+	(void)state;
+	fake.open_errno[1] = ENODEV;
+	fake.open_errno[2] = ESRCH;
+	assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, &err), 0);
+	assert_int_equal(set.n, 2);
+	assert_int_equal(set.skipped_cpus, 2);
+	assert_int_equal(set.e[1].cpu, 3);
+	assert_int_equal(open_fds(), before + 2);
+	assert_int_equal(pev_set_close(&set), 0);
+	assert_int_equal(open_fds(), before);
+
+	fake.open_errno[0] = fake.open_errno[3] = ESRCH;
+	set.n = 77;
+	assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, &err), -ENODEV);
+	assert_int_equal(err.code, -ENODEV);
+	assert_int_equal(set.n, 77);
+	assert_int_equal(open_fds(), before);
+}
+
+static void test_other_failures_release_everything(void **state)
+{
+	static const int errnos[] = {EACCES, EPERM, EMFILE, ENFILE, EINVAL,
+	                             ENOSYS, EBUSY, ENOENT, E2BIG};
+	struct pev_spec s = pev_spec_cpu_clock(99);
+	struct pev_set set = {.n = 77};
+	unsigned int before = open_fds();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(errnos); i++) {
+		struct err err = {0};
+
+		fake.open_errno[3] = errnos[i];
+		assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, &err), -errnos[i]);
+		assert_int_equal(err.code, -errnos[i]);
+		assert_non_null(strstr(err.msg, "cpu 3"));
+		assert_non_null(strstr(err.msg, err_name(errnos[i])));
+		assert_int_equal(set.n, 77);
+		assert_int_equal(open_fds(), before);
+	}
+	assert_int_equal(pev_open_cpus(&s, cpus, 0, &set, NULL), -EINVAL);
+	fake.no_memory = true;
+	assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, NULL), -ENOMEM);
+	assert_int_equal(open_fds(), before);
+}
+
+static void test_messages_name_cause_and_remedy(void **state)
+{
+	static const struct {
+		int error;
+		uint64_t caps;
+		bool freq;
+		const char *words[4];
+	} cases[] = {
+	        {EACCES,
+	         0,
+	         false,
+	         {"EACCES: kernel.perf_event_paranoid=", "needs CAP_PERFMON", "run as root",
+	          "setcap"}},
+	        {EPERM, 0, false, {"EPERM: kernel.perf_event_paranoid=", "needs CAP_PERFMON"}},
+	        {EPERM,
+	         1ULL << CAP_PERFMON,
+	         false,
+	         {"CAP_PERFMON is held", "seccomp", "paranoid="}},
+	        {EACCES,
+	         1ULL << CAP_SYS_ADMIN,
+	         false,
+	         {"CAP_SYS_ADMIN is held", "security module"}},
+	        {EMFILE, 0, false, {"EMFILE: RLIMIT_NOFILE is", "ulimit -n"}},
+	        {ENFILE, 0, false, {"fs.file-max"}},
+	        {ENOSYS, 0, false, {"seccomp"}},
+	        {EOPNOTSUPP, 0, false, {"this machine has no software/cpu-clock"}},
+	        {EINVAL, 0, true, {"kernel.perf_event_max_sample_rate=", "asked for 10101010 Hz"}},
+	        {EINVAL, 0, false, {"does not take this event"}},
+	        {EBUSY, 0, false, {"another event"}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct pev_spec s = pev_spec_cpu_clock(99);
+		struct err err = {0};
+		struct pev_set set;
+
+		s.freq = cases[i].freq;
+		fake.open_errno[3] = cases[i].error;
+		fake.caps = cases[i].caps;
+		assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, &err), -cases[i].error);
+		for (size_t w = 0; w < 4 && cases[i].words[w]; w++) {
+			if (!strstr(err.msg, cases[i].words[w]))
+				fail_msg("no \"%s\" in: %s", cases[i].words[w], err.msg);
+		}
+		if (cases[i].caps && strstr(err.msg, "needs CAP"))
+			fail_msg("asks for what is held: %s", err.msg);
+	}
+}
+
+static void test_probe_of_cycles(void **state)
+{
+	static const struct {
+		int error, r;
+	} cases[] = {
+	        {0, 1},      {EOPNOTSUPP, 0}, {ENOENT, 0},       {ENODEV, 0},     {EINVAL, 0},
+	        {EACCES, 0}, {EPERM, -EPERM}, {EMFILE, -EMFILE}, {ESRCH, -ESRCH}, {ENOSYS, -ENOSYS},
+	};
+	unsigned int before = open_fds();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct pev_spec s = {.period = 77};
+		struct err err = {0};
+		int e = 77;
+
+		fake.open_errno[2] = cases[i].error;
+		assert_int_equal(pev_probe_cycles(2, 999, &s, &e, &err), cases[i].r);
+		assert_int_equal(e, cases[i].r < 0 ? 77 : cases[i].error);
+		assert_int_equal(err.code, -cases[i].error);
+		assert_int_equal(s.period, cases[i].r == 1 ? 999 : 77);
+		assert_int_equal(open_fds(), before);
+	}
+	assert_int_equal(fake.attr.type, PERF_TYPE_HARDWARE);
+	assert_int_equal(fake.attr.config, PERF_COUNT_HW_CPU_CYCLES);
+	assert_int_equal(fake.attr.freq, 1);
+	assert_int_equal(fake.attr.disabled, 1);
+	assert_int_equal(fake.pid, -1);
+	assert_int_equal(fake.cpu, 2);
+	fake.open_errno[2] = 0;
+	assert_int_equal(pev_probe_cycles(2, 999, &(struct pev_spec){0}, NULL, NULL), 1);
+}
+
+/* ---- sets ----------------------------------------------------------------------------------- */
+
+static void test_enable_is_all_or_none(void **state)
+{
+	struct pev_spec s = pev_spec_cpu_clock(99);
+	struct err err = {0};
+	struct pev_set set;
+	int taken;
+
+	(void)state;
+	assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, NULL), 0);
+	taken = TAKE_FD(set.e[1].fd);
+	assert_int_equal(pev_set_enable(&set, &err), 0);
+	assert_int_equal(fake.enabled, 3);
+	fake.enabled = 0;
+	fake.enable_fail_at = 3;
+	assert_int_equal(pev_set_enable(&set, &err), -EIO);
+	assert_non_null(strstr(err.msg, "cpu 3"));
+	assert_int_equal(fake.disabled, 3);
+	fake.disable_errno = ENXIO;
+	assert_int_equal(pev_set_disable(&set), -ENXIO);
+	assert_int_equal(fake.disabled, 6);
+	assert_int_equal(close(taken), 0);
+	assert_int_equal(pev_set_close(&set), 0);
+}
+
+static void test_close_goes_on_after_an_error(void **state)
+{
+	struct pev_spec s = pev_spec_cpu_clock(99);
+	unsigned int before = open_fds();
+	struct pev_set set;
+
+	(void)state;
+	assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, NULL), 0);
+	assert_int_equal(close(set.e[1].fd), 0);
+	assert_int_equal(pev_set_close(&set), -EBADF);
+	assert_int_equal(open_fds(), before);
+	assert_int_equal(pev_set_close(&set), 0);
+}
+
+static void test_read_adds_up(void **state)
+{
+	static const uint64_t v[4][2] = {{1, 10}, {2, 20}, {3, 30}, {UINT32_MAX, 40}};
+	struct pev_spec s = pev_spec_cpu_clock(99);
+	uint64_t count = 77, enabled_ns = 77;
+	struct pev_set set;
+	int taken;
+
+	(void)state;
+	assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, NULL), 0);
+	assert_int_equal(pev_set_read(&set, &count, &enabled_ns), -EIO); /* an empty file */
+	assert_int_equal(count, 77);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(write(set.e[i].fd, v[i], sizeof(v[i])), sizeof(v[i]));
+		assert_int_equal(lseek(set.e[i].fd, 0, SEEK_SET), 0);
+	}
+	taken = TAKE_FD(set.e[1].fd);
+	assert_int_equal(pev_set_read(&set, &count, &enabled_ns), 0);
+	assert_int_equal(count, 4ULL + UINT32_MAX);
+	assert_int_equal(enabled_ns, 80);
+	assert_int_equal(close(taken), 0);
+	assert_int_equal(close(set.e[0].fd), 0);
+	assert_int_equal(pev_set_read(&set, &count, &enabled_ns), -EBADF);
+	set.e[0].fd = -EBADF;
+	assert_int_equal(pev_set_close(&set), 0);
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+#define TIME 0x1122334455667788ULL
+
+struct mmap2_body {
+	uint32_t pid, tid;
+	uint64_t addr, len, pgoff;
+	uint32_t maj, min;
+	uint64_t ino, generation;
+	uint32_t prot, flags;
+};
+
+/* A record of header, @body, @name padded to 8 bytes, and trailer. Returns its length. */
+static size_t record(uint8_t *rec, uint32_t type, uint16_t misc, const void *body, size_t body_len,
+                     const char *name)
+{
+	struct perf_event_header h = {.type = type, .misc = misc};
+	struct pev_trailer t = {.pid = 5, .tid = 6, .time_ns = TIME};
+	size_t name_len = name ? (strlen(name) / 8 + 1) * 8 : 0;
+
+	h.size = (uint16_t)(sizeof(h) + body_len + name_len + sizeof(t));
+	memset(rec, 0, h.size);
+	memcpy(rec, &h, sizeof(h));
+	memcpy(rec + sizeof(h), body, body_len);
+	if (name)
+		memcpy(rec + sizeof(h) + body_len, name, strlen(name));
+	memcpy(rec + h.size - sizeof(t), &t, sizeof(t));
+	return h.size;
+}
+
+static const struct mmap2_body map_body = {
+        10, 11, 0x7f0000001000, 0x2000, 0x3000, 0xfe, 0x12, 12345, 1, PROT_READ | PROT_EXEC, 2};
+
+static void test_mmap2_records(void **state)
+{
+	static const struct {
+		const char *name, *path;
+		uint32_t prot;
+		int kind, exec, deleted;
+	} cases[] = {
+	        {"/usr/lib/x.so", "/usr/lib/x.so", PROT_EXEC, EV_MAP_FILE, 1, 0},
+	        {"/usr/lib/x.so", "/usr/lib/x.so", PROT_READ, EV_MAP_FILE, 0, 0},
+	        {"/1234567", "/1234567", PROT_EXEC, EV_MAP_FILE, 1, 0},
+	        {"/x y (deleted)", "/x y", PROT_EXEC, EV_MAP_FILE, 1, 1},
+	        {"/memfd:jit (deleted)", "/memfd:jit", PROT_EXEC, EV_MAP_FILE, 1, 1},
+	        {"/dev/zero (deleted)", "/dev/zero", PROT_EXEC, EV_MAP_ANON, 1, 1},
+	        {" (deleted)", " (deleted)", PROT_EXEC, EV_MAP_OTHER, 1, 0},
+	        {"//anon", "//anon", PROT_EXEC, EV_MAP_ANON, 1, 0},
+	        {"[vdso]", "[vdso]", PROT_EXEC, EV_MAP_VDSO, 1, 0},
+	        {"", "", PROT_EXEC, EV_MAP_ANON, 1, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct mmap2_body b = map_body;
+		uint8_t rec[256];
+		struct ev_proc e;
+		size_t len;
+
+		b.prot = cases[i].prot;
+		len = record(rec, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &b, sizeof(b),
+		             cases[i].name);
+		assert_int_equal(pev_record_parse(rec, len, &e), 1);
+		assert_int_equal(e.type, EV_PROC_MMAP);
+		assert_int_equal(e.pid, 10);
+		assert_int_equal(e.tid, 11);
+		assert_int_equal(e.time_ns, TIME);
+		assert_int_equal(e.map.start, 0x7f0000001000);
+		assert_int_equal(e.map.end, 0x7f0000003000);
+		assert_int_equal(e.map.pgoff, 0x3000);
+		assert_int_equal(e.map.file.dev_major, 0xfe);
+		assert_int_equal(e.map.file.dev_minor, 0x12);
+		assert_int_equal(e.map.file.ino, 12345);
+		assert_string_equal(e.map.path, cases[i].path);
+		assert_int_equal(e.map.kind, cases[i].kind);
+		assert_int_equal(e.map.exec, cases[i].exec);
+		assert_int_equal(e.map.deleted, cases[i].deleted);
+	}
+}
+
+static void test_comm_records(void **state)
+{
+	const uint32_t ids[2] = {10, UINT32_MAX};
+	uint8_t rec[128];
+	struct ev_proc e;
+	size_t len;
+
+	(void)state;
+	len = record(rec, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, ids, sizeof(ids), "a b");
+	assert_int_equal(pev_record_parse(rec, len, &e), 1);
+	assert_int_equal(e.type, EV_PROC_COMM);
+	assert_int_equal(e.pid, 10);
+	assert_int_equal(e.tid, UINT32_MAX);
+	assert_int_equal(e.time_ns, TIME);
+	assert_true(e.exec);
+	assert_string_equal(e.comm, "a b");
+	assert_string_equal(e.map.path, "");
+	len = record(rec, PERF_RECORD_COMM, 0, ids, sizeof(ids), "0123456789abcdefgh");
+	assert_int_equal(pev_record_parse(rec, len, &e), 1);
+	assert_false(e.exec);
+	assert_string_equal(e.comm, "0123456789abcde");
+}
+
+static void test_task_and_lost_records(void **state)
+{
+	const struct {
+		uint32_t pid, ppid, tid, ptid;
+		uint64_t time;
+	} task = {1, 2, 3, 4, 5};
+	const uint64_t lost[2] = {9, 1234};
+	uint8_t rec[128];
+	struct ev_proc e;
+	size_t len;
+
+	(void)state;
+	len = record(rec, PERF_RECORD_FORK, 0, &task, sizeof(task), NULL);
+	assert_int_equal(pev_record_parse(rec, len, &e), 1);
+	assert_int_equal(e.type, EV_PROC_FORK);
+	assert_int_equal(e.pid, 1);
+	assert_int_equal(e.ppid, 2);
+	assert_int_equal(e.tid, 3);
+	assert_int_equal(e.ptid, 4);
+	assert_int_equal(e.time_ns, TIME); /* the trailer's, by which they are sorted */
+	len = record(rec, PERF_RECORD_EXIT, 0, &task, sizeof(task), NULL);
+	assert_int_equal(pev_record_parse(rec, len, &e), 1);
+	assert_int_equal(e.type, EV_PROC_EXIT);
+	assert_int_equal(e.pid, 1);
+	len = record(rec, PERF_RECORD_LOST, 0, lost, sizeof(lost), NULL);
+	assert_int_equal(pev_record_parse(rec, len, &e), 1);
+	assert_int_equal(e.type, EV_PROC_LOST);
+	assert_int_equal(e.lost, 1234);
+	assert_int_equal(e.time_ns, TIME);
+	len = record(rec, PERF_RECORD_SAMPLE, 0, lost, sizeof(lost), NULL);
+	e.lost = 77;
+	assert_int_equal(pev_record_parse(rec, len, &e), 0);
+	assert_int_equal(e.lost, 77);
+}
+
+static void expect_malformed(uint8_t *rec, size_t len, const char *what)
+{
+	struct ev_proc e = {.lost = 77};
+
+	if (pev_record_parse(rec, len, &e) != -EINVAL)
+		fail_msg("taken: %s", what);
+	assert_int_equal(e.lost, 77);
+}
+
+static void test_malformed_records(void **state)
+{
+	static const uint32_t types[] = {PERF_RECORD_MMAP2, PERF_RECORD_COMM, PERF_RECORD_FORK,
+	                                 PERF_RECORD_EXIT, PERF_RECORD_LOST};
+	struct mmap2_body b = map_body;
+	uint8_t rec[256], zeros[8] = {0};
+	size_t len;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		len = record(rec, types[i], 0, zeros, sizeof(zeros), NULL);
+		expect_malformed(rec, len, "no body");
+		for (size_t cut = 0; cut < 32; cut++)
+			expect_malformed(rec, cut, "cut");
+	}
+	len = record(rec, PERF_RECORD_MMAP2, 0, &b, sizeof(b), "/x");
+	expect_malformed(rec, len - 8, "size and length differ");
+	expect_malformed(rec, len + 8, "size and length differ");
+	memset(rec + len - 24, 'x', 8);
+	expect_malformed(rec, len, "name without end");
+	len = record(rec, PERF_RECORD_MMAP2, PERF_RECORD_MISC_MMAP_BUILD_ID, &b, sizeof(b), "/x");
+	expect_malformed(rec, len, "build-id in the place of the inode");
+	b.len = 0;
+	len = record(rec, PERF_RECORD_MMAP2, 0, &b, sizeof(b), "/x");
+	expect_malformed(rec, len, "empty mapping");
+	b.len = UINT64_MAX - b.addr + 1;
+	len = record(rec, PERF_RECORD_MMAP2, 0, &b, sizeof(b), "/x");
+	expect_malformed(rec, len, "mapping past the end of addresses");
+	len = record(rec, PERF_RECORD_COMM, 0, "12345678abcdefgh", 16, NULL);
+	expect_malformed(rec, len, "comm without end");
+}
+
+#define FAKED(t) cmocka_unit_test_setup_teardown(t, fake_setup, fake_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        FAKED(test_attributes_of_a_cpu_clock),
+	        FAKED(test_names_of_events),
+	        FAKED(test_offline_cpus_are_skipped),
+	        FAKED(test_other_failures_release_everything),
+	        FAKED(test_messages_name_cause_and_remedy),
+	        FAKED(test_probe_of_cycles),
+	        FAKED(test_enable_is_all_or_none),
+	        FAKED(test_close_goes_on_after_an_error),
+	        FAKED(test_read_adds_up),
+	        FAKED(test_mmap2_records),
+	        FAKED(test_comm_records),
+	        FAKED(test_task_and_lost_records),
+	        FAKED(test_malformed_records),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sampler/sampler.h"
+
+struct record {
+	struct abi_stack h;
+	uint64_t frames[ABI_MAX_USER_FRAMES + 1];
+};
+
+static struct ev_frame frames[ABI_MAX_USER_FRAMES];
+
+static int parse(const struct record *r, size_t n_frames, struct ev_stack *ret)
+{
+	return smp_record_parse(r, sizeof(r->h) + n_frames * 8, frames, ret);
+}
+
+static void test_user_frames_are_decoded(void **state)
+{
+	struct record r = {
+	        .h = {.hash = 77, .kind = ABI_STACK_USER, .walk = ABI_WALK_IMPLAUSIBLE, .n = 4}};
+	struct ev_stack st;
+
+	(void)state;
+	r.frames[0] = (ABI_SPACE_IMAGE << 62) | ABI_FRAME_EXACT | (ABI_IMAGE_MAX * 1ULL << 40) |
+	              0xffffffffffULL;
+	r.frames[1] = (ABI_SPACE_IMAGE << 62) | (1ULL << 40) | 0x1234;
+	r.frames[2] = (ABI_SPACE_ANON << 62) | 0x7f0000001000;
+	r.frames[3] = 0x00ffffffffffffff;
+	assert_int_equal(parse(&r, 4, &st), 0);
+	assert_int_equal(st.hash, 77);
+	assert_false(st.kernel);
+	assert_int_equal(st.walk, EV_WALK_IMPLAUSIBLE);
+	assert_int_equal(st.n, 4);
+	assert_int_equal(frames[0].space, EV_SPACE_IMAGE);
+	assert_int_equal(frames[0].exact, 1);
+	assert_int_equal(frames[0].image, ABI_IMAGE_MAX);
+	assert_int_equal(frames[0].addr, 0xffffffffffULL);
+	assert_int_equal(frames[1].exact, 0);
+	assert_int_equal(frames[1].image, 1);
+	assert_int_equal(frames[1].addr, 0x1234);
+	assert_int_equal(frames[2].space, EV_SPACE_ANON);
+	assert_int_equal(frames[2].addr, 0x7f0000001000);
+	assert_int_equal(frames[2].image, 0);
+	assert_int_equal(frames[3].space, EV_SPACE_RAW);
+	assert_int_equal(frames[3].addr, 0x00ffffffffffffff);
+}
+
+static void test_kernel_frames_are_addresses(void **state)
+{
+	struct record r = {
+	        .h = {.hash = 1, .kind = ABI_STACK_KERNEL, .walk = ABI_WALK_ROOT, .n = 2}};
+	struct ev_stack st;
+
+	(void)state;
+	r.frames[0] = 0xffffffff81000001;
+	r.frames[1] = 0xffffffffc0000002;
+	assert_int_equal(parse(&r, 2, &st), 0);
+	assert_true(st.kernel);
+	assert_int_equal(frames[0].space, EV_SPACE_KERNEL);
+	assert_int_equal(frames[0].addr, 0xffffffff81000001);
+	assert_int_equal(frames[0].exact, 1);
+	assert_int_equal(frames[1].addr, 0xffffffffc0000002);
+	assert_int_equal(frames[1].exact, 0);
+}
+
+static void test_the_ring_may_pad_a_record(void **state)
+{
+	struct record r = {.h = {.hash = 1, .kind = ABI_STACK_USER, .n = 1}};
+	struct ev_stack st;
+
+	(void)state;
+	assert_int_equal(smp_record_parse(&r, sizeof(r.h) + 8 + 7, frames, &st), 0);
+	assert_int_equal(st.n, 1);
+}
+
+static void test_records_that_contradict_themselves(void **state)
+{
+	static const struct {
+		const char *what;
+		struct abi_stack h;
+		size_t frames;
+	} cases[] = {
+	        {"no hash", {.hash = 0, .kind = ABI_STACK_USER, .n = 1}, 1},
+	        {"no kind", {.hash = 1, .kind = 0, .n = 1}, 1},
+	        {"unknown kind", {.hash = 1, .kind = 3, .n = 1}, 1},
+	        {"unknown outcome",
+	         {.hash = 1, .kind = ABI_STACK_USER, .walk = EV_WALK_CNT, .n = 1},
+	         1},
+	        {"fewer frames than told", {.hash = 1, .kind = ABI_STACK_USER, .n = 2}, 1},
+	        {"count near overflow", {.hash = 1, .kind = ABI_STACK_USER, .n = UINT32_MAX}, 1},
+	        {"deeper than any user stack",
+	         {.hash = 1, .kind = ABI_STACK_USER, .n = ABI_MAX_USER_FRAMES + 1},
+	         ABI_MAX_USER_FRAMES + 1},
+	        {"deeper than any kernel stack",
+	         {.hash = 1, .kind = ABI_STACK_KERNEL, .n = ABI_MAX_KERNEL_FRAMES + 1},
+	         ABI_MAX_KERNEL_FRAMES + 1},
+	};
+	struct record r = {0};
+	struct ev_stack st;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		r.h = cases[i].h;
+		if (parse(&r, cases[i].frames, &st) != -EINVAL)
+			fail_msg("%s was accepted", cases[i].what);
+	}
+	r.h = (struct abi_stack){.hash = 1, .kind = ABI_STACK_USER, .n = 1};
+	r.frames[0] = 3ULL << 62;
+	assert_int_equal(parse(&r, 1, &st), -EINVAL);
+	for (size_t len = 0; len < sizeof(r.h); len++)
+		assert_int_equal(smp_record_parse(&r, len, frames, &st), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_user_frames_are_decoded),
+	        cmocka_unit_test(test_kernel_frames_are_addresses),
+	        cmocka_unit_test(test_the_ring_may_pad_a_record),
+	        cmocka_unit_test(test_records_that_contradict_themselves),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,727 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * track against /proc of processes of its own, and their files.
+ */
+#include "fake-loader.h"
+
+/* ---- /proc ---------------------------------------------------------------------------------- */
+
+static bool map_more(int step, void *arg)
+{
+	const struct files *f = arg;
+
+	return step == 0 || map_file(f->path);
+}
+
+static uint64_t address_of(pid_t pid, const char *path)
+{
+	char name[32], line[512];
+	uint64_t addr = 0;
+	FILE *f;
+
+	(void)snprintf(name, sizeof(name), "/proc/%d/maps", pid);
+	f = fopen(name, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (strstr(line, path) && strstr(line, "r-xp"))
+			addr = strtoull(line, NULL, 16);
+	fclose(f);
+	return addr;
+}
+
+static void test_lost_events_are_read_again(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct files f;
+	struct child c, calm, gone;
+	struct trk *t;
+	struct ev_proc_id id;
+	struct trk_place pl;
+	uint64_t addr;
+	unsigned int calls;
+
+	(void)state;
+	files_make(&f);
+	c = child_start(map_more, &f);
+	calm = child_start(idle, NULL);
+	gone = child_start(idle, NULL);
+	id = id_of((uint32_t)c.pid, 1, 2);
+	fake_task(l, (uint32_t)gone.pid, 1, 2);
+	fake_task(l, (uint32_t)calm.pid, 1, 2);
+	fake_task(l, id.pid, 1, 2);
+	t = make_scanned(l);
+	assert_true(fake_slot(l, (uint32_t)gone.pid)->there);
+	child_step(&c);
+	child_end(&gone);
+	for (size_t i = 0; i < l->n_tasks; i++)
+		if (l->task[i].tgid == (uint32_t)gone.pid)
+			l->task[i] = l->task[--l->n_tasks];
+	addr = address_of(c.pid, f.path);
+	assert_int_not_equal(addr, 0);
+	assert_int_equal(trk_place(t, &id, addr, &pl), -ENOENT);
+	ev_lost(t);
+	trk_flush(t);
+	assert_int_equal(trk_place(t, &id, addr + 5, &pl), 0);
+	assert_string_equal(pl.image->path, f.path);
+	assert_int_equal(pl.off, 5);
+	assert_int_equal(pl.image->reason, EV_REASON_NAMED);
+	assert_true(pl.image->fd >= 0);
+	assert_false(fake_slot(l, (uint32_t)gone.pid)->there);
+	assert_int_equal(fake_slot(l, id.pid)->sets, 2);
+	/* What did not change is not written again. */
+	assert_int_equal(fake_slot(l, (uint32_t)calm.pid)->sets, 1);
+	/* Not again at once. */
+	calls = l->tasks_calls;
+	ev_lost(t);
+	trk_flush(t);
+	assert_int_equal(l->tasks_calls, calls);
+	trk_free(t);
+	fake_free(l);
+	child_end(&calm);
+	child_end(&c);
+	files_remove(&f);
+}
+
+static void test_exec_that_crossed_with_the_scan(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct child c = child_start(idle, NULL);
+	uint64_t before = now_ns();
+	struct ev_proc_id id = id_of((uint32_t)c.pid, 6, 2);
+	struct trk_place pl;
+	struct trk *t;
+	unsigned int calls;
+
+	(void)state;
+	fake_task(l, id.pid, 5, 2);
+	t = make_scanned(l);
+	calls = l->tasks_calls;
+	fake_task(l, id.pid, 6, 2);
+	ev_exec_at(t, id.pid, before);
+	wait_ms(11);
+	trk_flush(t);
+	assert_int_equal(l->tasks_calls, calls + 1);
+	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), 0);
+	assert_int_equal(fake_slot(l, id.pid)->v.exec_id, 6);
+	id.exec_id = 5;
+	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), 0);
+	/* The same once more, with an exec that both had seen: no third program. */
+	ev_exec_at(t, id.pid, before + 1);
+	wait_ms(11);
+	trk_flush(t);
+	assert_int_equal(fake_slot(l, id.pid)->v.exec_id, 6);
+	id.exec_id = 7;
+	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), -ENOENT);
+	trk_free(t);
+	fake_free(l);
+	child_end(&c);
+}
+
+static void test_old_mmap_does_not_undo_the_scan(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	uint64_t before = now_ns(), page = (uintptr_t)idle & ~0xfffULL;
+	struct trk *t = make_scanned(l);
+	struct ev_proc_id id = id_of(self(), EXEC_ID, START_NS);
+	struct trk_place pl;
+	char path[32];
+	struct ev_proc ev;
+
+	(void)state;
+	ev = mmap_event(self(), page, page + 4096, 0, 9, path);
+	ev.time_ns = before;
+	trk_event(t, &ev);
+	ev = mmap_event(self(), 0x1000, 0x2000, 0, 9, path);
+	ev.time_ns = before;
+	trk_event(t, &ev);
+	trk_flush(t);
+	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), 0);
+	assert_int_not_equal(pl.image->file.ino, 9);
+	assert_int_equal(trk_place(t, &id, 0x1000, &pl), 0); /* remembered */
+	assert_int_equal(pl.image->file.ino, 9);
+	{
+		struct abi_range r;
+
+		assert_int_equal(kernel_find(l, self(), EXEC_ID, 0x1000, &r), -1);
+	}
+	trk_free(t);
+	fake_free(l);
+}
+
+static void test_unknown_process_is_read(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct trk *t = make_scanned(l);
+	struct child c = child_start(idle, NULL);
+	struct ev_proc_id id = id_of((uint32_t)c.pid, 9, 77);
+	struct trk_place pl;
+
+	(void)state;
+	/* Its fork was missed, and so was that of its parent. */
+	ev_mmap(t, id.pid, 0x10000, 0x11000, 0, 1);
+	trk_flush(t);
+	assert_false(fake_slot(l, id.pid)->there); /* the exec id is not known yet */
+	fake_task(l, id.pid, 9, 77);
+	wait_ms(11);
+	trk_flush(t);
+	assert_int_equal(fake_slot(l, id.pid)->v.exec_id, 9);
+	assert_int_equal(fake_slot(l, id.pid)->v.start_ns, 77);
+	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), 0);
+	/* A child of nobody that is gone when its fork is heard of. */
+	ev_fork(t, PID_BASE + 5, PID_BASE + 4);
+	wait_ms(11);
+	trk_flush(t);
+	assert_false(fake_slot(l, PID_BASE + 5)->there);
+	trk_free(t);
+	fake_free(l);
+	child_end(&c);
+}
+
+static void test_fork_older_than_the_reading(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct child c = child_start(idle, NULL);
+	struct ev_proc ev = {.type = EV_PROC_FORK, .ppid = self(), .ptid = self(), .time_ns = 1};
+	struct trk_place pl;
+	struct ev_proc_id id;
+	struct trk *t;
+
+	(void)state;
+	fake_task(l, (uint32_t)c.pid, 3, 4);
+	t = make_scanned(l);
+	/* Of a process that the scan has shown: nothing new. */
+	ev.pid = ev.tid = (uint32_t)c.pid;
+	trk_event(t, &ev);
+	trk_flush(t);
+	assert_int_equal(trk_stats(t)->procs, 2);
+	assert_int_equal(fake_slot(l, ev.pid)->v.exec_id, 3);
+	/* Of one that is gone: what its parent ran at the time is not known for sure. */
+	ev.pid = ev.tid = PID_BASE;
+	trk_event(t, &ev);
+	trk_flush(t);
+	assert_int_equal(fake_slot(l, PID_BASE)->sets, 0);
+	id = id_of(PID_BASE, 0, 0);
+	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), 0);
+	/* The same while the parent is unsure. */
+	ev_exec_at(t, (uint32_t)c.pid, 2);
+	ev_fork(t, PID_BASE + 1, (uint32_t)c.pid);
+	trk_flush(t);
+	assert_int_equal(fake_slot(l, PID_BASE + 1)->sets, 0);
+	trk_free(t);
+	fake_free(l);
+	child_end(&c);
+}
+
+static bool map_then_unmap(int step, void *arg)
+{
+	static void *p;
+	const struct files *f = arg;
+
+	if (step == 1)
+		return munmap(p, 4096) == 0;
+	/* Below the program itself. */
+	{
+		_cleanup_close_ int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+
+		p = mmap((void *)0x10000000, 4096, PROT_READ | PROT_EXEC,
+		         MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, 0);
+	}
+	return p != MAP_FAILED;
+}
+
+static void test_what_was_unmapped_is_remembered(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct files f;
+	struct child c;
+	struct ev_proc_id id;
+	struct trk_place pl;
+	struct abi_range r;
+	struct stat st;
+	struct trk *t;
+
+	(void)state;
+	files_make(&f);
+	c = child_start(map_then_unmap, &f);
+	id = id_of((uint32_t)c.pid, 1, 2);
+	fake_task(l, id.pid, 1, 2);
+	t = make_scanned(l);
+	assert_int_equal(kernel_find(l, id.pid, 1, 0x10000000, &r), 1);
+	/* The lowest file is not the program. */
+	assert_int_equal(stat("/proc/self/exe", &st), 0);
+	assert_int_equal(trk_image(t, trk_main_image(t, &id))->file.ino, st.st_ino);
+	child_step(&c);
+	ev_exec_at(t, id.pid, 1); /* makes it be read again; it was no exec */
+	trk_flush(t);
+	assert_int_equal(kernel_find(l, id.pid, 1, 0x10000000, &r), -1);
+	assert_int_equal(trk_place(t, &id, 0x10000010, &pl), 0);
+	assert_string_equal(pl.image->path, f.path);
+	trk_free(t);
+	fake_free(l);
+	child_end(&c);
+	files_remove(&f);
+}
+
+static void test_vdso(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct trk *t = make_scanned(l);
+	struct ev_proc_id id = id_of(self(), EXEC_ID, START_NS), other = id_of(PID_BASE, 0, 0);
+	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
+	struct ev_proc ev = {.type = EV_PROC_MMAP, .pid = PID_BASE, .tid = PID_BASE};
+	struct trk_place pl;
+	uint32_t image;
+
+	(void)state;
+	if (vdso == 0) { /* vdso=0 on the kernel's command line: nothing to see */
+		trk_free(t);
+		fake_free(l);
+		return;
+	}
+	assert_int_equal(trk_place(t, &id, vdso + 0x123, &pl), 0);
+	assert_int_equal(pl.image->kind, EV_MAP_VDSO);
+	assert_int_equal(pl.off, 0x123);
+	assert_int_equal(pl.image->mem_len, pl.map_end - pl.map_start);
+	assert_memory_equal(pl.image->mem, (const void *)(uintptr_t)vdso, pl.image->mem_len);
+	assert_true(pl.image->build_id_len > 0);
+	assert_int_equal(pl.image->reason, EV_REASON_NAMED);
+	assert_int_equal(pl.image->fd, -EBADF);
+	image = pl.image->id;
+	ev_fork(t, PID_BASE, self());
+	ev_exec(t, PID_BASE);
+	ev.map = (struct ev_mapping){.start = 0x700000,
+	                             .end = 0x700000 + pl.image->mem_len,
+	                             .pgoff = 0x700000,
+	                             .kind = EV_MAP_VDSO,
+	                             .exec = 1,
+	                             .path = "[vdso]"};
+	ev.time_ns = tick();
+	trk_event(t, &ev);
+	assert_int_equal(trk_place(t, &other, 0x700010, &pl), 0);
+	assert_int_equal(pl.image->id, image);
+	assert_int_equal(pl.off, 0x10);
+	/* Of a 32-bit process. */
+	ev.map.start += 0x100000;
+	ev.map.end += 0x100000 + 0x1000;
+	ev.time_ns = tick();
+	trk_event(t, &ev);
+	assert_int_equal(trk_place(t, &other, 0x800010, &pl), 0);
+	assert_int_not_equal(pl.image->id, image);
+	assert_null(pl.image->mem);
+	assert_int_not_equal(pl.image->reason, EV_REASON_NAMED);
+	trk_free(t);
+	fake_free(l);
+}
+
+static void test_special_names_are_images_without_file(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct trk *t = make_scanned(l);
+	struct ev_proc_id id = id_of(PID_BASE, 0, 0);
+	struct ev_proc ev = {.type = EV_PROC_MMAP, .pid = PID_BASE, .tid = PID_BASE};
+	struct trk_place pl;
+	size_t cnt;
+
+	(void)state;
+	ev_fork(t, id.pid, self());
+	ev_exec(t, id.pid);
+	for (int k = 1; k <= 2; k++) {
+		ev.map = (struct ev_mapping){.start = 0x10000ULL * (unsigned int)k,
+		                             .end = 0x10000ULL * (unsigned int)k + 0x1000,
+		                             .kind = EV_MAP_OTHER,
+		                             .exec = 1,
+		                             .path = "[uprobes]"};
+		ev.time_ns = tick();
+		trk_event(t, &ev);
+	}
+	cnt = trk_image_cnt(t);
+	assert_int_equal(trk_place(t, &id, 0x20010, &pl), 0);
+	assert_int_equal(pl.image->id, cnt); /* one for both */
+	assert_string_equal(pl.image->path, "[uprobes]");
+	assert_int_equal(pl.image->fd, -EBADF);
+	assert_int_equal(pl.off, 0x10);
+	assert_null(trk_image(t, 0));
+	assert_null(trk_image(t, (uint32_t)cnt + 1));
+	trk_free(t);
+	fake_free(l);
+}
+
+static bool map_and_unlink(int step, void *arg)
+{
+	const struct files *f = arg;
+
+	(void)step;
+	return map_file(f->path) && unlink(f->path) == 0;
+}
+
+static void test_deleted_file(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct files f;
+	struct child c;
+	struct trk *t;
+	struct ev_proc_id id;
+	struct trk_place pl;
+	char magic[4];
+
+	(void)state;
+	files_make(&f);
+	c = child_start(map_and_unlink, &f);
+	id = id_of((uint32_t)c.pid, 1, 2);
+	fake_task(l, id.pid, 1, 2);
+	t = make_scanned(l);
+	assert_int_equal(trk_place(t, &id, address_of(c.pid, f.path), &pl), 0);
+	assert_string_equal(pl.image->path, f.path); /* without " (deleted)" */
+	if (proc_has_cap(CAP_SYS_ADMIN) || proc_has_cap(CAP_CHECKPOINT_RESTORE)) {
+		assert_int_equal(pl.image->reason, EV_REASON_NAMED);
+		assert_int_equal(pread(pl.image->fd, magic, 4, 0), 4);
+		assert_memory_equal(magic, "\177ELF", 4);
+	} else {
+		assert_int_equal(pl.image->fd, -EBADF);
+		assert_int_not_equal(pl.image->reason, EV_REASON_NAMED);
+		assert_int_equal(trk_stats(t)->images_failed, 1);
+	}
+	trk_free(t);
+	fake_free(l);
+	child_end(&c);
+	files_remove(&f);
+}
+
+/* Over the last one, or behind it. */
+static void write_last_byte(const char *path, char b, bool behind)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+	off_t off = lseek(fd, behind ? 0 : -1, SEEK_END);
+
+	assert_true(off > 0);
+	assert_int_equal(pwrite(fd, &b, 1, off), 1);
+}
+
+static char last_byte(int fd)
+{
+	struct stat st;
+	char b;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(pread(fd, &b, 1, st.st_size - 1), 1);
+	return b;
+}
+
+static bool map_step(int step, void *arg)
+{
+	const struct files *f = arg;
+
+	(void)step;
+	return map_file(f->path);
+}
+
+static void test_replaced_file_keeps_its_old_content(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct files f;
+	struct child a, b;
+	struct trk *t;
+	struct ev_proc_id ida, idb;
+	struct trk_place pl;
+	const struct trk_image *old;
+
+	(void)state;
+	files_make(&f);
+	write_last_byte(f.path, '1', true);
+	write_last_byte(f.other, '2', true);
+	a = child_start(map_step, &f);
+	ida = id_of((uint32_t)a.pid, 1, 2);
+	fake_task(l, ida.pid, 1, 2);
+	t = make_scanned(l);
+	assert_int_equal(trk_place(t, &ida, address_of(a.pid, f.path), &pl), 0);
+	old = pl.image;
+	assert_int_equal(rename(f.other, f.path), 0);
+	b = child_start(map_step, &f);
+	idb = id_of((uint32_t)b.pid, 1, 2);
+	fake_task(l, idb.pid, 1, 2);
+	ev_lost(t);
+	trk_flush(t);
+	assert_int_equal(trk_place(t, &idb, address_of(b.pid, f.path), &pl), 0);
+	assert_int_not_equal(pl.image->id, old->id);
+	assert_string_equal(pl.image->path, old->path);
+	assert_int_equal(last_byte(old->fd), '1');
+	assert_int_equal(last_byte(pl.image->fd), '2');
+	assert_int_equal(trk_place(t, &ida, address_of(a.pid, f.path), &pl), 0);
+	assert_int_equal(pl.image->id, old->id);
+	trk_free(t);
+	fake_free(l);
+	child_end(&b); /* holds a copy of what ends a */
+	child_end(&a);
+	files_remove(&f);
+}
+
+/* The process has gone before its mapping is heard of: only the path is left. */
+static void test_file_of_a_process_that_has_gone(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct trk *t = make_scanned(l);
+	struct ev_proc ev = {.type = EV_PROC_MMAP, .pid = PID_BASE, .tid = PID_BASE};
+	struct ev_proc_id id = id_of(PID_BASE, 0, 0);
+	struct trk_place pl;
+	struct stat st;
+	struct files f;
+
+	(void)state;
+	files_make(&f);
+	assert_int_equal(stat(f.path, &st), 0);
+	ev_fork(t, id.pid, self());
+	ev_exec(t, id.pid);
+	ev.map = (struct ev_mapping){.start = 0x10000,
+	                             .end = 0x11000,
+	                             .kind = EV_MAP_FILE,
+	                             .exec = 1,
+	                             .path = f.path,
+	                             .file = {.dev_major = (uint32_t)(st.st_dev >> 8 & 0xfff),
+	                                      .dev_minor = (uint32_t)(st.st_dev & 0xff),
+	                                      .ino = st.st_ino}};
+	ev.time_ns = tick();
+	trk_event(t, &ev);
+	assert_int_equal(trk_place(t, &id, 0x10000, &pl), 0);
+	assert_int_equal(pl.image->reason, EV_REASON_NAMED);
+	assert_true(pl.image->fd >= 0);
+	/* Another file is there by now. */
+	ev.map.start += 0x10000;
+	ev.map.end += 0x10000;
+	ev.map.file.ino += 1000000000;
+	ev.time_ns = tick();
+	trk_event(t, &ev);
+	assert_int_equal(trk_place(t, &id, 0x20000, &pl), 0);
+	assert_int_equal(pl.image->reason, EV_REASON_FILE_REPLACED);
+	assert_int_equal(trk_stats(t)->images_failed, 1);
+	/* And later none. */
+	ev.map.start += 0x10000;
+	ev.map.end += 0x10000;
+	ev.map.file.ino += 1;
+	ev.map.path = "/nowhere/at/all";
+	ev.time_ns = tick();
+	trk_event(t, &ev);
+	assert_int_equal(trk_place(t, &id, 0x30000, &pl), 0);
+	assert_int_equal(pl.image->reason, EV_REASON_NO_FILE);
+	trk_free(t);
+
+	/* The second process that maps it can show it. */
+	t = make_scanned(l);
+	ev_fork(t, id.pid, self());
+	ev_exec(t, id.pid);
+	ev.map.file.ino = st.st_ino;
+	ev.time_ns = tick();
+	trk_event(t, &ev);
+	assert_int_equal(trk_place(t, &id, 0x30000, &pl), 0);
+	assert_int_equal(pl.image->reason, EV_REASON_NO_FILE);
+	ev.map.path = f.path;
+	ev.map.start += 0x10000;
+	ev.map.end += 0x10000;
+	ev.time_ns = tick();
+	trk_event(t, &ev);
+	assert_int_equal(trk_place(t, &id, 0x30000, &pl), 0);
+	assert_int_equal(pl.image->reason, EV_REASON_NAMED);
+	assert_true(pl.image->fd >= 0 && pl.image->build_id_len > 0);
+	assert_int_equal(trk_stats(t)->images_failed, 1);
+	trk_free(t);
+	fake_free(l);
+	files_remove(&f);
+}
+
+static void test_more_files_than_descriptors(void **state)
+{
+	enum { N = 12 };
+	struct load_oncpu *l = fake_new(4096);
+	struct files f;
+	struct rlimit was, now;
+	char path[N][80];
+	void *p[N];
+	struct trk *t;
+	struct ev_proc_id id = id_of(self(), EXEC_ID, START_NS);
+	struct trk_place pl;
+	unsigned int kept = 0, again = 0;
+	bool shut;
+	int fd;
+
+	(void)state;
+	files_make(&f);
+	for (int k = 0; k < N; k++) {
+		(void)snprintf(path[k], sizeof(path[k]), "%s.%d", f.path, k);
+		copy_elf(path[k]);
+		p[k] = map_file(path[k]);
+		assert_non_null(p[k]);
+	}
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	now = was;
+	now.rlim_cur = 20; /* 10 for us */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+	t = make_scanned(l);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	for (int k = 0; k < N; k++) {
+		assert_int_equal(trk_place(t, &id, (uintptr_t)p[k], &pl), 0);
+		assert_int_equal(pl.image->reason, EV_REASON_NAMED);
+		fd = trk_image_fd(t, pl.image->id, &shut);
+		assert_true(fd >= 0);
+		assert_int_equal(shut, pl.image->fd < 0);
+		assert_int_equal(last_byte(fd), last_byte(fd));
+		if (shut) {
+			close(fd);
+			again++;
+		} else {
+			kept++;
+		}
+	}
+	assert_true(again >= 2);
+	assert_true(kept <= 10);
+	/* Those that were closed are written to, made longer, and go. */
+	wait_ms(11); /* time stamps of files are that coarse */
+	for (int k = 0; k < N; k++) {
+		assert_int_equal(trk_place(t, &id, (uintptr_t)p[k], &pl), 0);
+		if (pl.image->fd >= 0)
+			continue;
+		write_last_byte(path[k], 'x', again++ % 2);
+		assert_int_equal(trk_image_fd(t, pl.image->id, &shut), -ESTALE);
+		assert_int_equal(unlink(path[k]), 0);
+		assert_int_equal(trk_image_fd(t, pl.image->id, &shut), -ENOENT);
+	}
+	assert_int_equal(trk_image_fd(t, 0, &shut), -EINVAL);
+	trk_free(t);
+	fake_free(l);
+	for (int k = 0; k < N; k++) {
+		munmap(p[k], 4096);
+		(void)unlink(path[k]); /* some are gone already */
+	}
+	files_remove(&f);
+}
+
+static bool many_maps(int step, void *arg)
+{
+	(void)step;
+	(void)arg;
+	for (int k = 0; k < 200; k++)
+		if (mmap(NULL, 4096U * (1U + (unsigned int)k % 3),
+		         PROT_READ | (k & 1 ? PROT_EXEC : 0), MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		         0) == MAP_FAILED)
+			return false;
+	return true;
+}
+
+static void test_every_page_against_proc_maps(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct child c = child_start(many_maps, NULL);
+	struct ev_proc_id id = id_of((uint32_t)c.pid, 1, 2);
+	struct trk_place pl;
+	struct abi_range r;
+	char name[32], line[512], perms[5];
+	uint64_t pages = 0, files = 0;
+	struct trk *t;
+	FILE *f;
+
+	(void)state;
+	fake_task(l, id.pid, 1, 2);
+	t = make_scanned(l);
+	(void)snprintf(name, sizeof(name), "/proc/%d/maps", c.pid);
+	f = fopen(name, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		unsigned long start, end, pgoff, ino;
+
+		/* Our own parser is what is being tested here, so not that one. */
+		assert_int_equal(sscanf(line, "%lx-%lx %4s %lx %*x:%*x %lu", &start, &end, perms,
+		                        &pgoff, &ino),
+		                 5);
+		for (uint64_t a = start; a < end; a += 4096, pages++) {
+			int found = kernel_find(l, id.pid, 1, a, &r);
+
+			if (perms[2] != 'x') {
+				if (a > start + (16 << 12)) /* a sanitizer's terabytes */
+					break;
+				assert_int_equal(trk_place(t, &id, a, &pl), -ENOENT);
+				assert_int_equal(found, -1);
+				continue;
+			}
+			assert_int_equal(trk_place(t, &id, a, &pl), 0);
+			assert_int_equal(found, 1);
+			assert_int_equal(pl.map_start, start);
+			assert_int_equal(pl.map_end, end);
+			if (ino != 0) {
+				assert_int_equal(pl.image->file.ino, ino);
+				assert_int_equal(pl.off, a - start + pgoff);
+				assert_int_equal(r.image, pl.image->id);
+				assert_int_equal(a - r.start + r.pgoff, pl.off);
+				assert_int_equal(pl.image->reason, EV_REASON_NAMED);
+				files++;
+			} else if (!strchr(line, '[')) {
+				assert_true(pl.anon);
+				assert_int_equal(r.image, 0);
+			}
+		}
+	}
+	fclose(f);
+	assert_true(pages > 100 && files > 10);
+	{
+		struct stat st;
+
+		assert_int_equal(stat("/proc/self/exe", &st), 0);
+		assert_int_equal(trk_image(t, trk_main_image(t, &id))->file.ino, st.st_ino);
+	}
+	trk_free(t);
+	fake_free(l);
+	child_end(&c);
+}
+
+static void test_process_that_may_not_be_read(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct child c = child_start(idle, NULL);
+	struct ev_proc_id id = id_of((uint32_t)c.pid, 1, 2);
+	bool root = geteuid() == 0;
+	struct trk_options o = {.loader = l};
+	struct trk *t;
+
+	(void)state;
+	if (!root)
+		id.pid = 1; /* not ours */
+	fake_task(l, id.pid, 1, 2);
+	o.target_pid = id.pid;
+	assert_int_equal(trk_new(&o, &t, NULL), 0);
+	if (root)
+		assert_int_equal(seteuid(65534), 0);
+	assert_int_equal(trk_scan(t, NULL), 0);
+	if (root)
+		assert_int_equal(seteuid(0), 0);
+	assert_int_equal(trk_proc_reason(t, &id), EV_REASON_NOT_PERMITTED);
+	assert_int_equal(trk_stats(t)->procs_denied, 1);
+	assert_false(fake_slot(l, id.pid)->there);
+	/* Side-band tells all the same what comes. */
+	ev_mmap(t, id.pid, 0x10000, 0x11000, 0, 1);
+	trk_flush(t);
+	assert_true(fake_slot(l, id.pid)->there);
+	assert_int_equal(trk_main_image(t, &id), 0); /* that was a library */
+	trk_free(t);
+	fake_free(l);
+	child_end(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_lost_events_are_read_again),
+	        cmocka_unit_test(test_exec_that_crossed_with_the_scan),
+	        cmocka_unit_test(test_old_mmap_does_not_undo_the_scan),
+	        cmocka_unit_test(test_unknown_process_is_read),
+	        cmocka_unit_test(test_fork_older_than_the_reading),
+	        cmocka_unit_test(test_what_was_unmapped_is_remembered),
+	        cmocka_unit_test(test_vdso),
+	        cmocka_unit_test(test_special_names_are_images_without_file),
+	        cmocka_unit_test(test_deleted_file),
+	        cmocka_unit_test(test_replaced_file_keeps_its_old_content),
+	        cmocka_unit_test(test_file_of_a_process_that_has_gone),
+	        cmocka_unit_test(test_more_files_than_descriptors),
+	        cmocka_unit_test(test_every_page_against_proc_maps),
+	        cmocka_unit_test(test_process_that_may_not_be_read),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
