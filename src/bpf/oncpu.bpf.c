@@ -179,8 +179,7 @@ static __noinline __u32 ns_number(struct task_struct *task)
 	return 0;
 }
 
-/* ---- memory of the target ---------------------------------------------------------------------
- */
+/* ---- memory of the target -------------------------------------------------------------------- */
 
 /* Reads 8 bytes through the window: one copy up to the end of the page serves the frames that
  * follow. */
@@ -215,8 +214,7 @@ static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
 #define UW_READ(mem, ret, addr) read_word(mem, ret, addr)
 #include "unwind/unwind_step.h"
 
-/* ---- process map -------------------------------------------------------------------------------
- */
+/* ---- process map ----------------------------------------------------------------------------- */
 
 /* Puts the range that holds @pc into s->range: 0, or 1 if there is none. Global, so that it is
  * verified once. */

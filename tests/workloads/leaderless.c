@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * leaderless - the first thread has ended, another one works on: leaderless_thread → leaderless_spin.
+ * leaderless - the first thread has ended, another one works on: leaderless_thread →
+ * leaderless_spin.
  *
  * /proc/PID shows a zombie then, without mappings and without a program.
  */
