@@ -6,7 +6,10 @@
  */
 #include "loader/load_priv.h"
 
+#include <linux/capability.h>
 #include <pthread.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The part of libbpf's output that is kept: enough for the verifier's last words. */
@@ -97,9 +100,36 @@ static void telling_line(const struct sbuf *b, char *ret, size_t size)
 	}
 }
 
+static bool holds_cap_bpf(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+
+	if (syscall(SYS_capget, &head, data) < 0)
+		return false;
+	return (data[CAP_TO_INDEX(CAP_BPF)].effective & CAP_TO_MASK(CAP_BPF)) != 0;
+}
+
+/* Whether EPERM may mean that the maps are larger than RLIMIT_MEMLOCK. Kernels count them against
+ * it up to 5.10; the helper came together with the change. libbpf raises the limit by itself where
+ * CAP_SYS_RESOURCE lets it. */
+static bool over_memlock(rlim_t *ret_limit)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &lim) < 0 || lim.rlim_cur == RLIM_INFINITY ||
+	    !holds_cap_bpf() ||
+	    libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_ktime_get_coarse_ns, NULL) ==
+	            1)
+		return false;
+	*ret_limit = lim.rlim_cur;
+	return true;
+}
+
 int load_explain(const struct load_log *log, int code, const char *what, struct err *err)
 {
 	char line[200];
+	rlim_t limit;
 
 	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
 		return err_set(err, code,
@@ -107,6 +137,11 @@ int load_explain(const struct load_log *log, int code, const char *what, struct 
 		               "built with "
 		               "CONFIG_DEBUG_INFO_BTF=y",
 		               what, err_name(code), err_name(errno));
+	if (code == -EPERM && over_memlock(&limit))
+		return err_set(err, code,
+		               "%s: EPERM: RLIMIT_MEMLOCK is %llu bytes and this kernel counts BPF "
+		               "maps against it; raise it with ulimit -l, or add CAP_SYS_RESOURCE",
+		               what, (unsigned long long)limit);
 	telling_line(&log->text, line, sizeof(line));
 	if (line[0])
 		return err_set(err, code, "%s: %s (%s)", what, err_name(code), line);

@@ -198,35 +198,50 @@ static void follow_task(void *arg, const struct abi_task *t)
 		                                &t->kernel_tgid, &t->start_ns, BPF_ANY);
 }
 
+static void close_links_from(struct load_oncpu *l, size_t first)
+{
+	for (size_t i = first; i < l->links.n; i++)
+		(void)close(l->links.p[i]); /* nothing is written through a link */
+	l->links.n = first;
+}
+
 int load_follow(struct load_oncpu *l, uint32_t tgid, struct err *err)
 {
 	struct bpf_program *progs[] = {l->skel->progs.follow_fork, l->skel->progs.follow_free};
 	struct follow f = {.l = l, .tgid = tgid, .result = -ESRCH};
+	size_t before = l->links.n;
 	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
 		int link = bpf_raw_tracepoint_open(NULL, bpf_program__fd(progs[i]));
 
-		if (link < 0)
-			return err_set(err, link, "bpf(BPF_RAW_TRACEPOINT_OPEN) of %s: %s",
-			               bpf_program__name(progs[i]), err_name(link));
+		if (link < 0) {
+			r = err_set(err, link, "bpf(BPF_RAW_TRACEPOINT_OPEN) of %s: %s",
+			            bpf_program__name(progs[i]), err_name(link));
+			goto out;
+		}
 		r = vec_push(&l->links, link);
 		if (r < 0) {
 			(void)close(link);
-			return err_set(err, r, "attach: %s", err_name(r));
+			r = err_set(err, r, "attach: %s", err_name(r));
+			goto out;
 		}
 	}
 	r = load_tasks(l, follow_task, &f);
 	if (r == 0)
 		r = f.result;
-	return r < 0 ? err_set(err, r, "process %u: %s", tgid, err_name(r)) : 0;
+	if (r < 0)
+		r = err_set(err, r, "process %u: %s", tgid, err_name(r));
+out:
+	/* Up to 6.1 a program that is attached cannot be attached once more (EEXIST). */
+	if (r < 0)
+		close_links_from(l, before);
+	return r;
 }
 
 void load_oncpu_detach(struct load_oncpu *l)
 {
-	vec_each (fd, &l->links)
-		(void)close(*fd); /* nothing is written through a link */
-	l->links.n = 0;
+	close_links_from(l, 0);
 }
 
 struct abi_control *load_control(struct load_oncpu *l)

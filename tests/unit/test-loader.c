@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Linked with --wrap of bpf_object__load_skeleton, access and bpf_link_create. What needs
- * the kernel runs only with CAP_BPF and CAP_PERFMON. */
+/* Linked with --wrap of bpf_object__load_skeleton, access, bpf_link_create and
+ * libbpf_probe_bpf_helper. What needs the kernel runs only with CAP_BPF and CAP_PERFMON. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 #include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -24,6 +25,7 @@ static struct {
 	int loads;
 	bool no_btf;
 	int link_errno;
+	bool old; /* a kernel without the helpers of 5.11 */
 } fake;
 
 int __real_bpf_object__load_skeleton(struct bpf_object_skeleton *s);
@@ -61,6 +63,13 @@ int __wrap_bpf_link_create(int prog, int target, enum bpf_attach_type type,
 	if (fake.link_errno)
 		return -fake.link_errno;
 	return __real_bpf_link_create(prog, target, type, o);
+}
+
+int __real_libbpf_probe_bpf_helper(enum bpf_prog_type type, enum bpf_func_id id, const void *o);
+int __wrap_libbpf_probe_bpf_helper(enum bpf_prog_type type, enum bpf_func_id id, const void *o);
+int __wrap_libbpf_probe_bpf_helper(enum bpf_prog_type type, enum bpf_func_id id, const void *o)
+{
+	return fake.old ? 0 : __real_libbpf_probe_bpf_helper(type, id, o);
 }
 
 static const struct load_sizes sizes = {
@@ -164,6 +173,35 @@ static void test_old_kernels_get_preallocated_maps(void **state)
 	/* Preallocated: two tables of 1,024 counts of 64 bytes alone. */
 	assert_true(load_locked_bytes(l) > 2 * 1024 * 64);
 	load_oncpu_free(l);
+}
+
+/* What a load says that was refused with EPERM under a limit of locked memory. */
+static void refuse_with_limit(rlim_t limit, bool old, struct err *err)
+{
+	const struct abi_config cfg = {.target = ABI_TARGET_ALL};
+	struct load_oncpu *l = NULL;
+	struct rlimit before, lim;
+
+	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &before), 0);
+	lim = (struct rlimit){.rlim_cur = MIN_OF(limit, before.rlim_max),
+	                      .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &lim), 0);
+	fake.loads = 0;
+	fake.load_errno[0] = EPERM;
+	fake.old = old;
+	assert_int_equal(load_oncpu_open(&cfg, &sizes, &l, err), -EPERM);
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &before), 0);
+}
+
+static void test_locked_memory_is_named_where_it_counts(void **state)
+{
+	struct err err = {0};
+
+	(void)state;
+	refuse_with_limit(65536, true, &err);
+	assert_non_null(strstr(err.msg, "RLIMIT_MEMLOCK is 65536 bytes"));
+	refuse_with_limit(65536, false, &err);
+	assert_null(strstr(err.msg, "RLIMIT_MEMLOCK"));
 }
 
 static void test_two_refusals_give_the_first(void **state)
@@ -313,6 +351,7 @@ static void test_attaching_falls_back_to_the_ioctl(void **state)
 static void test_following_needs_a_process(void **state)
 {
 	struct load_oncpu *l = open_ok(ABI_TARGET_TREE);
+	unsigned int before = open_fds();
 	struct err err = {0};
 	int status;
 	pid_t pid = fork();
@@ -324,6 +363,8 @@ static void test_following_needs_a_process(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(load_follow(l, (uint32_t)pid, &err), -ESRCH);
 	assert_non_null(strstr(err.msg, "ESRCH"));
+	/* Nothing stays attached; +1: the iterator over tasks, kept for the next time. */
+	assert_int_equal(open_fds(), before + 1);
 	assert_int_equal(load_follow(l, (uint32_t)getpid(), &err), 0);
 	load_oncpu_free(l);
 }
@@ -351,6 +392,7 @@ int main(void)
 	        injected[1],
 	        injected[2],
 	        cmocka_unit_test_setup(test_old_kernels_get_preallocated_maps, reset),
+	        cmocka_unit_test_setup(test_locked_memory_is_named_where_it_counts, reset),
 	        cmocka_unit_test_setup(test_process_map_is_written_and_read, reset),
 	        cmocka_unit_test_setup(test_tasks_of_the_machine, reset),
 	        cmocka_unit_test_setup(test_tables_that_nobody_wrote, reset),
