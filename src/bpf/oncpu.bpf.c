@@ -22,8 +22,8 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile struct abi_config cfg = {};
 struct abi_control ctl = {};
 
-#define WINDOW_SIZE                                                                                \
-	4096 /* a page: a read never crosses one, since one absent page fails it whole */
+/* A page: a read never crosses one, since one absent page fails it whole. */
+#define WINDOW_SIZE 4096
 
 /* Working memory of one sample. A map value, since it is far beyond the 512 bytes of a BPF stack.
  */
