@@ -22,8 +22,8 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile struct abi_config cfg = {};
 struct abi_control ctl = {};
 
-#define WINDOW_SIZE                                                                                \
-	4096 /* a page: a read never crosses one, since one absent page fails it whole */
+/* A page: a read never crosses one, since one absent page fails it whole. */
+#define WINDOW_SIZE 4096
 
 /* Working memory of one sample. A map value, since it is far beyond the 512 bytes of a BPF stack.
  */
@@ -179,8 +179,7 @@ static __noinline __u32 ns_number(struct task_struct *task)
 	return 0;
 }
 
-/* ---- memory of the target ---------------------------------------------------------------------
- */
+/* ---- memory of the target -------------------------------------------------------------------- */
 
 /* Reads 8 bytes through the window: one copy up to the end of the page serves the frames that
  * follow. */
@@ -215,8 +214,7 @@ static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
 #define UW_READ(mem, ret, addr) read_word(mem, ret, addr)
 #include "unwind/unwind_step.h"
 
-/* ---- process map -------------------------------------------------------------------------------
- */
+/* ---- process map ----------------------------------------------------------------------------- */
 
 /* Puts the range that holds @pc into s->range: 0, or 1 if there is none. Global, so that it is
  * verified once. */

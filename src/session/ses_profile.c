@@ -63,8 +63,7 @@ static void build_done(struct build *b)
 	vec_done(&b->locs);
 }
 
-/* ---- names ------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* Asks for what the raw frames turn out to be, and for frames that the queue to W had no place for.
  */
@@ -138,8 +137,7 @@ static struct sym_name find_name(const struct build *b, uint32_t image, uint64_t
 	return (struct sym_name){.reason = EV_REASON_NO_MEMORY, .start = addr};
 }
 
-/* ---- mappings ----------------------------------------------------------------------------------
- */
+/* ---- mappings -------------------------------------------------------------------------------- */
 
 static int add_mapping(struct build *b, const char *path, const uint8_t *build_id,
                        size_t build_id_len, uint64_t start, uint64_t limit, uint64_t offset,
@@ -215,8 +213,7 @@ static int image_address(struct build *b, const struct ev_proc_id *proc, uint32_
 	return r;
 }
 
-/* ---- locations ---------------------------------------------------------------------------------
- */
+/* ---- locations ------------------------------------------------------------------------------- */
 
 static int synthetic(struct build *b, const char *name, uint32_t *ret)
 {
@@ -433,8 +430,7 @@ static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash
 	return r;
 }
 
-/* ---- samples ------------------------------------------------------------------------------------
- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 static bool leaf_named(const struct build *b, size_t i)
 {
@@ -504,8 +500,7 @@ static int add_sample(struct build *b, const struct ev_count *c)
 	return 0;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static int set_header(struct build *b)
 {

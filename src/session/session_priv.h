@@ -24,8 +24,7 @@ enum ses_counter_id {
 	SES_CNT_MAX
 };
 
-/* ---- what goes through queues -----------------------------------------------------------------
- */
+/* ---- what goes through queues ---------------------------------------------------------------- */
 
 /* An address to be named: file offset in an image, or kernel address. */
 struct ses_addr {
@@ -76,8 +75,7 @@ struct ses_group {
 	                         once a second */
 };
 
-/* ---- names ------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* Which name belongs to which address, once all batches are in. Thread: C. */
 struct ses_names {
@@ -86,8 +84,7 @@ struct ses_names {
 	VEC(struct ses_result) results; /* own the strings */
 };
 
-/* ---- the command --------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 struct ses_command {
 	pid_t pid;    /* 0: none */

@@ -120,6 +120,19 @@ static void stat_exe(uint32_t pid, struct ev_file_id *ret)
 	ret->ino = st.st_ino;
 }
 
+/* Through the directory of one thread; /proc has one of each, not only of leaders. */
+static int read_by_thread(void *arg, uint32_t tid)
+{
+	struct reading *rd = arg;
+	uint64_t bad = 0;
+
+	rd->pid = tid;
+	stat_exe(tid, &rd->exe);
+	(void)proc_maps_read(tid, take_map, rd, &bad, NULL); /* a thread that went: the next */
+	rd->bad += bad;
+	return rd->t->tmp.n > 0;
+}
+
 int trk_maps_read(struct trk *t, struct trk_inc *i)
 {
 	struct reading rd = {.t = t, .pid = i->p->pid};
@@ -130,6 +143,9 @@ int trk_maps_read(struct trk *t, struct trk_inc *i)
 	stat_exe(rd.pid, &rd.exe);
 	t->tmp.n = 0;
 	r = proc_maps_read(rd.pid, take_map, &rd, &bad, NULL);
+	/* A leader that has ended shows no mappings; its threads, if any, do. */
+	if (r == 0 && t->tmp.n == 0 && threads > 1)
+		(void)proc_each_thread(i->p->pid, read_by_thread, &rd);
 	t->stats.bad_map_lines += bad + rd.bad;
 	if (r == -EACCES || r == -EPERM) {
 		if (!i->denied)

@@ -24,7 +24,6 @@ WAIT_S = 60  # longest that a start or an end may take on a loaded machine
 TESTS = []
 STARTED = []  # Popen of the test in work
 NS = 1_000_000_000
-KERNEL_START = 1 << 63
 
 perf_agent = None  # path
 workload = {}      # name -> path

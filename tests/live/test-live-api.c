@@ -265,8 +265,8 @@ static void test_free_while_running_writes_nothing(void **state)
 	o.profile_path = path;
 	ok(pfa_new(&o, &s, &err));
 	ok(pfa_start(s, &err));
-	assert_int_equal(entries(folder),
-	                 before.files + 1); /* the temporary file is there, so that this can fail */
+	/* 1: the temporary file, on file systems that know none without a name. */
+	assert_in_range(entries(folder), before.files, before.files + 1);
 	pfa_free(s);
 	assert_no_traces(&before);
 

@@ -156,6 +156,10 @@ def aborted(output):
 
 @test
 def second_interrupt_aborts_and_leaves_nothing():
+    try:
+        os.close(os.open('.', os.O_WRONLY | os.O_TMPFILE))
+    except OSError as e:  # overlayfs before Linux 6.3, for one: the temporary file then has a name, and keeps it
+        return f'no files without a name here: {e}'
     for output in (('--profile-output', 'p.pb.gz'), ()):
         w = Workload('forks', '--seconds', RUN_S, '--child-ms', 1)
         aborts = 0
@@ -173,6 +177,7 @@ def second_interrupt_aborts_and_leaves_nothing():
         w.stop()
         note(f'{output}: aborted {aborts} times')
         check(aborts, 'the end was always over before the second signal came')
+    return None
 
 
 if __name__ == '__main__':

@@ -270,8 +270,7 @@ static void test_reasons(void **state)
 	sym_batch_done(&batch);
 }
 
-/* ---- ELF: against the rule, said once more and naively ----------------------------------------
- */
+/* ---- ELF: against the rule, said once more and naively --------------------------------------- */
 
 static uint64_t seed = 88172645463325252ULL;
 
@@ -409,8 +408,7 @@ static void test_own_binary(void **state)
 	close(fd);
 }
 
-/* ---- demangling -------------------------------------------------------------------------------
- */
+/* ---- demangling ------------------------------------------------------------------------------ */
 
 static void test_demangling(void **state)
 {
@@ -556,8 +554,7 @@ static void test_demangling_of_bombs_is_bounded(void **state)
 	sbuf_done(&out);
 }
 
-/* ---- kernel -----------------------------------------------------------------------------------
- */
+/* ---- kernel ---------------------------------------------------------------------------------- */
 
 static const char kallsyms[] = "0000000000000000 A fixed_percpu_data\n"
                                "ffffffff81000000 T _stext\n"

@@ -207,8 +207,7 @@ static void test_hash_tells_stacks_apart(void **state)
 	assert_int_not_equal(uw_stack_hash(7, NULL, 0, ABI_WALK_NONE), 0);
 }
 
-/* ---- this very stack ----------------------------------------------------------------------------
- */
+/* ---- this very stack ------------------------------------------------------------------------- */
 
 static int read_own(void *arg, uint64_t *ret, uint64_t addr)
 {

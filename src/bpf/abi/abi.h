@@ -130,8 +130,7 @@ struct abi_thread {
 };
 _Static_assert(sizeof(struct abi_thread) == 16, "shared layout");
 
-/* ---- ring: stacks -----------------------------------------------------------------------------
- */
+/* ---- ring: stacks ---------------------------------------------------------------------------- */
 #define ABI_STACK_USER   1
 #define ABI_STACK_KERNEL 2
 
@@ -144,8 +143,7 @@ struct abi_stack {
 };
 _Static_assert(sizeof(struct abi_stack) == 16, "shared layout");
 
-/* ---- counters ---------------------------------------------------------------------------------
- */
+/* ---- counters -------------------------------------------------------------------------------- */
 enum abi_counter {
 #define X(id, name, unit, kind, help) ABI_CNT_##id,
 #include "counters.def"
@@ -156,8 +154,7 @@ struct abi_counters {
 	__u64 v[ABI_CNT_MAX];
 };
 
-/* ---- task iterator: one per process, read as bytes --------------------------------------------
- */
+/* ---- task iterator: one per process, read as bytes ------------------------------------------- */
 struct abi_task {
 	__u32 tgid; /* in our pid namespace */
 	__u32 exec_id;
