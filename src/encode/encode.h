@@ -8,11 +8,15 @@
 
 #include "profile/profile.h"
 
-/* A gzipped pprof (github.com/google/pprof, profile.proto) appended to @out. 0, -ENOMEM, -E2BIG
- * (the cap of @out, or 1 GiB before compression); a failure also sticks in @out. Equal models give
- * equal bytes. Strings that are not UTF-8 have their wrong bytes as "\xNN". */
+/**
+ * enc_pprof, enc_pprof_raw - a model as pprof, with gzip and without
+ * @out: appended to; after a failure its length is as it was and the error sticks in it
+ * Equal models give equal bytes. Strings that are not UTF-8 have their wrong bytes as "\xNN".
+ * Returns: 0, -ENOMEM, -E2BIG (the cap of @out, or 1 GiB before compression), or the error that
+ * stood in @out already.
+ * Source: github.com/google/pprof, profile.proto.
+ */
 int enc_pprof(const struct prof_model *m, struct sbuf *out);
-/* The same without gzip. */
 int enc_pprof_raw(const struct prof_model *m, struct sbuf *out);
 
 /* Where an output goes. Exactly one of path, fd > 0 and write is set. */
@@ -39,11 +43,19 @@ struct enc_output;
  * open for writing), what else open gives; -ENOMEM.
  */
 int enc_output_open(const struct enc_target *t, struct enc_output **ret, struct err *err);
-/* Writes all, puts the file in place; on failure removes the temporary file. The object
- * is used up (a second commit is -EINVAL) but must be freed. Raises no SIGPIPE and no SIGXFSZ:
- * -EPIPE, -EFBIG. -ENOSPC, what else write, close and rename give; what the call-back returned. */
+/**
+ * enc_output_commit - write all, put the file in place; on failure remove the temporary file
+ * @data: @len bytes
+ * The object is used up, but must still be freed. Waits where a descriptor is non-blocking. Raises
+ * no SIGPIPE and no SIGXFSZ: they are blocked in this thread meanwhile.
+ * Returns: 0; -EINVAL (a second commit), -EPIPE (the reader has gone), -EFBIG, -ENOSPC, what else
+ * write, close, link and rename give; or what the call-back returned.
+ */
 int enc_output_commit(struct enc_output *o, const void *data, size_t len, struct err *err);
-/* Without commit: removes the temporary file. */
+/**
+ * enc_output_free, enc_output_freep - close; without a commit nothing of the file stays
+ * A descriptor of the caller's is left open. NULL is accepted; free returns NULL.
+ */
 struct enc_output *enc_output_free(struct enc_output *o);
 void enc_output_freep(struct enc_output **o);
 
