@@ -37,29 +37,65 @@ struct smp_stats {
 	uint64_t enabled_ns;     /* summed over the events */
 };
 
-/* Loads the program. */
+/**
+ * smp_open - load the program and its maps; nothing runs yet
+ * @o: copied
+ * Returns: 0, -ENOMEM, what load_oncpu_open gives.
+ */
 int smp_open(const struct smp_options *o, struct smp **ret, struct err *err);
-/* Opens an event on each CPU, attaches and enables. @follow_pid != 0: samples this process and what
- * it forks (TREE). */
+/**
+ * smp_start - open an event on each CPU, attach the program, enable
+ * @cpus:       cpus[n_cpus]; those that are offline are skipped, see smp_skipped_cpus
+ * @follow_pid: != 0: samples this process and what it forks (ABI_TARGET_TREE)
+ * A failure takes everything back.
+ * Returns: 0, what pev_open_cpus, load_oncpu_attach, load_follow or pev_set_enable give.
+ */
 int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t follow_pid,
               struct err *err);
-/* Stacks and names that arrived; counts too once their table is half full. 0 or errno (counted,
- * sampling goes on). */
+/**
+ * smp_drain - hand on the stacks in the ring; counts and names too once their table is half full
+ * Returns: 0, or the first negative errno of reading a table; each is counted in read_errors, and
+ * sampling goes on. Cost: where counts are taken it waits a grace period, see load_counts_take.
+ */
 int smp_drain(struct smp *s, const struct smp_sink *sink);
-/* Ends sampling, then hands on everything that is left. */
+/**
+ * smp_finish - end sampling, then hand on everything that is left
+ * Sets expected_ticks and enabled_ns. Goes on after a failure.
+ * Returns: as smp_drain, or what pev_set_disable gives.
+ */
 int smp_finish(struct smp *s, const struct smp_sink *sink);
+/**
+ * smp_free, smp_freep - detach, close, unload; what smp_finish has not handed on is lost
+ * NULL is accepted; free returns NULL.
+ */
 struct smp *smp_free(struct smp *s);
 void smp_freep(struct smp **s);
 
+/**
+ * smp_loader - the BPF object, for who writes its process map; borrowed until smp_free
+ */
 struct load_oncpu *smp_loader(struct smp *s);
-int smp_poll_fd(const struct smp *s); /* readable when the ring passed its fill mark */
+/**
+ * smp_poll_fd - descriptor that is readable when the ring passed its fill mark
+ * Borrowed until smp_free.
+ */
+int smp_poll_fd(const struct smp *s);
+/**
+ * smp_stats - figures of the user side, written by smp_drain and smp_finish
+ * Borrowed until smp_free.
+ */
 const struct smp_stats *smp_stats(const struct smp *s);
+/**
+ * smp_skipped_cpus - how many CPUs smp_start found offline
+ */
 uint32_t smp_skipped_cpus(const struct smp *s);
 
 /**
  * smp_record_parse - one record of the ring of stacks
- * @frames: frames[ABI_MAX_USER_FRAMES] to decode into; ret->frames points there
- * Returns: 0, -EINVAL. Pure; fuzzed.
+ * @rec:    struct abi_stack and its frames; @len bytes, what is left over is ignored
+ * @frames: frames[ABI_MAX_USER_FRAMES] to decode into, also on failure; ret->frames points there
+ * Returns: 0, -EINVAL (cut off, hash 0, or a kind, outcome, count or frame that does not exist).
+ * Pure; fuzzed.
  */
 int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret);
 
