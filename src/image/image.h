@@ -40,23 +40,48 @@ struct img_symbol {
  * that contradict themselves), -ENOMEM, or errno of pread.
  */
 int img_file_open(int fd, struct img_file **ret, struct err *err);
-/* The same over bytes in memory (the vDSO, fuzzing); @p stays the caller's. */
+/**
+ * img_file_open_mem - the same over bytes in memory (the vDSO, fuzzing)
+ * @p: @len bytes; the caller's, to be kept as they are while @ret is used
+ * Returns: 0, -ENOEXEC, -EINVAL, -ENOMEM, as img_file_open.
+ */
 int img_file_open_mem(const void *p, size_t len, struct img_file **ret, struct err *err);
+/**
+ * img_file_free, img_file_freep - NULL is accepted; free returns NULL
+ */
 struct img_file *img_file_free(struct img_file *f);
 void img_file_freep(struct img_file **f);
 
-/* GNU build-id: length 1 … 20 in *ret_len and bytes, -ENOENT if there is none that is well-formed.
- * Looks at PT_NOTE first, then at SHT_NOTE sections. */
+/**
+ * img_build_id - the GNU build-id
+ * @ret: its first *ret_len bytes are written, 1 … 20
+ * Looks at PT_NOTE first, then at SHT_NOTE sections.
+ * Returns: 0, -ENOENT (none that is well-formed), -ENOMEM, or errno of pread.
+ */
 int img_build_id(struct img_file *f, uint8_t ret[IMG_BUILD_ID_MAX], size_t *ret_len);
-/* Borrowed until img_file_free. */
+/**
+ * img_segments - the PT_LOAD program headers, in their order
+ * @ret: borrowed until img_file_free; NULL where the file has no program headers
+ * Returns: how many.
+ */
 size_t img_segments(const struct img_file *f, const struct img_segment **ret);
-/* File offset of code to virtual address through the executable segments (page-rounded as the
- * kernel maps them). 0, -ENOENT. */
+/**
+ * img_off_to_vaddr - file offset of code to virtual address, through the executable segments
+ * The segment that holds @off, else one that does when rounded to pages as the kernel maps it.
+ * Returns: 0, -ENOENT (neither).
+ */
 int img_off_to_vaddr(const struct img_file *f, uint64_t off, uint64_t *ret);
+/**
+ * img_is_64 - whether it is an ELF file of 64 bits
+ */
 bool img_is_64(const struct img_file *f);
-/* Items that were found damaged and skipped (symbols, notes, tables). */
+/**
+ * img_bad_items - items found damaged or over a limit up to now, and skipped or cut
+ * Headers, segments, notes, tables, symbols; one that is read twice counts twice.
+ */
 uint64_t img_bad_items(const struct img_file *f);
 
+/* One symbol; borrowed until it returns. */
 typedef void (*img_symbol_fn)(void *arg, const struct img_symbol *sym);
 /**
  * img_symbols - hand on every defined code symbol of .symtab and .dynsym, in file order
@@ -66,8 +91,12 @@ typedef void (*img_symbol_fn)(void *arg, const struct img_symbol *sym);
  * Returns: number handed on (>= 0), -ENOENT (there is no symbol table), -ENOMEM, or errno of pread.
  */
 ssize_t img_symbols(struct img_file *f, img_symbol_fn fn, void *arg);
-/* The name of a symbol into @b (appended, at most 64 KiB): 0, -ENODATA if it lies outside its table
- * or has no end, -ENOMEM or -E2BIG of @b, or errno of pread. Cheapest in order of name_off. */
+/**
+ * img_symbol_name - the name of a symbol
+ * @b: appended to, at most 64 KiB
+ * Returns: 0, -ENODATA (outside its table, or no end within 64 KiB) or errno of pread, with @b as
+ * it was; -ENOMEM, -E2BIG of @b. Cost: cheapest in order of name_off.
+ */
 int img_symbol_name(struct img_file *f, const struct img_symbol *sym, struct sbuf *b);
 
 #endif
