@@ -31,27 +31,59 @@ struct prof_agg_stats {
 	uint64_t threads_dropped;      /* names refused: over 1 M threads */
 };
 
-/* @lim may be NULL: the defaults. */
+/**
+ * prof_agg_new - an empty aggregation
+ * @lim: copied; NULL: the defaults
+ * Returns: 0, -ENOMEM.
+ */
 int prof_agg_new(const struct prof_agg_limits *lim, struct prof_agg **ret);
+/**
+ * prof_agg_free, prof_agg_freep - NULL is accepted; free returns NULL
+ */
 struct prof_agg *prof_agg_free(struct prof_agg *a);
 void prof_agg_freep(struct prof_agg **a);
-/* A stack, which may have no frames; known hashes are ignored. *ret_new (may be NULL): whether it
- * was new. 0, -E2BIG (counted), -ENOMEM (counted), -EINVAL (hash 0). */
+/**
+ * prof_agg_add_stack - keep a stack, which may have no frames; known hashes are ignored
+ * @s:       copied with its frames
+ * @ret_new: may be NULL; whether it was new
+ * Returns: 0, -EINVAL (hash 0: it says "no stack" in a count); counted in stacks_dropped: -E2BIG
+ * (max_stacks, or max_bytes of frames), -ENOMEM.
+ */
 int prof_agg_add_stack(struct prof_agg *a, const struct ev_stack *s, bool *ret_new);
-/* Adds samples and weight to the entry of this key. 0, -E2BIG/-ENOMEM (counted in the stats). */
+/**
+ * prof_agg_add_count - add samples and weight to the entry of this process, thread, stacks, cgroup
+ * @c: copied where it is the first of its key
+ * Returns: 0; counted in counts_dropped_*: -E2BIG (max_counts), -ENOMEM.
+ */
 int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c);
-/* Remembers the newest name of a thread. 0, -E2BIG/-ENOMEM (counted). */
+/**
+ * prof_agg_add_thread - remember the newest name of a thread
+ * Returns: 0; counted in threads_dropped: -E2BIG (1 M threads), -ENOMEM.
+ */
 int prof_agg_add_thread(struct prof_agg *a, const struct ev_thread *t);
 
-/* Stack by hash, NULL if it never arrived. Borrowed until the next add_stack or free. */
+/**
+ * prof_agg_stack - stack by hash, NULL if it never arrived
+ * Borrowed until the next add_stack or free.
+ */
 const struct ev_stack *prof_agg_stack(const struct prof_agg *a, uint64_t hash);
-/* Name of a thread, NULL if unknown. Borrowed until the next add_thread or free. */
+/**
+ * prof_agg_comm - name of a thread, NULL if unknown
+ * Borrowed until the next add_thread or free.
+ */
 const char *prof_agg_comm(const struct prof_agg *a, const struct ev_proc_id *proc, uint32_t tid);
+/**
+ * prof_agg_count_cnt, prof_agg_count_at, prof_agg_stack_cnt, prof_agg_stack_at - all of them
+ * @i: below the _cnt, else an assert stops; in the order of their arrival
+ * Borrowed until the next call that adds one, or free.
+ */
 size_t prof_agg_count_cnt(const struct prof_agg *a);
-const struct ev_count *prof_agg_count_at(const struct prof_agg *a, size_t i); /* i < count_cnt */
+const struct ev_count *prof_agg_count_at(const struct prof_agg *a, size_t i);
 size_t prof_agg_stack_cnt(const struct prof_agg *a);
-const struct ev_stack *prof_agg_stack_at(const struct prof_agg *a,
-                                         size_t i); /* borrowed: until the next call */
+const struct ev_stack *prof_agg_stack_at(const struct prof_agg *a, size_t i);
+/**
+ * prof_agg_stats - figures up to now; borrowed until free, and they go on
+ */
 const struct prof_agg_stats *prof_agg_stats(const struct prof_agg *a);
 
 /* ---- model ---------------------------------------------------------------------------------- */
@@ -144,28 +176,74 @@ struct prof_model {
 	struct sbuf scratch;
 };
 
+/**
+ * prof_model_new - a model without types, with the string ""
+ * Returns: 0, -ENOMEM.
+ */
 int prof_model_new(struct prof_model **ret);
+/**
+ * prof_model_free, prof_model_freep - NULL is accepted; free returns NULL
+ */
 struct prof_model *prof_model_free(struct prof_model *m);
 void prof_model_freep(struct prof_model **m);
+/**
+ * prof_model_string - id of a string, added if it is new
+ * @s: copied
+ * Returns: 0, -E2BIG, -ENOMEM.
+ */
 int prof_model_string(struct prof_model *m, const char *s, uint32_t *ret_id);
+/**
+ * prof_model_str - string of an id; borrowed until prof_model_free
+ */
 const char *prof_model_str(const struct prof_model *m, uint32_t id);
-/* A comment of one line; newlines and control bytes become blanks. */
+/**
+ * prof_model_comment - add a comment of one line
+ * Newlines and control bytes become blanks.
+ * Returns: 0, -E2BIG (also: longer than PROF_COMMENT_LEN_MAX), -ENOMEM.
+ */
 int prof_model_comment(struct prof_model *m, const char *fmt, ...) PRINTF_FMT(2, 3);
-/* Equal ones (path, build-id, offset, start, limit) share an id. The has_* flags of @map do not
- * matter. */
+/**
+ * prof_model_mapping - id of a mapping, added if it is new
+ * @map: copied; its has_* flags and its serial do not matter
+ * Equal ones (path, build-id, offset, start, limit) share an id.
+ * Returns: 0, -E2BIG, -ENOMEM.
+ */
 int prof_model_mapping(struct prof_model *m, const struct prof_mapping *map, uint32_t *ret_id);
+/**
+ * prof_model_function - id of a function, added if it is new
+ * @fn: copied; equal ones, in all fields, share an id
+ * Returns: 0, -E2BIG, -ENOMEM.
+ */
 int prof_model_function(struct prof_model *m, const struct prof_function *fn, uint32_t *ret_id);
-/* Equal ones (mapping, address - start + offset, reason, lines) share an id. Lines are copied.
- * -EINVAL: the address is outside of its mapping (one whose limit is 0 has no known range). The
- * flags of the mapping follow the lines of locations with EV_REASON_NAMED. */
+/**
+ * prof_model_location - id of a location, added if it is new
+ * @mapping: id, 0 for none
+ * @address: absolute, inside its mapping
+ * @reason:  enum ev_reason
+ * @lines:   lines[n_lines], innermost inlined function first; copied
+ * Equal ones (mapping, address - start + offset, reason, lines) share an id. The flags of the
+ * mapping follow the lines of locations with EV_REASON_NAMED.
+ * Returns: 0, -EINVAL (the address is outside of its mapping; one whose limit is 0 has no known
+ * range), -E2BIG (also: n_lines over PROF_LOCATION_LINES_MAX), -ENOMEM.
+ */
 int prof_model_location(struct prof_model *m, uint32_t mapping, uint64_t address, uint8_t reason,
                         const struct prof_line *lines, uint32_t n_lines, uint32_t *ret_id);
-/* Samples with equal locations and labels are added up; sums stop at the ends of int64.
- * values[n_types]. */
+/**
+ * prof_model_sample - add values to the sample with these locations and labels
+ * @locs:   locs[n_locs], ids, leaf first; copied
+ * @labels: labels[n_labels], whose order matters; copied
+ * @values: values[m->n_types]; sums stop at the ends of int64
+ * Returns: 0, -E2BIG (also: n_locs over PROF_SAMPLE_LOCS_MAX, n_labels over
+ * PROF_SAMPLE_LABELS_MAX), -ENOMEM.
+ */
 int prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_locs,
                       const struct prof_label *labels, uint32_t n_labels, const int64_t *values);
-/* Moves mapping @id to the front (ids of all locations follow, and so do later look-ups; ids that
- * the caller holds do not): pprof takes the first for the main binary. */
+/**
+ * prof_model_main_mapping - move a mapping to the front: pprof takes the first for the main binary
+ * @id: 0 does nothing
+ * Ids in all locations follow, and so do later look-ups; ids that the caller holds do not.
+ * Cost: O(locations).
+ */
 void prof_model_main_mapping(struct prof_model *m, uint32_t id);
 
 /* ---- report --------------------------------------------------------------------------------- */
@@ -176,9 +254,13 @@ struct prof_top {
 	int64_t self,
 	        cum; /* of value[type_idx]; a recursive function counts once a sample in cum */
 };
-/* The @max hottest functions (one entry a name) by self value, ties by cum then name; malloc'ed
- * array in @ret, its length in *ret_n. The innermost line of the leaf location has the self value.
- * 0, -ENOMEM, -EINVAL (no such type). */
+/**
+ * prof_model_top - the @max hottest functions (one entry a name) by self value, then cum, then name
+ * @type_idx: which of the values, < n_types
+ * @ret:      ret[*ret_n], *ret_n <= @max; the caller's to free()
+ * The innermost line of the leaf location has the self value.
+ * Returns: 0, -ENOMEM, -EINVAL (no such type). Cost: O(frames of all samples).
+ */
 int prof_model_top(const struct prof_model *m, uint32_t type_idx, size_t max, struct prof_top **ret,
                    size_t *ret_n);
 
