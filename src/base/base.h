@@ -32,14 +32,16 @@
 #define _cleanup_free_  _cleanup_(freep)
 #define _cleanup_close_ _cleanup_(closep)
 
-/* Moves the pointer out of @p, leaving NULL, so that the cleanup attribute frees nothing. */
+/**
+ * TAKE_PTR, TAKE_FD - move a pointer or descriptor out of a variable
+ * What stays in it, NULL or -EBADF, the cleanup attribute does not free or close.
+ */
 #define TAKE_PTR(p)                                                                                \
 	({                                                                                         \
 		__typeof__(p) _take = (p);                                                         \
 		(p) = NULL;                                                                        \
 		_take;                                                                             \
 	})
-/* The same for a descriptor; leaves -EBADF, the empty descriptor of this project. */
 #define TAKE_FD(fd)                                                                                \
 	({                                                                                         \
 		int _take = (fd);                                                                  \
@@ -47,8 +49,14 @@
 		_take;                                                                             \
 	})
 
-void freep(void *p);  /* cleanup attribute: @p points to a pointer variable; leaves NULL */
-void closep(int *fd); /* closes *fd if >= 0, keeps errno, leaves -EBADF */
+/**
+ * freep, closep - free or close what a variable holds, leave NULL or -EBADF in it
+ * @p:  points to a pointer variable of any type
+ * @fd: closed if *fd >= 0; errno is kept
+ * For the cleanup attribute; so is every x_freep, which leaves NULL as well.
+ */
+void freep(void *p);
+void closep(int *fd);
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
@@ -61,18 +69,30 @@ struct err {
 
 /**
  * err_set - describe a failure
- * @e:    may be NULL
+ * @e:    may be NULL; a message that does not fit loses its end
  * @code: negative errno
+ * @fmt:  e->msg may be among its arguments
  * Returns: @code, so that `return err_set(err, -EINVAL, …)` reads well. Keeps errno.
  */
 int err_set(struct err *e, int code, const char *fmt, ...) PRINTF_FMT(3, 4);
-/* Puts "<prefix>: " before the message that is there. Returns e's code (or 0). */
+/**
+ * err_prefix - put "<prefix>: " before the message that is there
+ * @e: may be NULL
+ * Returns: e's code, 0 if @e is NULL. Keeps errno.
+ */
 int err_prefix(struct err *e, const char *fmt, ...) PRINTF_FMT(2, 3);
-/* Symbol of an errno, positive or negative: "EPERM"; "E#999" if unknown (static per thread). */
+/**
+ * err_name - symbol of an errno, positive or negative: "EPERM"
+ * Returns: a static string; for an unknown one "E#999", valid until this thread's next unknown one.
+ */
 const char *err_name(int code);
 
 /* ---- sizes ---------------------------------------------------------------------------------- */
 
+/**
+ * size_mul, size_add - a * b and a + b in *ret
+ * Returns: false when the result does not fit; *ret is then what is left of it modulo 2^64.
+ */
 static inline bool size_mul(size_t a, size_t b, size_t *ret)
 {
 	return !__builtin_mul_overflow(a, b, ret);
@@ -87,6 +107,7 @@ static inline bool size_add(size_t a, size_t b, size_t *ret)
 
 /**
  * str_copy - copy with a bound, always terminated (if @dst_size > 0)
+ * @dst_size: bytes of @dst, with the NUL
  * Returns: 0, -E2BIG if truncated.
  */
 int str_copy(char *dst, size_t dst_size, const char *src);
@@ -96,8 +117,14 @@ int str_copy(char *dst, size_t dst_size, const char *src);
  * Returns: 0, -EINVAL (empty, sign, blank or junk), -ERANGE (overflow). @ret untouched on failure.
  */
 int parse_u64(const char *s, int base, uint64_t *ret);
-/* As parse_u64, base 10, with a range: -ERANGE outside [min, max]; a leading '-' is allowed. */
+/**
+ * parse_i64_range - a whole string as a decimal number in [min, max]; a leading '-' is allowed
+ * Returns: 0, -EINVAL, -ERANGE (outside, or overflow), as parse_u64.
+ */
 int parse_i64_range(const char *s, int64_t min, int64_t max, int64_t *ret);
+/**
+ * str_starts - whether @s begins with @prefix
+ */
 bool str_starts(const char *s, const char *prefix);
 
 /* A growing string or byte buffer with a cap. The first failure sticks in .err (-ENOMEM, -E2BIG)
@@ -107,17 +134,35 @@ struct sbuf {
 	size_t len, cap, max;
 	int err;
 };
+/**
+ * sbuf_init, sbuf_done, sbuf_reset - begin, free, empty a buffer
+ * @max_bytes: cap of .len; done keeps it, reset keeps the memory too; both clear .err
+ * Allocates: no.
+ */
 void sbuf_init(struct sbuf *b, size_t max_bytes);
 void sbuf_done(struct sbuf *b);
-void sbuf_reset(struct sbuf *b); /* keeps the memory and the cap, clears .err */
+void sbuf_reset(struct sbuf *b);
+/**
+ * sbuf_add, sbuf_str, sbuf_char, sbuf_addf - append bytes, a string, a byte, formatted text
+ * @data: @len bytes, outside of @b: it may move
+ * All or nothing is added.
+ * Returns: 0, -E2BIG (over the cap), -ENOMEM, or the error that stood in .err already.
+ */
 int sbuf_add(struct sbuf *b, const void *data, size_t len);
 int sbuf_str(struct sbuf *b, const char *s);
 int sbuf_char(struct sbuf *b, char c);
 int sbuf_addf(struct sbuf *b, const char *fmt, ...) PRINTF_FMT(2, 3);
-/* Makes room for @len bytes and a NUL, returns where to write them (len is not advanced: who adds
- * to it also sets p[len] = 0), NULL on .err. */
+/**
+ * sbuf_reserve - make room for @len bytes and a NUL
+ * Returns: where to write them, valid until the next addition; NULL with .err set: -E2BIG, -ENOMEM.
+ * .len is not advanced: who adds to it also sets p[len] = 0.
+ */
 void *sbuf_reserve(struct sbuf *b, size_t len);
-char *sbuf_take(struct sbuf *b); /* moves the malloc'ed string out ("" if empty); NULL if .err */
+/**
+ * sbuf_take - move the string out ("" if empty), for free(); the buffer is empty after
+ * Returns: NULL if .err is set, also for want of memory for "".
+ */
+char *sbuf_take(struct sbuf *b);
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
@@ -129,11 +174,22 @@ char *sbuf_take(struct sbuf *b); /* moves the malloc'ed string out ("" if empty)
  * of file, so sizes of 0 in /proc do not matter. Does not wait for the writer of a FIFO.
  */
 int file_read_all(int dirfd, const char *path, struct sbuf *b, struct err *err);
-/* The same from a descriptor at its current position. */
+/**
+ * file_read_fd - the same from a descriptor at its current position
+ * Returns: 0, -E2BIG, -ENOMEM, errno of read; what was read before a failure stays in @b.
+ */
 int file_read_fd(int fd, struct sbuf *b);
-/* pread until @len bytes or end of file; EINTR retried. Returns bytes read or negative errno. */
+/**
+ * file_pread_full - pread until @len bytes or end of file; EINTR retried
+ * Returns: bytes read, less than @len only at the end of the file; -EINVAL (past 2^63), errno of
+ * pread.
+ */
 ssize_t file_pread_full(int fd, void *buf, size_t len, uint64_t off);
-/* write until all is written; EINTR retried. Returns 0 or negative errno. */
+/**
+ * file_write_full - write until all is written; EINTR retried
+ * @fd: one that blocks
+ * Returns: 0, -EIO (write took nothing), errno of write; a part may be written then.
+ */
 int file_write_full(int fd, const void *buf, size_t len);
 
 /* ---- typed vector --------------------------------------------------------------------------- */
@@ -148,7 +204,10 @@ int file_write_full(int fd, const void *buf, size_t len);
 	{                                                                                          \
 		.p = NULL, .n = 0, .cap = 0, .max = (max_items)                                    \
 	}
-/* Appends; 0, -E2BIG at the cap, -ENOMEM. */
+/**
+ * vec_push, vec_reserve - append an element; make room for @k more without adding them
+ * Elements may move. Returns: 0, -E2BIG (over the cap), -ENOMEM.
+ */
 #define vec_push(v, ...)                                                                           \
 	({                                                                                         \
 		int _r = vec_grow_(&(v)->p, &(v)->cap, (v)->n, 1, (v)->max, sizeof(*(v)->p));      \
@@ -156,8 +215,10 @@ int file_write_full(int fd, const void *buf, size_t len);
 			(v)->p[(v)->n++] = (__VA_ARGS__);                                          \
 		_r;                                                                                \
 	})
-/* Makes room for @k more elements without adding them; 0, -E2BIG, -ENOMEM. */
 #define vec_reserve(v, k) vec_grow_(&(v)->p, &(v)->cap, (v)->n, (k), (v)->max, sizeof(*(v)->p))
+/**
+ * vec_done, vec_each - free; a for loop over all, which may change elements but not add any
+ */
 #define vec_done(v)                                                                                \
 	do {                                                                                       \
 		free((v)->p);                                                                      \
@@ -166,6 +227,13 @@ int file_write_full(int fd, const void *buf, size_t len);
 	} while (0)
 /* NULL + 0 is undefined: an empty vector is asked for its length first. */
 #define vec_each(it, v) for (__typeof__((v)->p) it = (v)->p; (v)->n && it != (v)->p + (v)->n; it++)
+/**
+ * vec_grow_ - what vec_push and vec_reserve are made of
+ * @pp:  points to the pointer to the elements, whatever its type
+ * @cap: room now, in elements; @n in use, @more wanted, @max at most, of @item_size bytes each
+ * Doubles the room, so that pushing is O(1).
+ * Returns: 0, -E2BIG (over @max), -ENOMEM.
+ */
 int vec_grow_(void *pp, size_t *cap, size_t n, size_t more, size_t max, size_t item_size);
 
 /* ---- arena ---------------------------------------------------------------------------------- */
@@ -177,9 +245,17 @@ struct arena {
 	struct arena_chunk *head;
 	size_t used_bytes, max_bytes;
 };
+/**
+ * arena_init, arena_done - begin with a cap; free all, and keep the cap
+ */
 void arena_init(struct arena *a, size_t max_bytes);
 void arena_done(struct arena *a);
-void *arena_alloc(struct arena *a, size_t len); /* NULL at the cap or without memory */
+/**
+ * arena_alloc, arena_strndup - @len bytes; a copy of at most @len bytes of a string, with a NUL
+ * Returns: memory that stays where it is until arena_done, distinct even for 0 bytes; NULL at the
+ * cap or without memory.
+ */
+void *arena_alloc(struct arena *a, size_t len);
 char *arena_strndup(struct arena *a, const char *s, size_t len);
 
 /* ---- interner ------------------------------------------------------------------------------- */
@@ -188,26 +264,51 @@ char *arena_strndup(struct arena *a, const char *s, size_t len);
  * into the interner's own storage and stay where they are until intern_done. */
 struct intern;
 #define INTERN_NONE UINT32_MAX
-/* @max_items, @max_bytes: caps; the bytes are all that intern_bytes counts but the handle. Keys are
- * 8-byte aligned. */
+/**
+ * intern_new - an empty interner
+ * @max_items, @max_bytes: caps; the bytes are all that intern_bytes counts but the handle
+ * Returns: 0, -ENOMEM.
+ */
 int intern_new(uint32_t max_items, size_t max_bytes, struct intern **ret);
-struct intern *intern_free(struct intern *in); /* NULL ok; returns NULL */
-/* Id of the key, added if new (@ret_new may be NULL): 0, -E2BIG at a cap, -ENOMEM. */
+/**
+ * intern_free, intern_freep - NULL is accepted; free returns NULL
+ */
+struct intern *intern_free(struct intern *in);
+/**
+ * intern_add - id of a key, added if it is new
+ * @key:     @len bytes, copied; where they lie does not matter to whether two are equal
+ * @ret_new: may be NULL
+ * Returns: 0, -E2BIG (at a cap), -ENOMEM. Cost: O(@len), amortized.
+ */
 int intern_add(struct intern *in, const void *key, size_t len, uint32_t *ret_id, bool *ret_new);
-uint32_t intern_find(const struct intern *in, const void *key, size_t len); /* INTERN_NONE */
-/* Borrowed until intern_free; followed by a NUL byte; @ret_len may be NULL. @id must be valid. */
+/**
+ * intern_find - id of a key, INTERN_NONE if it was never added
+ */
+uint32_t intern_find(const struct intern *in, const void *key, size_t len);
+/**
+ * intern_get - key of an id, 8-byte aligned and followed by a NUL byte
+ * @id:      < intern_count, else an assert stops
+ * @ret_len: may be NULL; bytes without that NUL
+ * Borrowed until intern_free.
+ */
 const void *intern_get(const struct intern *in, uint32_t id, size_t *ret_len);
+/**
+ * intern_count, intern_bytes - number of keys; memory held
+ */
 uint32_t intern_count(const struct intern *in);
-size_t intern_bytes(const struct intern *in); /* memory held */
+size_t intern_bytes(const struct intern *in);
 void intern_freep(struct intern **in);
 
 /* ---- untrusted bytes ------------------------------------------------------------------------ */
 
-/* Every reader returns 0, or -ENODATA when the bytes end first, leaving cursor and @ret as they
- * were; *leb: -ERANGE for values that do not fit 64 bits. Little-endian. */
+/* What is left to read: [p, end). Every reader below returns 0, or -ENODATA when the bytes end
+ * first, leaving cursor and @ret as they were. Allocates: no. */
 struct cursor {
 	const uint8_t *p, *end;
 };
+/**
+ * cursor_of, cursor_left - a cursor over bytes that stay the caller's; bytes left to read
+ */
 static inline struct cursor cursor_of(const void *p, size_t len)
 {
 	/* NULL with 0 bytes is an empty cursor; NULL + 0 would be undefined. */
@@ -217,23 +318,43 @@ static inline size_t cursor_left(const struct cursor *c)
 {
 	return (size_t)(c->end - c->p);
 }
+/**
+ * cursor_u8 … cursor_u64, cursor_uleb, cursor_sleb - a number, little-endian or LEB128
+ * Returns: 0, -ENODATA; *leb also -ERANGE (does not fit 64 bits).
+ * Source: LEB128, DWARF 5 §7.6; padded ones of any length are taken.
+ */
 int cursor_u8(struct cursor *c, uint8_t *ret);
 int cursor_u16(struct cursor *c, uint16_t *ret);
 int cursor_u32(struct cursor *c, uint32_t *ret);
 int cursor_u64(struct cursor *c, uint64_t *ret);
 int cursor_uleb(struct cursor *c, uint64_t *ret);
 int cursor_sleb(struct cursor *c, int64_t *ret);
+/**
+ * cursor_skip, cursor_bytes, cursor_sub - pass over the next @n bytes
+ * @dst: gets a copy of them
+ * @ret: a cursor over them
+ * Returns: 0, -ENODATA (fewer are left).
+ */
 int cursor_skip(struct cursor *c, size_t n);
 int cursor_bytes(struct cursor *c, void *dst, size_t n);
-/* A cursor over the next @n bytes, which are skipped. */
 int cursor_sub(struct cursor *c, size_t n, struct cursor *ret);
-/* A NUL-terminated string inside the bytes; borrowed. -ENODATA without a NUL. */
+/**
+ * cursor_str - a NUL-terminated string, borrowed from the bytes
+ * Returns: 0, -ENODATA (no NUL is left).
+ */
 int cursor_str(struct cursor *c, const char **ret);
-/* One line without its '\n' (the last may lack it); -ENODATA at the end. Not NUL-terminated. */
+/**
+ * cursor_line - a line without its '\n' (the last may lack it), borrowed from the bytes
+ * @ret: *ret_len bytes, not NUL-terminated
+ * Returns: 0, -ENODATA (no byte is left).
+ */
 int cursor_line(struct cursor *c, const char **ret, size_t *ret_len);
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
+/**
+ * now_ns, now_realtime_ns, now_boottime_ns - what a clock shows, in ns
+ */
 uint64_t now_ns(void);          /* CLOCK_MONOTONIC */
 uint64_t now_realtime_ns(void); /* CLOCK_REALTIME */
 uint64_t now_boottime_ns(void); /* CLOCK_BOOTTIME */
@@ -243,14 +364,34 @@ uint64_t now_boottime_ns(void); /* CLOCK_BOOTTIME */
 /* Bounded queue of fixed-size items between threads; the only way data crosses threads.
  * Thread: any, several producers and consumers. Its mutex guards all of it and is a leaf. */
 struct queue;
+/**
+ * queue_new - an empty queue of @max_items of @item_size bytes
+ * Returns: 0, -EINVAL (a size of 0), -ENOMEM, errno of pthread_mutex_init or pthread_cond_init.
+ * Allocates: all that it will ever need.
+ */
 int queue_new(size_t item_size, size_t max_items, struct queue **ret);
+/**
+ * queue_free, queue_freep - NULL is accepted; free returns NULL; no thread may be in a call
+ */
 struct queue *queue_free(struct queue *q);
-/* Copies *item in. 0, -EAGAIN when full (counted, see queue_drops), -EPIPE once closed. */
+/**
+ * queue_push - copy an item in; never waits for room
+ * Returns: 0, -EAGAIN (full; counted, see queue_drops), -EPIPE (closed).
+ */
 int queue_push(struct queue *q, const void *item);
-/* Waits until there is an item or the time is over (UINT64_MAX: for ever, 0: not at all).
- * 0, -ETIMEDOUT, -EPIPE when closed and empty. */
+/**
+ * queue_pop - copy the oldest item out, wait until there is one
+ * @timeout_ns: 0: do not wait, UINT64_MAX: for ever
+ * Returns: 0, -ETIMEDOUT, -EPIPE (closed and empty).
+ */
 int queue_pop(struct queue *q, void *ret_item, uint64_t timeout_ns);
-void queue_close(struct queue *q); /* wakes all; what is queued can still be popped */
+/**
+ * queue_close - refuse new items and wake all who wait; what is queued can still be popped
+ */
+void queue_close(struct queue *q);
+/**
+ * queue_drops, queue_len - items that found no room, ever; items in it now
+ */
 uint64_t queue_drops(struct queue *q);
 size_t queue_len(struct queue *q);
 void queue_freep(struct queue **q);
