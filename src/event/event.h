@@ -49,7 +49,10 @@ enum ev_walk {
 #undef X
 	        EV_WALK_CNT
 };
-const char *ev_walk_name(enum ev_walk w); /* "depth limit" */
+/**
+ * ev_walk_name - short text of an outcome, "depth limit"; "unknown" for numbers without one
+ */
+const char *ev_walk_name(enum ev_walk w);
 
 /* Why a frame has no name. EV_NAMED first; append only (stands in profiles as text). */
 #define EV_REASONS(X)                                                                              \
@@ -72,6 +75,9 @@ enum ev_reason {
 #undef X
 	        EV_REASON_CNT
 };
+/**
+ * ev_reason_name - text of a reason, "no mapping"; "unknown" for numbers without one
+ */
 const char *ev_reason_name(enum ev_reason r);
 
 /* ---- images and mappings -------------------------------------------------------------------- */
