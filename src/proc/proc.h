@@ -22,29 +22,50 @@ struct proc_status {
 	bool kthread;                   /* Kthread: 1 (or, on kernels without it, no memory map) */
 	char name[64];                  /* comm, escapes undone, kthreads' longer names kept */
 };
-/* 0, -ESRCH (no such task), -EINVAL (unreadable contents), errno. */
+/**
+ * proc_status_read - /proc/PID/status of a process or thread
+ * Returns: 0, -ESRCH (no such task, or it is hidden from us), -EINVAL (unexpected contents),
+ * -E2BIG (over 1 MiB), -ENOMEM, errno of open or read.
+ */
 int proc_status_read(uint32_t pid, struct proc_status *ret, struct err *err);
-/* Parser behind it, for tests and fuzzing: 0, -EINVAL. */
+/**
+ * proc_status_parse - the parser behind it, for tests and fuzzing
+ * Returns: 0, -EINVAL (a damaged number, or no Name, Tgid, Pid, PPid or Uid).
+ */
 int proc_status_parse(const char *text, size_t len, struct proc_status *ret);
 
-/* The next four: 0, -ESRCH (no such task), -EINVAL (unreadable contents), errno. */
-/* Start of the process on CLOCK_BOOTTIME in ns, with the resolution of a clock tick (10 ms),
- * rounded down; in a time namespace both this and the clock are shifted against what BPF programs
- * see. */
+/**
+ * proc_start_ns - start of a process on CLOCK_BOOTTIME in ns
+ * With the resolution of a clock tick (10 ms), rounded down; in a time namespace both this and the
+ * clock are shifted against what BPF programs see.
+ * Returns: 0, -ESRCH (no such task), -EINVAL (unexpected contents), errno.
+ */
 int proc_start_ns(uint32_t pid, uint64_t *ret);
-/* CPU time of a thread in ns from schedstat: the workload's own clock. */
+/**
+ * proc_thread_cpu_ns - CPU time of a thread in ns from schedstat: the workload's own clock
+ * Returns: as proc_start_ns; -ESRCH also on a kernel without schedstat.
+ */
 int proc_thread_cpu_ns(uint32_t pid, uint32_t tid, uint64_t *ret);
-/* comm of a thread (@tid = @pid for the process), trailing newline removed. */
+/**
+ * proc_comm - name of a thread (@tid = @pid for the process), without its newline
+ * Returns: as proc_start_ns.
+ */
 int proc_comm(uint32_t pid, uint32_t tid, char ret[64]);
-/* Target of /proc/PID/exe into @b without " (deleted)". */
-int proc_exe(uint32_t pid, struct sbuf *b); /* also -ENOENT: a kernel thread */
+/**
+ * proc_exe - target of /proc/PID/exe, without the kernel's " (deleted)"
+ * @b: appended to
+ * Returns: 0, -ESRCH (no such process), -ENOENT (a kernel thread), -ENAMETOOLONG, -E2BIG and
+ * -ENOMEM of @b, errno of readlink.
+ */
+int proc_exe(uint32_t pid, struct sbuf *b);
 
-/* @m.path is borrowed until the call-back returns. Return non-zero to stop (handed on). */
+/* A mapping; @m->path is borrowed until it returns. Non-zero stops and is handed on. */
 typedef int (*proc_map_fn)(void *arg, const struct ev_mapping *m);
 /**
  * proc_maps_read - the executable mappings of a process, in order of address
  * @ret_bad: lines that could not be parsed (counted, skipped); may be NULL
- * Returns: 0, -ESRCH, -EACCES (needs CAP_SYS_PTRACE), errno, or what @fn returned.
+ * Returns: 0, -ESRCH, -EACCES or -EPERM (needs CAP_SYS_PTRACE), -ENOMEM, errno of open or read, or
+ * what @fn returned.
  * Cost: one pass over /proc/PID/maps; 82 KiB of memory. A process without memory (kernel thread,
  * zombie) has no mappings: 0.
  */
@@ -65,38 +86,74 @@ int proc_maps_parse_line(const char *line, size_t len, char *path_buf, size_t pa
  * Tries /proc/PID/map_files/START-END (needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN), then
  * /proc/PID/root/PATH, and compares device and inode; the inode alone where file systems without a
  * block device of their own (btrfs, overlayfs) report another device to stat than to maps. What is
- * no regular file is looked at, but never opened. O_RDONLY|O_CLOEXEC|O_NONBLOCK. Returns:
- * descriptor >= 0, -ESTALE (another file is there now), -EACCES/-EPERM, -ENOENT, -EINVAL (@m is no
- * file mapping, or it is no regular file), …
+ * no regular file is looked at, but never opened. O_RDONLY|O_CLOEXEC|O_NONBLOCK.
+ * Returns: descriptor >= 0, -ESTALE (another file is there now), -EACCES/-EPERM, -ENOENT, -EINVAL
+ * (@m is no file mapping, or it is no regular file), -E2BIG (path over 8 KiB), -EMFILE, -ENFILE,
+ * -ENOMEM, what else open or stat give.
  */
 int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err);
 
-/* Every process: calls @fn with the pid of each, ascending or not. Non-zero from @fn stops and is
- * handed on. proc_each_thread: -ESRCH when there is no such process. */
+/* One process or thread. Non-zero stops and is handed on. */
 typedef int (*proc_pid_fn)(void *arg, uint32_t pid);
+/**
+ * proc_each, proc_each_thread - call @fn for every process, or every thread of one, in any order
+ * Returns: 0, what @fn returned, errno of opening or reading the directory; proc_each_thread also
+ * -ESRCH (no such process, or it went meanwhile).
+ */
 int proc_each(proc_pid_fn fn, void *arg, struct err *err);
 int proc_each_thread(uint32_t pid, proc_pid_fn fn, void *arg);
 
 /* ---- this kernel, this process -------------------------------------------------------------- */
 
-/* Online CPUs, ascending, into cpus[max]; returns how many, or negative errno. */
+/**
+ * proc_online_cpus - numbers of the CPUs that are online, ascending
+ * @cpus: cpus[max]
+ * Returns: how many (> 0), -E2BIG (more than @max), -EINVAL (junk or none), -ENOMEM, errno.
+ */
 int proc_online_cpus(uint32_t *cpus, uint32_t max, struct err *err);
-/* "0-3,8\n" to numbers: how many, -EINVAL (junk, not ascending), -E2BIG (more than @max). */
+/**
+ * proc_cpu_list_parse - "0-3,8\n" to numbers
+ * @cpus: cpus[max], written also on failure
+ * Returns: how many, 0 for "", -EINVAL (junk, not ascending), -E2BIG (more than @max).
+ */
 int proc_cpu_list_parse(const char *s, uint32_t *cpus, uint32_t max);
-/* /proc/sys/<name> as a number: proc_sysctl("kernel/perf_event_paranoid", &v). */
+/**
+ * proc_sysctl - /proc/sys/<name> as a number: proc_sysctl("kernel/perf_event_paranoid", &v)
+ * Returns: 0, -EINVAL (no number), -ERANGE, -E2BIG (over 256 bytes), -ENOMEM, errno.
+ */
 int proc_sysctl(const char *name, int64_t *ret);
-/* Inode of /proc/self/ns/pid, and whether it is the first namespace (0xEFFFFFFC). */
+/**
+ * proc_self_pidns - device and inode of our pid namespace
+ * @ret_initial: whether it is the first one, by its inode, 0xEFFFFFFC
+ * Returns: 0, errno of stat.
+ */
 int proc_self_pidns(uint64_t *ret_dev, uint64_t *ret_ino, bool *ret_initial);
-/* Effective capability of the calling thread by number (CAP_*). */
+/**
+ * proc_has_cap - whether the calling thread has a capability (CAP_*) in its effective set
+ * False also for numbers that do not exist, and where capget fails.
+ */
 bool proc_has_cap(int cap);
-const char *proc_cap_name(int cap); /* "CAP_PERFMON"; "CAP_?" for numbers without a name */
-/* Build-id of the running kernel from /sys/kernel/notes: 0, -ENOENT (none), -EINVAL (only damaged
- * notes), errno. */
+/**
+ * proc_cap_name - "CAP_PERFMON", static; "CAP_?" for numbers without a name
+ */
+const char *proc_cap_name(int cap);
+/**
+ * proc_kernel_build_id - build-id of the running kernel, from /sys/kernel/notes
+ * @ret: its first *ret_len bytes are written, 1 … 20
+ * Returns: as proc_notes_build_id; -E2BIG (over 1 MiB), -ENOMEM, errno.
+ */
 int proc_kernel_build_id(uint8_t ret[EV_BUILD_ID_MAX], size_t *ret_len);
-/* The first well-formed GNU build-id (1 … 20 bytes) among ELF notes with padding to 4 bytes. */
+/**
+ * proc_notes_build_id - the first well-formed GNU build-id (1 … 20 bytes) among ELF notes
+ * @notes: @len bytes, with padding to 4
+ * Returns: 0, -ENOENT (none), -EINVAL (only damaged ones, or a note reaches past the end).
+ */
 int proc_notes_build_id(const void *notes, size_t len, uint8_t ret[EV_BUILD_ID_MAX],
                         size_t *ret_len);
-/* /sys/kernel/security/lockdown: "none", "integrity", "confidentiality"; "" where there is none. */
+/**
+ * proc_lockdown - the kernel's lockdown: "none", "integrity", "confidentiality"
+ * "" where /sys/kernel/security/lockdown cannot be read.
+ */
 void proc_lockdown(char ret[32]);
 
 #endif
