@@ -47,22 +47,84 @@ struct ses_counter {
 	uint64_t value;
 };
 
-/* 0, -EINVAL (message names the option), -ENOMEM. Opens nothing. */
+/* Thread of all below: C, but for ses_stats. */
+
+/**
+ * ses_new - a session; checks the options and opens nothing
+ * @o: copied, strings too
+ * Returns: 0, -EINVAL (the message names the option), -ENOMEM.
+ */
 int ses_new(const struct ses_options *o, struct ses **ret, struct err *err);
+/**
+ * ses_start - begin a capture: check, open, start the threads and the command
+ * Results of the capture before are forgotten. A failure takes everything back; a command
+ * that was not started yet is ended.
+ * Returns: 0; -EBUSY (running), -EINVAL (the rate is over the kernel's limit, the pid is a thread
+ * or a kernel thread), -ESRCH (no such process, it ended meanwhile, or /proc is of another pid
+ * namespace), -EMFILE, -EPERM or -EACCES (@err says what is missing), -ENODEV, -EOPNOTSUPP and the
+ * like (event cycles), -ECHILD or errno of execve (the command), -ENOMEM; what else opening the
+ * output, the sampler, the side-band or the threads gives.
+ */
 int ses_start(struct ses *s, struct err *err);
+/**
+ * ses_stop - end the capture, name what was seen, write the output
+ * The command goes on. After a failure too the session is stopped and can be started again.
+ * Returns: 0, -EINVAL (not running), -ENOMEM, -E2BIG, what enc_output_commit gives.
+ */
 int ses_stop(struct ses *s, struct err *err);
+/**
+ * ses_free - end it; a capture that still runs leaves no output
+ * NULL is accepted. Returns: NULL.
+ */
 struct ses *ses_free(struct ses *s);
+/**
+ * ses_running - whether it was started and not stopped since
+ */
 bool ses_running(const struct ses *s);
 
-int ses_ended_fd(const struct ses *s); /* -1: none */
-int ses_command_status(struct ses *s,
-                       int *ret); /* 1 ended, 0 runs, -EINVAL no command, -ECHILD unknown */
+/**
+ * ses_ended_fd - pidfd of the process or command: readable once it has ended
+ * Borrowed until ses_stop. -1: all processes are the target, or no capture runs.
+ */
+int ses_ended_fd(const struct ses *s);
+/**
+ * ses_command_status - how the command of the newest capture ended
+ * @ret: as waitpid gives it; written when 1 is returned
+ * Returns: 1 (ended), 0 (runs), -EINVAL (no command), -ECHILD (ended, and somebody else took its
+ * status). Reaps the command.
+ */
+int ses_command_status(struct ses *s, int *ret);
+/**
+ * ses_command_pid - its number, -EINVAL if there is no command
+ */
 int ses_command_pid(const struct ses *s);
-int ses_stats(struct ses *s, struct ses_stats *ret); /* any thread */
+/**
+ * ses_stats - figures up to now, or of the capture that was stopped
+ * While it runs weight is 0: it is known once the profile is built.
+ * Returns: 0, -ENOMEM, errno of reading the counters. Thread: any.
+ */
+int ses_stats(struct ses *s, struct ses_stats *ret);
+/**
+ * ses_counter - counter number @i: first the kernel side's, then ours, as in the two counters.def
+ * @ret: strings are static
+ * Returns: 0, -ENOENT (past the last), -ENOMEM, errno of reading them.
+ */
 int ses_counter(struct ses *s, size_t i, struct ses_counter *ret);
+/**
+ * ses_note, ses_quality - line @i of what the user should know; of the profile's quality
+ * Quality is there after ses_stop only. NULL past the last. Borrowed until the next start or free.
+ */
 const char *ses_note(const struct ses *s, size_t i);
 const char *ses_quality(const struct ses *s, size_t i);
+/**
+ * ses_top - the hottest functions of the capture that was stopped, by self weight
+ * @ret: ret[max]; name is "" for all code of a module that has no names
+ * Returns: how many, -EINVAL (no profile: not stopped, or building it failed), -ENOMEM.
+ */
 int ses_top(const struct ses *s, struct ses_function *ret, size_t max);
+/**
+ * ses_weight_unit - "nanoseconds" or, once ses_start has chosen that event, "cycles"; static
+ */
 const char *ses_weight_unit(const struct ses *s);
 
 #endif
