@@ -64,16 +64,32 @@ struct trk_stats {
 	                    published */
 };
 
+/**
+ * trk_new - track nothing yet
+ * @o: copied; the loader is the caller's
+ * Returns: 0, -ENOMEM, -EINVAL (the loader has no ranges), errno of getrlimit.
+ */
 int trk_new(const struct trk_options *o, struct trk **ret, struct err *err);
-struct trk *trk_free(struct trk *t); /* the loader may be gone already */
+/**
+ * trk_free, trk_freep - close all images; the loader may be gone already, nothing is withdrawn
+ * NULL is accepted; free returns NULL.
+ */
+struct trk *trk_free(struct trk *t);
 void trk_freep(struct trk **t);
 
-/* Learns every process (or the target) from the task iterator and /proc/PID/maps. Side-band rings
- * must already be open. -ESRCH: the target does not exist; a target whose maps may not be read is
- * not an error (counted). */
+/**
+ * trk_scan - learn every process (or the target) from the task iterator and /proc/PID/maps
+ * Side-band rings must already be open. Flushes. An iterator that fails is no error (tasks_errno),
+ * nor are maps that may not be read (procs_denied).
+ * Returns: 0, -ESRCH (the target does not exist), errno of reading /proc.
+ */
 int trk_scan(struct trk *t, struct err *err);
-/* One side-band event. ev's pointers are borrowed. Bounded work: O(log mappings), and may open one
- * file, or for a process not heard of before read its /proc/PID/maps and open what it maps. */
+/**
+ * trk_event - one side-band event
+ * @ev: its pointers are borrowed
+ * Cost: O(log mappings), and may open one file, or for a process not heard of before read its
+ * /proc/PID/maps and open what it maps.
+ */
 void trk_event(struct trk *t, const struct ev_proc *ev);
 /**
  * trk_flush - after each batch of events, and at least every 100 ms while there are none
@@ -93,30 +109,55 @@ void trk_flush(struct trk *t);
  * 4. If none is left: the only program that this pid ever was, if 1 holds for it.
  */
 
-/* Places an address of (process, exec); looks at what is mapped there now, else at what was there
- * last. *ret filled always. 0, -ENOENT. */
+/**
+ * trk_place - where an address of a process lies
+ * @ret: filled always; without a mapping off is @addr and the rest is zero
+ * Looks at what is mapped there now, else at what was there last.
+ * Returns: 0, -ENOENT (unknown process, or nothing was mapped there).
+ */
 int trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
               struct trk_place *ret);
-/* Mapping of image @image in this process that holds file offset @off (for the profile's
- * addresses), else in any process. TRK_OFF_ANY: the first of its mappings. 0, -ENOENT. */
+/**
+ * trk_place_image - the mapping of an image that holds a file offset, for the profile's addresses
+ * @off: bytes; TRK_OFF_ANY: the first of its mappings
+ * @ret: filled always; without a mapping image (NULL if there is none) and off
+ * In this process, else in any.
+ * Returns: 0, -ENOENT.
+ */
 #define TRK_OFF_ANY UINT64_MAX
 int trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image, uint64_t off,
                     struct trk_place *ret);
+/**
+ * trk_image_cnt, trk_image - number of images; one of them
+ * @id: 1 … trk_image_cnt, else NULL is returned
+ * Borrowed until trk_free.
+ */
 size_t trk_image_cnt(const struct trk *t);
-/* @id: 1 … image_cnt, else NULL; borrowed until trk_free. */
 const struct trk_image *trk_image(const struct trk *t, uint32_t id);
-/* Descriptor to read an image from: trk_image's own (*ret_close false), or one opened now that the
+/**
+ * trk_image_fd - descriptor to read an image from
+ * Returns: trk_image's own (*ret_close false), or one opened now that the
  * caller closes (*ret_close true; only where more images are in use than half of RLIMIT_NOFILE).
  * -ENOENT (never could be opened), -ESTALE (replaced on disk meanwhile), -EINVAL (no such image),
  * errno of open. */
 int trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close);
-/* Image of the main executable of a process (the newest program of a pid when exec_id is 0): id or
- * 0. */
+/**
+ * trk_main_image - id of the image of a process's main executable, 0 if unknown
+ * @id: with an exec_id of 0 the newest program of this pid
+ */
 uint32_t trk_main_image(const struct trk *t, const struct ev_proc_id *id);
-/* Was the process's memory map readable? NAMED, NOT_PERMITTED, NO_MAPPING (process unknown). */
+/**
+ * trk_proc_reason - was the process's memory map readable?
+ * Returns: NAMED, NOT_PERMITTED, NO_MAPPING (process unknown).
+ */
 enum ev_reason trk_proc_reason(const struct trk *t, const struct ev_proc_id *id);
-/* Name of a process as last heard ("" unknown); borrowed until the next change of t. */
+/**
+ * trk_comm - name of a process as last heard, "" if unknown; borrowed until the next change of @t
+ */
 const char *trk_comm(const struct trk *t, const struct ev_proc_id *id);
+/**
+ * trk_stats - figures up to now; borrowed until trk_free
+ */
 const struct trk_stats *trk_stats(const struct trk *t);
 
 #endif
