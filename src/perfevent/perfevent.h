@@ -17,9 +17,15 @@ struct pev_spec {
 	uint64_t period; /* events between samples (ns for cpu-clock) when !freq, else Hz */
 	bool freq;
 };
-/* "software/cpu-clock", "hardware/cpu-cycles"; "hardware/other" where we know no name. Static. */
+/**
+ * pev_spec_name - "software/cpu-clock", "hardware/cpu-cycles"; static
+ * "hardware/other" and the like where we know no name.
+ */
 const char *pev_spec_name(const struct pev_spec *s);
-struct pev_spec pev_spec_cpu_clock(uint32_t rate_hz); /* fixed period 1e9 / rate; rate_hz > 0 */
+/**
+ * pev_spec_cpu_clock - cpu-clock with the fixed period 1e9 / @rate_hz ns; @rate_hz > 0
+ */
+struct pev_spec pev_spec_cpu_clock(uint32_t rate_hz);
 
 /**
  * pev_probe_cycles - can this machine sample hardware cycles?
@@ -44,18 +50,32 @@ struct pev_set {
 
 /**
  * pev_open_cpus - one disabled event per CPU for every process
- * CPUs that answer ESRCH or ENODEV (offline) are skipped; any other failure closes all and returns
- * it; none opened is -ENODEV. The message names the CPU, the errno, perf_event_paranoid and the
- * missing capability.
+ * @cpus: cpus[n], 1 to PEV_CPUS_MAX
+ * @ret:  for pev_set_close
+ * CPUs that answer ESRCH or ENODEV (offline) are skipped; any other failure closes all. The message
+ * names the CPU, the errno, perf_event_paranoid and the missing capability.
+ * Returns: 0, -EINVAL (@n), -ENODEV (none could be opened), -ENOMEM, errno of perf_event_open.
  */
 int pev_open_cpus(const struct pev_spec *s, const uint32_t *cpus, uint32_t n, struct pev_set *ret,
                   struct err *err);
+/**
+ * pev_set_enable - begin to sample; a failure disables those that were enabled
+ * Returns: 0, errno of the ioctl.
+ */
 int pev_set_enable(struct pev_set *s, struct err *err);
-int pev_set_disable(struct pev_set *s); /* continues on error, returns the first */
-/* Sum over the set of the event's own count and of the time it was enabled, in ns. 0, errno. */
+/**
+ * pev_set_disable, pev_set_close - end sampling; close all, after which the set is empty
+ * Both go on after an error. Returns: 0, the first errno.
+ */
+int pev_set_disable(struct pev_set *s);
+/**
+ * pev_set_read - sums over the set
+ * @ret_count:      of the event's own count: ns for cpu-clock, else events
+ * @ret_enabled_ns: of the time that each was enabled
+ * Returns: 0, -EIO (an event is in an error state), errno of read.
+ */
 int pev_set_read(const struct pev_set *s, uint64_t *ret_count, uint64_t *ret_enabled_ns);
-int pev_set_close(
-        struct pev_set *s); /* continues on error, returns the first; set is empty after */
+int pev_set_close(struct pev_set *s);
 
 /* ---- side-band ------------------------------------------------------------------------------ */
 
@@ -75,8 +95,13 @@ struct pev_sideband_stats {
 	                 */
 };
 
-/* @pages: data pages of each ring, a power of two (halved on -EPERM from mlock limits, down to 1).
- * CPUs that are offline are skipped; none left is -ENODEV. The events run from here on. */
+/**
+ * pev_sideband_open - open, map and enable a ring on each CPU; the events run from here on
+ * @cpus:  cpus[n], 1 to PEV_CPUS_MAX; those that are offline are skipped
+ * @pages: data pages of each ring, a power of two (halved on -EPERM from mlock limits, down to 1)
+ * Returns: 0, -EINVAL (@n or @pages), -ENODEV (none could be opened), -ENOMEM, -EPERM (refused, or
+ * over the mlock limits with one page), what else perf_event_open, mmap or the ioctl give.
+ */
 int pev_sideband_open(const uint32_t *cpus, uint32_t n, uint32_t pages, struct pev_sideband **ret,
                       struct err *err);
 /**
@@ -84,11 +109,17 @@ int pev_sideband_open(const uint32_t *cpus, uint32_t n, uint32_t pages, struct p
  * Records younger than 1 ms before the call's start wait for the next call, so that another CPU's
  * older record cannot come after them; @final hands on everything. Within one CPU and time the
  * order of the ring is kept. Records that the kernel lost come as EV_PROC_LOST at the time when it
- * said so; what it has not said yet comes with @final (Linux 6.0 and newer). Returns: number handed
- * on. Allocates: no, after warm-up (the sorting buffer grows, up to 16 MiB).
+ * said so; what it has not said yet comes with @final (Linux 6.0 and newer).
+ * Returns: number handed on. Allocates: no, after warm-up (the sorting buffer grows, up to 16 MiB).
  */
 int pev_sideband_read(struct pev_sideband *s, bool final, pev_record_fn fn, void *arg);
+/**
+ * pev_sideband_stats - figures up to now; borrowed until pev_sideband_free
+ */
 const struct pev_sideband_stats *pev_sideband_stats(const struct pev_sideband *s);
+/**
+ * pev_sideband_free, pev_sideband_freep - unmap and close; NULL is accepted, free returns NULL
+ */
 struct pev_sideband *pev_sideband_free(struct pev_sideband *s);
 void pev_sideband_freep(struct pev_sideband **s);
 
@@ -96,8 +127,8 @@ void pev_sideband_freep(struct pev_sideband **s);
  * pev_record_parse - one record of a ring whose events use sample_id_all with TID and TIME
  * @rec: the record with its header, @len bytes
  * @ret: filled when 1 is returned; map.path points into @rec, where " (deleted)" is cut off the
- * name, so that a record can be parsed once Returns: 1 known record, 0 a type we do not use,
- * -EINVAL malformed. No other effect; fuzzed.
+ * name, so that a record can be parsed once
+ * Returns: 1 known record, 0 a type we do not use, -EINVAL malformed. No other effect; fuzzed.
  */
 int pev_record_parse(void *rec, size_t len, struct ev_proc *ret);
 
