@@ -30,9 +30,17 @@ struct uw_start {
  */
 size_t uw_walk_fp(const struct uw_start *at, const struct uw_memory *mem, uint64_t *pcs, size_t max,
                   int *ret_walk);
-/* The hash that the kernel side gives to the same frames and outcome. */
+/**
+ * uw_stack_hash - the hash that the kernel side gives to the same frames and outcome; never 0
+ * @seed:   abi_config's hash_seed
+ * @frames: frames[n], as they stand in the ring's record
+ * @walk:   enum abi_walk
+ */
 uint64_t uw_stack_hash(uint64_t seed, const uint64_t *frames, size_t n, int walk);
-/* Could a call end right before a return address? @before: the 8 bytes before it. */
+/**
+ * uw_call_precedes - could a call end right before a return address?
+ * @before: the 8 bytes before it
+ */
 bool uw_call_precedes(const uint8_t before[8]);
 
 #endif
