@@ -32,7 +32,7 @@ size_t uw_walk_fp(const struct uw_start *at, const struct uw_memory *mem, uint64
                   int *ret_walk);
 /**
  * uw_stack_hash - the hash that the kernel side gives to the same frames and outcome; never 0
- * @seed:   abi_config's hash_seed
+ * @seed:   abi_config's hash_seed; for kernel stacks its complement
  * @frames: frames[n], as they stand in the ring's record
  * @walk:   enum abi_walk
  */
