@@ -33,6 +33,9 @@ void load_oncpu_freep(struct load_oncpu **l);
  * event is closed. */
 int load_oncpu_attach(struct load_oncpu *l, int perf_fd, struct err *err);
 void load_oncpu_detach(struct load_oncpu *l); /* closes all links */
+/* PID: the target is process @tgid (our number) as it runs now, not one that gets its number later.
+ * Without this call the number alone counts. -ESRCH if the iterator does not show it, errno. */
+int load_target(struct load_oncpu *l, uint32_t tgid);
 /* TREE: follows process @tgid (our number) and what it forks from now on. -ESRCH if there is none.
  */
 int load_follow(struct load_oncpu *l, uint32_t tgid, struct err *err);
@@ -60,10 +63,9 @@ typedef void (*load_thread_fn)(void *arg, const struct abi_thread_key *key,
 /* Reads the table of thread names; @clear empties it (names come again with the next sample). */
 int load_threads_take(struct load_oncpu *l, bool clear, load_thread_fn fn, void *arg);
 
-/* Sums over CPUs. Thread: any. */
+/* Sums over CPUs. load_counters: any thread, allocates; load_counters_drain: D only, does not. */
 int load_counters(const struct load_oncpu *l, struct abi_counters *ret);
-/* Descriptor of the sampling program, for bpf_prog_info; borrowed. */
-int load_oncpu_prog_fd(const struct load_oncpu *l);
+int load_counters_drain(struct load_oncpu *l, struct abi_counters *ret);
 struct abi_control *load_control(struct load_oncpu *l); /* mapped */
 uint64_t load_locked_bytes(const struct load_oncpu *l); /* memory of all maps, from fdinfo */
 

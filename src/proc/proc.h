@@ -85,6 +85,11 @@ int proc_online_cpus(uint32_t *cpus, uint32_t max, struct err *err);
 int proc_cpu_list_parse(const char *s, uint32_t *cpus, uint32_t max);
 /* /proc/sys/<name> as a number: proc_sysctl("kernel/perf_event_paranoid", &v). */
 int proc_sysctl(const char *name, int64_t *ret);
+/* Time that these CPUs (cpus[n], ascending) were idle or waited for I/O since boot, in ns, from
+ * /proc/stat (clock ticks, 10 ms). 0, -ENODATA (a CPU is missing there), errno. */
+int proc_idle_ns(const uint32_t *cpus, uint32_t n, uint64_t *ret);
+int proc_idle_parse(const char *text, size_t len, const uint32_t *cpus, uint32_t n,
+                    uint64_t *ret_ticks);
 /* Inode of /proc/self/ns/pid, and whether it is the first namespace (0xEFFFFFFC). */
 int proc_self_pidns(uint64_t *ret_dev, uint64_t *ret_ino, bool *ret_initial);
 /* Effective capability of the calling thread by number (CAP_*). */
