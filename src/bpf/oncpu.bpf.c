@@ -299,7 +299,7 @@ __noinline int walk_frame(__u32 i)
 		frame |= ABI_FRAME_EXACT;
 	s->uframes[i & (ABI_MAX_USER_FRAMES - 1)] = frame; /* verifier: i < 512 */
 	s->ustack.n = i + 1;
-	s->hash = uw_hash_mix(s->hash, frame);
+	s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
 	stop = uw_step_fp(&r, s);
 	if (stop)
 		return stop;
@@ -328,7 +328,7 @@ static __always_inline void walk_user(struct scratch *s, user_regs_t *regs)
 
 		s->uframes[0] = frame;
 		s->ustack.n = 1;
-		s->hash = uw_hash_mix(s->hash, frame);
+		s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
 		stop = ABI_WALK_COMPAT;
 	} else {
 		for (i = 0; i < ABI_MAX_USER_FRAMES; i++) {
@@ -342,7 +342,7 @@ static __always_inline void walk_user(struct scratch *s, user_regs_t *regs)
 	}
 	s->ustack.kind = ABI_STACK_USER;
 	s->ustack.walk = stop;
-	s->ustack.hash = uw_hash_finish(s->hash, s->ustack.n, stop);
+	s->ustack.hash = uw_hash_finish(s->hash, s->ustack.n, stop, cfg.hash_seed);
 }
 
 static __always_inline void walk_kernel(struct bpf_perf_event_data *ctx, struct scratch *s,
@@ -350,23 +350,24 @@ static __always_inline void walk_kernel(struct bpf_perf_event_data *ctx, struct 
 {
 	long len = bpf_get_stack(ctx, s->kframes, ABI_MAX_KERNEL_FRAMES * 8, 0);
 	__u64 h = ~cfg.hash_seed;
-	__u32 n, i;
+	__u32 n, i, walk;
 
+	/* A stack without frames says so: the sample must not pass for one of user code. */
 	if (len <= 0) {
 		CNT_ADD(c, KERNEL_STACK_FAILED, 1);
-		s->kstack.hash = 0;
-		return;
+		len = 0;
 	}
 	n = (__u32)len / 8;
+	walk = !n ? ABI_WALK_FAULT : n >= cfg.max_kframes ? ABI_WALK_DEPTH : ABI_WALK_ROOT;
 	for (i = 0; i < ABI_MAX_KERNEL_FRAMES; i++) {
 		if (i >= n)
 			break;
-		h = uw_hash_mix(h, s->kframes[i]);
+		h = uw_hash_mix(h, s->kframes[i], cfg.hash_seed);
 	}
 	s->kstack.kind = ABI_STACK_KERNEL;
-	s->kstack.walk = n >= ABI_MAX_KERNEL_FRAMES ? ABI_WALK_DEPTH : ABI_WALK_ROOT;
+	s->kstack.walk = walk;
 	s->kstack.n = n;
-	s->kstack.hash = uw_hash_finish(h, n, s->kstack.walk);
+	s->kstack.hash = uw_hash_finish(h, n, walk, cfg.hash_seed);
 }
 
 /* Sends a stack unless user space has it. It counts as sent only after the ring took it. */
@@ -534,7 +535,8 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 			s->ustack.kind = ABI_STACK_USER;
 			s->ustack.walk = ABI_WALK_NO_REGS;
 			s->ustack.n = 0;
-			s->ustack.hash = uw_hash_finish(cfg.hash_seed, 0, ABI_WALK_NO_REGS);
+			s->ustack.hash =
+			        uw_hash_finish(cfg.hash_seed, 0, ABI_WALK_NO_REGS, cfg.hash_seed);
 		} else {
 			walk_user(s, regs);
 			CNT_ADD(c, FRAMES, s->ustack.n);
@@ -545,8 +547,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 	}
 	if (!in_user && cfg.kernel_stacks) {
 		walk_kernel(ctx, s, c);
-		if (s->kstack.hash)
-			ship(&s->kstack, ABI_MAX_KERNEL_FRAMES, c);
+		ship(&s->kstack, ABI_MAX_KERNEL_FRAMES, c);
 		s->key.kstack = s->kstack.hash;
 	}
 	note_thread(s, c);
@@ -568,15 +569,21 @@ static __always_inline int is_target(struct task_struct *task, __u32 tgid)
 	}
 	if (cfg.target != ABI_TARGET_PID)
 		return 1;
-	if (!cfg.nested_ns)
-		return tgid == cfg.target_tgid;
-	/* In a container the kernel's number is learnt from the first tick that hits the target. */
-	if (ctl.resolved_tgid)
-		return tgid == ctl.resolved_tgid;
-	if (ns_number(leader) != cfg.target_tgid)
-		return 0;
-	ctl.resolved_tgid = tgid;
-	return 1;
+	if (!cfg.nested_ns) {
+		if (tgid != cfg.target_tgid)
+			return 0;
+	} else if (ctl.resolved_tgid) {
+		if (tgid != ctl.resolved_tgid)
+			return 0;
+	} else {
+		/* In a container the kernel's number is learnt from the first tick that hits the
+		 * target. */
+		if (ns_number(leader) != cfg.target_tgid)
+			return 0;
+		ctl.resolved_tgid = tgid;
+	}
+	/* Another process may have the number now. */
+	return !ctl.target_start_ns || ctl.target_start_ns == TASK_GET(leader, start_boottime);
 }
 
 SEC("perf_event")
@@ -640,6 +647,9 @@ int follow_fork(__u64 *ctx)
 
 	if (!start || tgid == from || child->pid != child->tgid)
 		return 0;
+	/* The entry may be that of a process whose number was used again before it was freed. */
+	if (*start != parent->group_leader->start_boottime)
+		return 0;
 	born = child->start_boottime;
 	if (bpf_map_update_elem(&followed, &tgid, &born, BPF_ANY) == 0)
 		return 0;
@@ -655,8 +665,12 @@ int follow_free(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	__u32 tgid = task->tgid;
+	__u64 *start;
 
-	if (task->pid == task->tgid)
+	if (task->pid != task->tgid)
+		return 0;
+	start = bpf_map_lookup_elem(&followed, &tgid);
+	if (start && *start == task->start_boottime)
 		bpf_map_delete_elem(&followed, &tgid);
 	return 0;
 }

@@ -111,7 +111,8 @@ static bool holds_cap_bpf(void)
 }
 
 /* Whether EPERM may mean that the maps are larger than RLIMIT_MEMLOCK. Kernels count them against
- * it up to 5.10; the helper came together with the change. libbpf raises the limit by itself where
+ * it up to 5.10; the helper, which programs of perf events may not call for long after,
+ * came together with the change. libbpf raises the limit by itself where
  * CAP_SYS_RESOURCE lets it. */
 static bool over_memlock(rlim_t *ret_limit)
 {
@@ -119,8 +120,8 @@ static bool over_memlock(rlim_t *ret_limit)
 
 	if (getrlimit(RLIMIT_MEMLOCK, &lim) < 0 || lim.rlim_cur == RLIM_INFINITY ||
 	    !holds_cap_bpf() ||
-	    libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_ktime_get_coarse_ns, NULL) ==
-	            1)
+	    libbpf_probe_bpf_helper(BPF_PROG_TYPE_SOCKET_FILTER, BPF_FUNC_ktime_get_coarse_ns,
+	                            NULL) == 1)
 		return false;
 	*ret_limit = lim.rlim_cur;
 	return true;

@@ -138,15 +138,12 @@ int load_threads_take(struct load_oncpu *l, bool clear, load_thread_fn fn, void 
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-int load_counters(const struct load_oncpu *l, struct abi_counters *ret)
+static int sum_counters(const struct load_oncpu *l, struct abi_counters *per_cpu,
+                        struct abi_counters *ret)
 {
-	_cleanup_free_ struct abi_counters *per_cpu = calloc((size_t)l->n_cpus, sizeof(*per_cpu));
 	uint32_t zero = 0;
-	int r;
+	int r = bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.counters), &zero, per_cpu);
 
-	if (!per_cpu)
-		return -ENOMEM;
-	r = bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.counters), &zero, per_cpu);
 	if (r < 0)
 		return r;
 	memset(ret, 0, sizeof(*ret));
@@ -154,6 +151,18 @@ int load_counters(const struct load_oncpu *l, struct abi_counters *ret)
 		for (int i = 0; i < ABI_CNT_MAX; i++)
 			ret->v[i] += per_cpu[cpu].v[i];
 	return 0;
+}
+
+int load_counters(const struct load_oncpu *l, struct abi_counters *ret)
+{
+	_cleanup_free_ struct abi_counters *per_cpu = calloc((size_t)l->n_cpus, sizeof(*per_cpu));
+
+	return per_cpu ? sum_counters(l, per_cpu, ret) : -ENOMEM;
+}
+
+int load_counters_drain(struct load_oncpu *l, struct abi_counters *ret)
+{
+	return sum_counters(l, l->per_cpu, ret);
 }
 
 static uint64_t memlock_of(int fd)

@@ -33,6 +33,7 @@ struct load_oncpu {
 	struct abi_count *vals;
 	struct abi_thread_key *tkeys;
 	struct abi_thread *threads;
+	struct abi_counters *per_cpu; /* per_cpu[n_cpus] */
 };
 
 /* Where libbpf's own words go during a call into it; see load_error.c. */

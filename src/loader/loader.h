@@ -23,7 +23,7 @@ struct load_sizes {
 
 /**
  * load_oncpu_open - open, size and load the object; no program is attached yet
- * @cfg:   copied; shipped_mask, range_cnt and ring_wake_bytes are filled in from @sizes
+ * @cfg:   copied; shipped_mask and ring_wake_bytes are filled in from @sizes
  * @sizes: copied; entries of each table, bytes of the ring
  * The fork programs are loaded only for ABI_TARGET_TREE. Where the kernel refuses tables that
  * allocate as they go (-EINVAL, before 6.1), it is tried again with preallocated ones.
@@ -50,6 +50,13 @@ int load_oncpu_attach(struct load_oncpu *l, int perf_fd, struct err *err);
  * load_oncpu_detach - close all links: those to events and those of load_follow
  */
 void load_oncpu_detach(struct load_oncpu *l);
+/**
+ * load_target - sample the process that has this number now, not one that gets it later
+ * @tgid: in our pid namespace, cfg's target_tgid (target ABI_TARGET_PID)
+ * Without this call the number alone counts.
+ * Returns: 0, -ESRCH (the iterator does not show it), errno of load_tasks.
+ */
+int load_target(struct load_oncpu *l, uint32_t tgid);
 /**
  * load_follow - sample a process and what it forks from now on (target ABI_TARGET_TREE)
  * @tgid: its number in our pid namespace
@@ -124,15 +131,13 @@ int load_threads_take(struct load_oncpu *l, bool clear, load_thread_fn fn, void 
 /* ---- figures -------------------------------------------------------------------------------- */
 
 /**
- * load_counters - the programs' counters, summed over CPUs
- * Returns: 0, -ENOMEM, errno of bpf(2). Allocates: a row for each possible CPU. Thread: any.
+ * load_counters, load_counters_drain - the programs' counters, summed over CPUs
+ * Returns: 0, errno of bpf(2), load_counters also -ENOMEM.
+ * Allocates: load_counters a row for each possible CPU, load_counters_drain nothing.
+ * Thread: load_counters any, load_counters_drain D.
  */
 int load_counters(const struct load_oncpu *l, struct abi_counters *ret);
-/**
- * load_oncpu_prog_fd - descriptor of the sampling program, for bpf_prog_info
- * Borrowed until load_oncpu_free. Thread: any.
- */
-int load_oncpu_prog_fd(const struct load_oncpu *l);
+int load_counters_drain(struct load_oncpu *l, struct abi_counters *ret);
 /**
  * load_control - the mapped words that steer the running programs
  * Shared with them; borrowed until load_oncpu_free.
@@ -149,7 +154,8 @@ typedef void (*load_task_fn)(void *arg, const struct abi_task *t);
 /**
  * load_tasks - hand on every process as the kernel knows it (exec id, exact start)
  * Returns: 0, errno of bpf(2) or of reading the iterator; some may have been handed on before it.
- * Cost: O(processes) in the kernel. Thread: one at a time (C in load_follow, then W).
+ * Cost: O(processes) in the kernel. Thread: one at a time (C in load_target and load_follow,
+ * else W).
  */
 int load_tasks(struct load_oncpu *l, load_task_fn fn, void *arg);
 

@@ -55,7 +55,6 @@ static int open_and_load(const struct abi_config *cfg, const struct load_sizes *
 	}
 	memcpy(&skel->rodata->cfg, cfg, sizeof(*cfg));
 	skel->rodata->cfg.shipped_mask = z->shipped_entries - 1;
-	skel->rodata->cfg.range_cnt = z->range_entries;
 	skel->rodata->cfg.ring_wake_bytes = z->ring_bytes / 2;
 	if (cfg->target != ABI_TARGET_TREE) {
 		bpf_program__set_autoload(skel->progs.follow_fork, false);
@@ -135,7 +134,8 @@ int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes
 	l->vals = calloc(LOAD_BATCH, sizeof(*l->vals));
 	l->tkeys = calloc(LOAD_BATCH, sizeof(*l->tkeys));
 	l->threads = calloc(LOAD_BATCH, sizeof(*l->threads));
-	if (!l->keys || !l->vals || !l->tkeys || !l->threads)
+	l->per_cpu = calloc((size_t)l->n_cpus, sizeof(*l->per_cpu));
+	if (!l->keys || !l->vals || !l->tkeys || !l->threads || !l->per_cpu)
 		return err_set(err, -ENOMEM, "out of memory");
 
 	*ret = TAKE_PTR(l);
@@ -157,6 +157,7 @@ struct load_oncpu *load_oncpu_free(struct load_oncpu *l)
 	free(l->vals);
 	free(l->tkeys);
 	free(l->threads);
+	free(l->per_cpu);
 	vec_done(&l->links);
 	free(l);
 	return NULL;
@@ -183,19 +184,20 @@ int load_oncpu_attach(struct load_oncpu *l, int perf_fd, struct err *err)
 	return err_set(err, link, "bpf(BPF_LINK_CREATE) to a perf event: %s", err_name(link));
 }
 
-struct follow {
-	struct load_oncpu *l;
+struct find_task {
 	uint32_t tgid;
-	int result;
+	bool found;
+	struct abi_task task;
 };
 
-static void follow_task(void *arg, const struct abi_task *t)
+static void find_task(void *arg, const struct abi_task *t)
 {
-	struct follow *f = arg;
+	struct find_task *f = arg;
 
-	if (t->tgid == f->tgid)
-		f->result = bpf_map_update_elem(bpf_map__fd(f->l->skel->maps.followed),
-		                                &t->kernel_tgid, &t->start_ns, BPF_ANY);
+	if (t->tgid == f->tgid) {
+		f->task = *t;
+		f->found = true;
+	}
 }
 
 static void close_links_from(struct load_oncpu *l, size_t first)
@@ -205,10 +207,23 @@ static void close_links_from(struct load_oncpu *l, size_t first)
 	l->links.n = first;
 }
 
+int load_target(struct load_oncpu *l, uint32_t tgid)
+{
+	struct find_task f = {.tgid = tgid};
+	int r = load_tasks(l, find_task, &f);
+
+	if (r < 0)
+		return r;
+	if (!f.found)
+		return -ESRCH;
+	load_control(l)->target_start_ns = f.task.start_ns;
+	return 0;
+}
+
 int load_follow(struct load_oncpu *l, uint32_t tgid, struct err *err)
 {
 	struct bpf_program *progs[] = {l->skel->progs.follow_fork, l->skel->progs.follow_free};
-	struct follow f = {.l = l, .tgid = tgid, .result = -ESRCH};
+	struct find_task f = {.tgid = tgid};
 	size_t before = l->links.n;
 	int r;
 
@@ -227,9 +242,11 @@ int load_follow(struct load_oncpu *l, uint32_t tgid, struct err *err)
 			goto out;
 		}
 	}
-	r = load_tasks(l, follow_task, &f);
+	r = load_tasks(l, find_task, &f);
 	if (r == 0)
-		r = f.result;
+		r = f.found ? bpf_map_update_elem(bpf_map__fd(l->skel->maps.followed),
+		                                  &f.task.kernel_tgid, &f.task.start_ns, BPF_ANY)
+		            : -ESRCH;
 	if (r < 0)
 		r = err_set(err, r, "process %u: %s", tgid, err_name(r));
 out:
@@ -247,9 +264,4 @@ void load_oncpu_detach(struct load_oncpu *l)
 struct abi_control *load_control(struct load_oncpu *l)
 {
 	return &l->skel->bss->ctl;
-}
-
-int load_oncpu_prog_fd(const struct load_oncpu *l)
-{
-	return bpf_program__fd(l->skel->progs.oncpu_sample);
 }

@@ -119,14 +119,23 @@ static void sysctl_text(const char *name, char *dst, size_t size)
 
 static int refused(struct err *err, int code, const char *what)
 {
+	const char *value;
 	char paranoid[128];
 
 	sysctl_text("perf_event_paranoid", paranoid, sizeof(paranoid));
+	value = strchr(paranoid, '=') + 1;
 	if (!has_cap(CAP_PERFMON) && !has_cap(CAP_SYS_ADMIN))
 		return err_set(err, code,
 		               "%s: %s: %s, needs CAP_PERFMON; run as root or: setcap "
 		               "cap_perfmon,cap_bpf+ep perf-agent",
 		               what, err_name(code), paranoid);
+	/* A patch of Debian's and Ubuntu's kernels, where 3 and 4 are the defaults. */
+	if (!has_cap(CAP_SYS_ADMIN) && value[0] >= '3' && value[0] <= '9')
+		return err_set(
+		        err, code,
+		        "%s: %s: %s: from 3 on this kernel wants CAP_SYS_ADMIN, CAP_PERFMON is not "
+		        "enough; run as root or: sysctl kernel.perf_event_paranoid=2",
+		        what, err_name(code), paranoid);
 	return err_set(
 	        err, code,
 	        "%s: %s: although %s is held (%s): a seccomp filter, a security module or a user "

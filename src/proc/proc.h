@@ -123,6 +123,20 @@ int proc_cpu_list_parse(const char *s, uint32_t *cpus, uint32_t max);
  */
 int proc_sysctl(const char *name, int64_t *ret);
 /**
+ * proc_idle_ns - how long CPUs were idle or waited for I/O since boot, in ns
+ * @cpus: cpus[n], ascending
+ * From /proc/stat, with the resolution of a clock tick (10 ms).
+ * Returns: 0, -ENODATA (a CPU is missing there), -EINVAL (unexpected contents), -E2BIG (over
+ * 4 MiB), -ENOMEM, errno.
+ */
+int proc_idle_ns(const uint32_t *cpus, uint32_t n, uint64_t *ret);
+/**
+ * proc_idle_parse - the parser behind it, for tests: the sum in clock ticks
+ * Returns: 0, -ENODATA, -EINVAL.
+ */
+int proc_idle_parse(const char *text, size_t len, const uint32_t *cpus, uint32_t n,
+                    uint64_t *ret_ticks);
+/**
  * proc_self_pidns - device and inode of our pid namespace
  * @ret_initial: whether it is the first one, by its inode, 0xEFFFFFFC
  * Returns: 0, errno of stat.

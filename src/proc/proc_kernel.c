@@ -295,3 +295,70 @@ int proc_kernel_build_id(uint8_t ret[EV_BUILD_ID_MAX], size_t *ret_len)
 		return r;
 	return proc_notes_build_id(b.p ? b.p : "", b.len, ret, ret_len);
 }
+
+/* ---- idle time ------------------------------------------------------------------------------- */
+
+/* A number and the blanks before it; the cursor stands behind it then. */
+static int take_number(struct cursor *c, uint64_t *ret)
+{
+	uint64_t v = 0;
+	bool any = false;
+
+	while (c->p < c->end && *c->p == ' ')
+		c->p++;
+	for (; c->p < c->end && *c->p >= '0' && *c->p <= '9'; c->p++, any = true)
+		if (__builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(*c->p - '0'), &v))
+			return -ERANGE;
+	*ret = v;
+	return any ? 0 : -EINVAL;
+}
+
+int proc_idle_parse(const char *text, size_t len, const uint32_t *cpus, uint32_t n,
+                    uint64_t *ret_ticks)
+{
+	struct cursor c = cursor_of(text, len);
+	uint64_t sum = 0;
+	uint32_t found = 0;
+	const char *line;
+	size_t line_len;
+
+	while (found < n && cursor_line(&c, &line, &line_len) == 0) {
+		struct cursor l = cursor_of(line, line_len);
+		uint64_t cpu, v[5]; /* user, nice, system, idle, iowait */
+		int r = 0;
+
+		/* "cpu7 …"; the first line, "cpu  …", is the sum of all. */
+		if (line_len < 5 || memcmp(line, "cpu", 3) != 0 || line[3] == ' ')
+			continue;
+		l.p += 3;
+		if (take_number(&l, &cpu) < 0 || cpu != cpus[found])
+			continue;
+		for (size_t i = 0; i < ARRAY_SIZE(v) && r == 0; i++)
+			r = take_number(&l, &v[i]);
+		if (r < 0)
+			return -EINVAL;
+		sum += v[3] + v[4];
+		found++;
+	}
+	if (found < n)
+		return -ENODATA;
+	*ret_ticks = sum;
+	return 0;
+}
+
+int proc_idle_ns(const uint32_t *cpus, uint32_t n, uint64_t *ret)
+{
+	struct sbuf b;
+	uint64_t ticks;
+	int r;
+
+	sbuf_init(&b, 4 << 20); /* 4,096 CPUs of 200 bytes, and a long line of interrupts */
+	r = file_read_all(AT_FDCWD, "/proc/stat", &b, NULL);
+	if (r == 0)
+		r = proc_idle_parse(b.p, b.len, cpus, n, &ticks);
+	if (r == 0)
+		*ret = ticks * (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
+	sbuf_done(&b);
+	return r;
+}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/sampler.h"
 
+#include <linux/perf_event.h>
+
 #define X(id, val, name, help)                                                                     \
 	_Static_assert((int)ABI_WALK_##id == (int)EV_WALK_##id, "one numbering");
 EV_WALKS(X)
@@ -183,7 +185,7 @@ int smp_drain(struct smp *s, const struct smp_sink *sink)
 
 	s->sink = sink;
 	r = keep_first(s, r, load_ring_drain(s->loader, on_record, s));
-	r = keep_first(s, r, load_counters(s->loader, &c));
+	r = keep_first(s, r, load_counters_drain(s->loader, &c));
 	if (r < 0)
 		return r;
 	if (c.v[ABI_CNT_COUNTS_NEW] - s->counts_mark > s->sizes.count_entries / 2) {
@@ -204,9 +206,12 @@ int smp_finish(struct smp *s, const struct smp_sink *sink)
 
 	s->sink = sink;
 	r = keep_first(s, r, pev_set_disable(&s->events));
+	/* A clock by the time it was enabled: a throttled one does not count. */
 	if (pev_set_read(&s->events, &count, &s->stats.enabled_ns) == 0 && !s->spec.freq &&
 	    s->spec.period)
-		s->stats.expected_ticks = count / s->spec.period;
+		s->stats.expected_ticks =
+		        (s->spec.type == PERF_TYPE_SOFTWARE ? s->stats.enabled_ns : count) /
+		        s->spec.period;
 	load_oncpu_detach(s->loader);
 	(void)pev_set_close(&s->events); /* a failed close loses nothing */
 	r = keep_first(s, r, load_counts_take_final(s->loader, on_count, s));

@@ -159,6 +159,10 @@ int ses_explain(struct ses *s, int code, struct err *err)
 		               "read memory: boot with "
 		               "lockdown=integrity or none",
 		               err->msg);
+	/* Who failed knew the cause. */
+	if (strstr(err->msg, "seccomp") || strstr(err->msg, "ulimit -l") ||
+	    strstr(err->msg, "sysctl kernel."))
+		return code;
 	return err_set(err, code,
 	               "%.250s: the capabilities are there, so a seccomp filter or a security "
 	               "module refuses it: "

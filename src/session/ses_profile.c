@@ -352,6 +352,11 @@ static int append_frames(struct build *b, const struct ev_proc_id *proc, const s
 
 	*ret_walk = st->walk;
 	*ret_shared = true;
+	if (st->kernel && st->n == 0) {
+		/* The sample was in the kernel: without this frame it would pass for user code. */
+		r = synthetic(b, "[kernel stack failed]", &loc);
+		return r < 0 ? r : vec_push(&b->locs, loc);
+	}
 	for (uint32_t i = 0; i < st->n && r == 0; i++) {
 		struct ev_frame f = st->frames[i];
 

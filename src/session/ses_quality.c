@@ -5,6 +5,9 @@
 
 #include <stdio.h>
 
+/* Above this share of missed ticks totals are wrong by more than their noise: a note says so. */
+#define MISSED_NOTE_PCT 5.0
+
 static int add(struct ses *s, const char *fmt, ...) PRINTF_FMT(2, 3);
 static int add(struct ses *s, const char *fmt, ...)
 {
@@ -113,12 +116,20 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 	              {SES_CNT_KALLSYMS_BAD, "kallsyms_bad_lines"},
 	              {SES_CNT_MAPS_BAD, "maps_bad_lines"}};
 	const struct abi_counters *c = &s->kernel_counters;
-	uint64_t ticks = s->final.seen + c->v[ABI_CNT_TICK_IDLE] + c->v[ABI_CNT_TICK_FOREIGN];
 	uint64_t missed = s->counters[SES_CNT_MISSED_TICKS];
+	uint64_t busy = s->final.seen + c->v[ABI_CNT_TICK_FOREIGN] + missed;
 	uint64_t complete = q->walk[EV_WALK_ROOT] + q->walk[EV_WALK_NONE];
 	char key[64];
 	int r;
 
+	if (pct(missed, busy) > MISSED_NOTE_PCT)
+		ses_note_add(
+		        s,
+		        "%.0f %% of the ticks of busy CPUs came late or not at all, totals are too "
+		        "small by about as much: the sample rate is too high for this machine, or "
+		        "a "
+		        "hypervisor took the CPU",
+		        pct(missed, busy));
 	for (const char *const *t = s->o.tags; t && *t; t++) {
 		r = prof_model_comment(s->model, "%s", *t);
 		if (r < 0)
@@ -177,11 +188,11 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 			r = add(s, "%s: %llu", damage[i].key, (unsigned long long)n);
 	}
 	if (r == 0)
-		r = add(s, "idle_pct: %.2f", pct(c->v[ABI_CNT_TICK_IDLE], ticks));
+		r = add(s, "idle_pct: %.2f", pct(s->final.idle, s->final.idle + busy));
 	if (r == 0)
 		r = add(s, "missed_ticks: %llu", (unsigned long long)missed);
 	if (r == 0)
-		r = add(s, "missed_ticks_pct: %.2f", pct(missed, ticks + missed));
+		r = add(s, "missed_ticks_pct: %.2f", pct(missed, busy));
 	if (r == 0)
 		r = add(s, "agent_cpu_ms: %.1f", (double)s->final.agent_cpu_ns / 1e6);
 	if (r == 0)

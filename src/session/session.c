@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/session_priv.h"
 
+#include <linux/perf_event.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -288,6 +289,7 @@ static int open_sampler(struct ses *s, struct err *err)
 	struct smp_options o = {.spec = s->spec};
 	uint64_t dev, ino;
 	bool initial = true;
+	int64_t max_stack = 0;
 	int r = proc_self_pidns(&dev, &ino, &initial);
 
 	if (r < 0)
@@ -302,11 +304,19 @@ static int open_sampler(struct ses *s, struct err *err)
 	o.cfg.kernel_stacks = s->o.kernel_stacks;
 	o.cfg.nested_ns = !initial;
 	o.cfg.pidns_ino = (uint32_t)ino;
+	if (proc_sysctl("kernel/perf_event_max_stack", &max_stack) < 0 || max_stack <= 0)
+		max_stack = ABI_MAX_KERNEL_FRAMES;
+	o.cfg.max_kframes = (uint32_t)MIN_OF(max_stack, (int64_t)ABI_MAX_KERNEL_FRAMES);
 	if (getrandom(&o.cfg.hash_seed, sizeof(o.cfg.hash_seed), 0) != sizeof(o.cfg.hash_seed))
 		return err_set(err, -EIO, "getrandom: %s", err_name(errno));
 	choose_sizes(s, &o.sizes);
 	r = smp_open(&o, &s->smp, err);
-	return r < 0 ? ses_explain(s, r, err) : 0;
+	if (r < 0)
+		return ses_explain(s, r, err);
+	/* Where the iterator does not show the target, its number alone has to do. */
+	if (s->o.target == SES_TARGET_PID)
+		(void)load_target(smp_loader(s->smp), s->target_pid);
+	return 0;
 }
 
 static int pidfd_of(pid_t pid)
@@ -394,6 +404,8 @@ static int start(struct ses *s, struct err *err)
 		trk_flush(s->trk);
 		ses_check_privileges(s);
 	}
+	if (proc_idle_ns(s->cpus, s->n_cpus, &s->idle_start_ns) < 0)
+		s->idle_start_ns = 0; /* ticks that idle CPUs miss are then counted as missed */
 	s->start_realtime_ns = now_realtime_ns();
 	s->start_ns = now_ns();
 	r = smp_start(s->smp, s->cpus, s->n_cpus,
@@ -439,6 +451,20 @@ int ses_start(struct ses *s, struct err *err)
 
 /* ---- stop ------------------------------------------------------------------------------------ */
 
+/* Idle CPUs may sleep through their ticks; that is idle time, not a loss: as far as the kernel says
+ * that they were idle for longer than idle ticks were seen. */
+static void count_missed(struct ses *s, uint64_t missed)
+{
+	uint64_t idle_ns, idle = 0, seen = s->kernel_counters.v[ABI_CNT_TICK_IDLE];
+
+	if (s->spec.type == PERF_TYPE_SOFTWARE && s->idle_start_ns &&
+	    proc_idle_ns(s->cpus, s->n_cpus, &idle_ns) == 0 && idle_ns > s->idle_start_ns)
+		idle = (idle_ns - s->idle_start_ns) / s->spec.period;
+	idle = MIN_OF(idle > seen ? idle - seen : 0, missed);
+	ses_count(s, SES_CNT_IDLE_TICKS_MISSED, idle);
+	ses_count(s, SES_CNT_MISSED_TICKS, missed - idle);
+}
+
 static void final_figures(struct ses *s)
 {
 	const struct smp_stats *st = smp_stats(s->smp);
@@ -453,7 +479,7 @@ static void final_figures(struct ses *s)
 	}
 	ticks = c->v[ABI_CNT_TICK_IDLE] + c->v[ABI_CNT_TICK_FOREIGN] + c->v[ABI_CNT_SEEN];
 	if (st->expected_ticks > ticks)
-		ses_count(s, SES_CNT_MISSED_TICKS, st->expected_ticks - ticks);
+		count_missed(s, st->expected_ticks - ticks);
 	if (c->v[ABI_CNT_KEPT] > st->taken_samples)
 		ses_count(s, SES_CNT_DROP_UNREAD, c->v[ABI_CNT_KEPT] - st->taken_samples);
 	ses_count(s, SES_CNT_RING_BAD, st->bad_records);
@@ -472,7 +498,7 @@ static void final_figures(struct ses *s)
 	ses_count(s, SES_CNT_RANGES_FULL, t->ranges_full);
 	ses_count(s, SES_CNT_MAPS_BAD, t->bad_map_lines);
 	s->final.seen = c->v[ABI_CNT_SEEN];
-	s->final.idle = c->v[ABI_CNT_TICK_IDLE];
+	s->final.idle = c->v[ABI_CNT_TICK_IDLE] + s->counters[SES_CNT_IDLE_TICKS_MISSED];
 	s->final.elapsed_ns = s->end_ns - s->start_ns;
 	s->final.locked_bytes = s->locked_bytes;
 }

@@ -157,6 +157,7 @@ struct ses {
 	 * holding this is enough to use it. Leaf. */
 	pthread_mutex_t stats_lock;
 	uint64_t start_ns, end_ns;
+	uint64_t idle_start_ns; /* of all our CPUs when sampling began; 0: not known */
 	uint64_t start_realtime_ns;
 	uint64_t caller_cpu_ns;              /* C's CPU time inside start and stop */
 	uint64_t stop_cpu_ns;                /* of C: up to here it is counted in caller_cpu_ns */

@@ -31,8 +31,8 @@ struct uw_start {
 size_t uw_walk_fp(const struct uw_start *at, const struct uw_memory *mem, uint64_t *pcs, size_t max,
                   int *ret_walk);
 /**
- * uw_stack_hash - the hash that the kernel side gives to the same frames and outcome; never 0
- * @seed:   abi_config's hash_seed; for kernel stacks its complement
+ * uw_stack_hash - the hash that the kernel side gives to this user stack; never 0
+ * @seed:   abi_config's hash_seed
  * @frames: frames[n], as they stand in the ring's record
  * @walk:   enum abi_walk
  */

@@ -42,8 +42,8 @@ uint64_t uw_stack_hash(uint64_t seed, const uint64_t *frames, size_t n, int walk
 	uint64_t h = seed;
 
 	for (size_t i = 0; i < n; i++)
-		h = uw_hash_mix(h, frames[i]);
-	return uw_hash_finish(h, (__u32)n, (__u32)walk);
+		h = uw_hash_mix(h, frames[i], seed);
+	return uw_hash_finish(h, (__u32)n, (__u32)walk, seed);
 }
 
 bool uw_call_precedes(const uint8_t before[8])

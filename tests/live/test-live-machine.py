@@ -75,6 +75,12 @@ def agent_leaves_itself_out_and_counts_it():
     equal([s for s in p.samples if s.tid == p.result.pid], [])
 
 
+def idle_ticks():
+    with open('/proc/stat', encoding='ascii') as f:
+        first = f.readline().split()
+    return int(first[4]) + int(first[5])
+
+
 @test
 def idle_seen_and_missed_are_all_ticks():
     cpus = len(os.sched_getaffinity(0))
@@ -83,12 +89,18 @@ def idle_seen_and_missed_are_all_ticks():
     check(cpus <= online, cpus, online)
     Workload('spin', '--seconds', RUN_S, prefix=['taskset', '-c', str(min(os.sched_getaffinity(0)))])
     for rate in (99, 999):
+        before = idle_ticks()
         p = capture('-a', '--duration', '3s', '--sample-rate', rate)
+        after = idle_ticks()
         check_conserved(p)
         seen, missed = p.number('samples_seen'), p.number('missed_ticks')
         idle_pct = float(p.comments['idle_pct'])
         within(idle_pct, 0, 100 * (online - 1) / online + 1, 'one CPU is busy')
-        idle = seen * idle_pct / (100 - idle_pct)
+        # The kernel's own figure, over a somewhat longer time in which perf-agent starts and ends.
+        kernel_s = (after - before) / os.sysconf('SC_CLK_TCK')
+        idle_s = idle_pct / 100 * online * p.duration_nanos / 1e9
+        within(idle_s, kernel_s - 1.0, kernel_s + 0.1, p.text())
+        idle = (seen + missed) * idle_pct / (100 - idle_pct)
         want = online * p.duration_nanos / p.period
         # A CPU's ticks are a whole number; the capture's ends are not the same moment on each.
         within(seen + idle + missed, 0.99 * want - online, 1.01 * want + online, p.text())

@@ -440,6 +440,48 @@ static void test_malformed_records(void **state)
 
 #define FAKED(t) cmocka_unit_test_setup_teardown(t, fake_setup, fake_teardown)
 
+static const char *paranoid; /* the sysctl's value; NULL: this machine's */
+
+int __real_file_read_all(int dirfd, const char *path, struct sbuf *ret, struct err *err);
+int __wrap_file_read_all(int dirfd, const char *path, struct sbuf *ret, struct err *err);
+int __wrap_file_read_all(int dirfd, const char *path, struct sbuf *ret, struct err *err)
+{
+	if (paranoid && strcmp(path, "/proc/sys/kernel/perf_event_paranoid") == 0)
+		return sbuf_str(ret, paranoid);
+	return __real_file_read_all(dirfd, path, ret, err);
+}
+
+static void test_distributions_want_more_than_perfmon(void **state)
+{
+	static const struct {
+		const char *paranoid;
+		uint64_t caps;
+		bool wants_admin;
+	} cases[] = {
+	        {"-1\n", 1ULL << CAP_PERFMON, false},  {"2\n", 1ULL << CAP_PERFMON, false},
+	        {"3\n", 1ULL << CAP_PERFMON, true},    {"4\n", 1ULL << CAP_PERFMON, true},
+	        {"4\n", 1ULL << CAP_SYS_ADMIN, false}, {"", 1ULL << CAP_PERFMON, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct pev_spec s = pev_spec_cpu_clock(99);
+		struct err err = {0};
+		struct pev_set set;
+
+		fake.open_errno[3] = EACCES;
+		fake.caps = cases[i].caps;
+		paranoid = cases[i].paranoid;
+		assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, &err), -EACCES);
+		paranoid = NULL;
+		assert_int_equal(strstr(err.msg, "wants CAP_SYS_ADMIN") != NULL,
+		                 cases[i].wants_admin);
+		assert_int_equal(strstr(err.msg, "sysctl kernel.perf_event_paranoid=2") != NULL,
+		                 cases[i].wants_admin);
+		assert_int_equal(strstr(err.msg, "seccomp") != NULL, !cases[i].wants_admin);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -448,6 +490,7 @@ int main(void)
 	        FAKED(test_offline_cpus_are_skipped),
 	        FAKED(test_other_failures_release_everything),
 	        FAKED(test_messages_name_cause_and_remedy),
+	        FAKED(test_distributions_want_more_than_perfmon),
 	        FAKED(test_probe_of_cycles),
 	        FAKED(test_enable_is_all_or_none),
 	        FAKED(test_close_goes_on_after_an_error),

@@ -549,9 +549,37 @@ static void test_facts_of_this_kernel(void **state)
 	assert_true(known);
 }
 
+static void test_idle_time_of_cpus(void **state)
+{
+	static const char text[] = "cpu  9 9 9 9 9 9 9\n"
+	                           "cpu0 1 2 3 100 10 5 6\n"
+	                           "cpu1 1 2 3 200 20 5 6\n"
+	                           "cpu3 1 2 3 400 40 5 6\n"
+	                           "intr 1 2 3\n";
+	static const char *const bad[] = {"cpu0 1 2 3\n", "cpu0 1 2 3 4 x\n",
+	                                  "cpu0 1 2 3 99999999999999999999 1\n"};
+	const uint32_t cpus[] = {0, 3}, gone[] = {0, 2};
+	uint64_t ticks = 7, ns, later;
+
+	(void)state;
+	assert_int_equal(proc_idle_parse(text, sizeof(text) - 1, cpus, 2, &ticks), 0);
+	assert_int_equal(ticks, 550);
+	ticks = 7;
+	assert_int_equal(proc_idle_parse(text, sizeof(text) - 1, gone, 2, &ticks), -ENODATA);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(proc_idle_parse(bad[i], strlen(bad[i]), cpus, 1, &ticks), -EINVAL);
+	assert_int_equal(ticks, 7);
+	assert_int_equal(proc_idle_ns(cpus, 1, &ns), 0);
+	usleep(20000);
+	assert_int_equal(proc_idle_ns(cpus, 1, &later), 0);
+	assert_true(later >= ns);
+	assert_true(later - ns < 60 * NSEC_PER_SEC);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_idle_time_of_cpus),
 	        cmocka_unit_test(test_status_fields),
 	        cmocka_unit_test(test_status_names),
 	        cmocka_unit_test(test_status_kernel_threads),

@@ -361,7 +361,7 @@ static void test_quality_figures(void **state)
 	s->final.dropped = 10;
 	s->final.elapsed_ns = 2000000000;
 	s->final.agent_cpu_ns = 20000000;
-	s->kernel_counters.v[ABI_CNT_TICK_IDLE] = 30;
+	s->final.idle = 30;
 	s->kernel_counters.v[ABI_CNT_TICK_FOREIGN] = 10;
 	s->kernel_counters.v[ABI_CNT_DROP_AGENT] = 8;
 	ses_count(s, SES_CNT_DROP_UNREAD, 2);
@@ -396,9 +396,9 @@ static void test_quality_figures(void **state)
 	assert_string_equal(figure(s, "elf_bad_items"), "3");
 	assert_string_equal(figure(s, "images_damaged"), "2");
 	assert_null(figure(s, "kallsyms_bad_lines"));
-	assert_string_equal(figure(s, "idle_pct"), "30.00");
+	assert_string_equal(figure(s, "idle_pct"), "15.00"); /* 30 of 60 + 10 + 100 + 30 */
 	assert_string_equal(figure(s, "missed_ticks"), "100");
-	assert_string_equal(figure(s, "missed_ticks_pct"), "50.00");
+	assert_string_equal(figure(s, "missed_ticks_pct"), "58.82");
 	assert_string_equal(figure(s, "agent_cpu_ms"), "20.0");
 	assert_string_equal(figure(s, "agent_cpu_pct"), "1.00");
 	s->state = SES_RUNNING;

@@ -207,6 +207,32 @@ static void test_hash_tells_stacks_apart(void **state)
 	assert_int_not_equal(uw_stack_hash(7, NULL, 0, ABI_WALK_NONE), 0);
 }
 
+static void test_no_difference_cancels_whatever_the_seed(void **state)
+{
+	uint64_t x = 0x2545f4914f6cdd1dULL;
+	unsigned int same = 0;
+
+	(void)state;
+	/* The highest bits pass a multiplication by an odd constant unchanged: a target could flip
+	 * them in one frame and undo it in the next. */
+	for (int round = 0; round < 1000; round++) {
+		uint64_t a[3] = {0x4000000000001111, 0x7f0000002222, 0x7f0000003333}, b[3];
+
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		memcpy(b, a, sizeof(b));
+		b[0] ^= 1ULL << 63;
+		b[1] ^= 1ULL << 63 | 1ULL << 31;
+		same += uw_stack_hash(x, a, 3, ABI_WALK_ROOT) ==
+		        uw_stack_hash(x, b, 3, ABI_WALK_ROOT);
+		b[1] = a[1] ^ 1ULL << 63;
+		same += uw_stack_hash(x, a, 3, ABI_WALK_ROOT) ==
+		        uw_stack_hash(x, b, 3, ABI_WALK_ROOT);
+	}
+	assert_int_equal(same, 0);
+}
+
 /* ---- this very stack ------------------------------------------------------------------------- */
 
 static int read_own(void *arg, uint64_t *ret, uint64_t addr)
@@ -270,6 +296,7 @@ int main(void)
 	        cmocka_unit_test(test_random_memory_is_bounded),
 	        cmocka_unit_test(test_calls_before_a_return_address),
 	        cmocka_unit_test(test_hash_tells_stacks_apart),
+	        cmocka_unit_test(test_no_difference_cancels_whatever_the_seed),
 	        cmocka_unit_test(test_own_stack_against_the_compiler),
 	};
 

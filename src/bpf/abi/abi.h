@@ -10,7 +10,8 @@
 
 /* 512: deepest user stack walked; the verifier needs a constant bound. */
 #define ABI_MAX_USER_FRAMES 512
-/* 127: kernel.perf_event_max_stack's default; bpf_get_stack refuses more than the sysctl allows. */
+/* 127: kernel.perf_event_max_stack's default. A lower sysctl makes bpf_get_stack cut earlier,
+ * without a word. */
 #define ABI_MAX_KERNEL_FRAMES 127
 #define ABI_COMM_LEN          16
 /* 24 steps of bisection: 16 M mappings in one process. */
@@ -64,18 +65,19 @@ struct abi_config {
 	__u32 pidns_ino;       /* inode of our pid namespace */
 	__u32 ring_wake_bytes; /* wake the reader when this much waits in the ring */
 	__u32 shipped_mask;    /* entries of the cache of shipped stacks - 1 */
-	__u32 range_cnt;       /* entries of the ranges array */
-	__u64 hash_seed;       /* random: targets cannot make two stacks collide on purpose */
+	__u32 max_kframes; /* kernel frames that bpf_get_stack can give: as many are a cut stack */
+	__u64 hash_seed;   /* random key of the stack hash */
 };
 _Static_assert(sizeof(struct abi_config) == 48, "shared layout");
 
 /* Written by user space while the programs run (mapped .bss). */
 struct abi_control {
-	__u32 active;        /* 0, 1: which table of counts is written */
-	__u32 resolved_tgid; /* PID, nested: the kernel's number of the target once it was seen */
+	__u64 target_start_ns; /* PID: the target's start, CLOCK_BOOTTIME; 0: not compared */
+	__u32 active;          /* 0, 1: which table of counts is written */
+	__u32 resolved_tgid;   /* PID, nested: the kernel's number of the target once it was seen */
 	__u32 agent_tids[ABI_AGENT_TIDS]; /* numbers in our pid namespace, 0 = none */
 };
-_Static_assert(sizeof(struct abi_control) == 40, "shared layout");
+_Static_assert(sizeof(struct abi_control) == 48, "shared layout");
 
 /* ---- process map ----------------------------------------------------------------------------- */
 
