@@ -3,6 +3,7 @@
  * C, after D and W. */
 #include "session/session_priv.h"
 
+#include <poll.h>
 #include <stdio.h>
 
 /* A stretch of an image in the profile: one mapping stands for all processes that map it. */
@@ -43,11 +44,6 @@ struct build {
 
 static void names_done(struct ses_names *n)
 {
-	vec_each (r, &n->results) {
-		free(r->addrs);
-		sym_batch_done(&r->batch);
-	}
-	vec_done(&n->results);
 	vec_done(&n->names);
 	n->keys = intern_free(n->keys);
 }
@@ -106,25 +102,18 @@ static void request_rest(struct ses *s)
 
 static int collect_names(struct ses *s, struct ses_names *n)
 {
-	struct ses_result res;
 	int r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &n->keys);
 
-	n->names.max = n->results.max = UINT32_MAX;
-	while (r == 0 && queue_pop(s->q_results, &res, 0) == 0) {
-		r = vec_push(&n->results, res);
-		if (r < 0) {
-			free(res.addrs);
-			sym_batch_done(&res.batch);
-			break;
-		}
-		for (size_t i = 0; i < res.batch.n && r == 0; i++) {
-			struct ses_addr key = {.addr = res.addrs[i], .image = res.image};
+	n->names.max = UINT32_MAX;
+	vec_each (res, &s->results) {
+		for (size_t i = 0; i < res->batch.n && r == 0; i++) {
+			struct ses_addr key = {.addr = res->addrs[i], .image = res->image};
 			uint32_t id;
 			bool is_new = false;
 
 			r = intern_add(n->keys, &key, sizeof(key), &id, &is_new);
 			if (r == 0 && is_new)
-				r = vec_push(&n->names, res.batch.names[i]);
+				r = vec_push(&n->names, res->batch.names[i]);
 		}
 	}
 	return r;
@@ -636,7 +625,8 @@ int ses_profile_build(struct ses *s, struct err *err)
 	int r;
 
 	request_rest(s);
-	ses_send_groups(s, UINT64_MAX, true);
+	while (!ses_send_groups(s, UINT64_MAX, true))
+		(void)poll(NULL, 0, 1); /* B makes room: it never waits for us */
 	ses_naming_stop(s);
 
 	r = add_samples(&b, prepare(&b));

@@ -123,6 +123,36 @@ static void test_options_are_checked(void **state)
 	}
 }
 
+static void test_tags_have_limits(void **state)
+{
+	static char tag[SES_TAG_BYTES + 2];
+	static const char *tags[SES_TAGS_MAX + 2];
+	const struct ses_options o = {.target = SES_TARGET_ALL, .rate_hz = 1, .tags = tags};
+	struct err err = {0};
+	struct ses *s = NULL;
+
+	(void)state;
+	memset(tag, 'x', SES_TAG_BYTES + 1);
+	tag[1] = '=';
+	tags[0] = tag;
+	tags[1] = NULL;
+	assert_int_equal(ses_new(&o, &s, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "tag: 'x=xxx"));
+	assert_non_null(strstr(err.msg, "4097 bytes, the limit is 4096"));
+	tag[SES_TAG_BYTES] = 0;
+	assert_int_equal(ses_new(&o, &s, &err), 0);
+	ses_free(s);
+
+	tag[3] = 0;
+	for (size_t i = 0; i < SES_TAGS_MAX + 1; i++)
+		tags[i] = tag;
+	assert_int_equal(ses_new(&o, &s, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "tag: more than 1024"));
+	tags[SES_TAGS_MAX] = NULL;
+	assert_int_equal(ses_new(&o, &s, &err), 0);
+	ses_free(s);
+}
+
 static void test_strings_of_options_are_copied(void **state)
 {
 	char program[] = "program", tag[] = "k=v", path[] = "out.pb.gz";
@@ -591,6 +621,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup(test_options_are_checked, setup),
+	        cmocka_unit_test_setup(test_tags_have_limits, setup),
 	        cmocka_unit_test_setup(test_strings_of_options_are_copied, setup),
 	        cmocka_unit_test_setup(test_a_note_is_said_once, setup),
 	        cmocka_unit_test_setup(test_a_command_waits_for_go, setup),
