@@ -577,6 +577,7 @@ uint64_t ses_sum_drops(const struct ses *s, const struct abi_counters *c)
 
 #define ADD_DROP(v) sum += (v);
 #define ADD_TICK(v)
+#define ADD_LOSS(v)
 #define ADD_INFO(v)
 #define X(id, name, unit, kind, help) ADD_##kind(c->v[ABI_CNT_##id])
 #include "bpf/abi/counters.def"
@@ -586,6 +587,7 @@ uint64_t ses_sum_drops(const struct ses *s, const struct abi_counters *c)
 #undef X
 #undef ADD_DROP
 #undef ADD_TICK
+#undef ADD_LOSS
 #undef ADD_INFO
 	return sum;
 }
