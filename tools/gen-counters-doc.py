@@ -17,7 +17,7 @@ import sys
 DOC = "docs/counters.md"
 # Table and its title.
 TABLES = (("src/bpf/abi/counters.def", "Kernel side"), ("src/session/counters.def", "User side"))
-KINDS = ("TICK", "DROP", "INFO")
+KINDS = ("TICK", "DROP", "LOSS", "INFO")
 
 STRING = r'"(?:\\.|[^"\\\n])*"'
 ENTRY = re.compile(rf"\s*X\(\s*(\w+)\s*,\s*((?:{STRING}\s*)+),\s*((?:{STRING}\s*)+),\s*(\w+)\s*,\s*((?:{STRING}\s*)+)\)")
@@ -30,8 +30,9 @@ INTRO = """\
 What the agent counts while it samples, so that nothing is lost in silence. The library hands them out one by one
 (`pfa_counter`).
 
-A counter is one of three kinds. *tick*: every run of the program in the kernel is exactly one of these. *drop*: a
-reason for which a sample that hit the target is not in the profile. *info*: a figure beside them, in no sum.
+A counter is one of four kinds. *tick*: every run of the program in the kernel is exactly one of these. *drop*: a
+reason for which a sample that hit the target is not in the profile. *loss*: something else was lost or degraded; in no
+sum, but a line of each profile in which it is not 0. *info*: a figure beside them, in no sum.
 
 """
 

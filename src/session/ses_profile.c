@@ -3,6 +3,7 @@
  * C, after D and W. */
 #include "session/session_priv.h"
 
+#include <poll.h>
 #include <stdio.h>
 
 /* A stretch of an image in the profile: one mapping stands for all processes that map it. */
@@ -10,6 +11,9 @@ struct stretch {
 	uint32_t mapping; /* model id */
 	uint64_t pgoff, len, start;
 };
+
+#define STRETCHES_MAX                                                                              \
+	1024 /* of one image: they are looked through; frames past them have no mapping */
 
 struct image_maps {
 	VEC(struct stretch) v;
@@ -40,11 +44,6 @@ struct build {
 
 static void names_done(struct ses_names *n)
 {
-	vec_each (r, &n->results) {
-		free(r->addrs);
-		sym_batch_done(&r->batch);
-	}
-	vec_done(&n->results);
 	vec_done(&n->names);
 	n->keys = intern_free(n->keys);
 }
@@ -103,25 +102,18 @@ static void request_rest(struct ses *s)
 
 static int collect_names(struct ses *s, struct ses_names *n)
 {
-	struct ses_result res;
 	int r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &n->keys);
 
-	n->names.max = n->results.max = UINT32_MAX;
-	while (r == 0 && queue_pop(s->q_results, &res, 0) == 0) {
-		r = vec_push(&n->results, res);
-		if (r < 0) {
-			free(res.addrs);
-			sym_batch_done(&res.batch);
-			break;
-		}
-		for (size_t i = 0; i < res.batch.n && r == 0; i++) {
-			struct ses_addr key = {.addr = res.addrs[i], .image = res.image};
+	n->names.max = UINT32_MAX;
+	vec_each (res, &s->results) {
+		for (size_t i = 0; i < res->batch.n && r == 0; i++) {
+			struct ses_addr key = {.addr = res->addrs[i], .image = res->image};
 			uint32_t id;
 			bool is_new = false;
 
 			r = intern_add(n->keys, &key, sizeof(key), &id, &is_new);
 			if (r == 0 && is_new)
-				r = vec_push(&n->names, res.batch.names[i]);
+				r = vec_push(&n->names, res->batch.names[i]);
 		}
 	}
 	return r;
@@ -182,6 +174,8 @@ static int jit_mapping(struct build *b, uint32_t *ret)
 	return r;
 }
 
+/* Where file offset @off of an image is shown: 0, -EINVAL (mapped nowhere), -E2BIG (the image has
+ * too many stretches, or the profile too many mappings), -ENOMEM. */
 static int image_address(struct build *b, const struct ev_proc_id *proc, uint32_t image,
                          uint64_t off, uint32_t *ret_map, uint64_t *ret_addr)
 {
@@ -204,13 +198,17 @@ static int image_address(struct build *b, const struct ev_proc_id *proc, uint32_
 		return -EINVAL;
 	n = (struct stretch){
 	        .pgoff = pl.map_pgoff, .len = pl.map_end - pl.map_start, .start = pl.map_start};
-	r = add_mapping(b, img->path, img->build_id, img->build_id_len, pl.map_start, pl.map_end,
-	                pl.map_pgoff, &n.mapping);
+	r = vec_reserve(&b->images[image].v, 1);
+	if (r == 0)
+		r = add_mapping(b, img->path, img->build_id, img->build_id_len, pl.map_start,
+		                pl.map_end, pl.map_pgoff, &n.mapping);
 	if (r == 0)
 		r = vec_push(&b->images[image].v, n);
+	if (r < 0)
+		return r;
 	*ret_map = n.mapping;
 	*ret_addr = n.start + (off - n.pgoff);
-	return r;
+	return 0;
 }
 
 /* ---- locations ------------------------------------------------------------------------------- */
@@ -261,9 +259,13 @@ static int named_location(struct build *b, uint32_t mapping, uint64_t address,
 	}
 	if (r == 0)
 		r = prof_model_function(b->m, &fn, &line.function);
-	return r < 0 ? r
-	             : prof_model_location(b->m, mapping, address, (uint8_t)n->reason, &line, 1,
-	                                   ret);
+	if (r == 0)
+		r = prof_model_location(b->m, mapping, address, (uint8_t)n->reason, &line, 1, ret);
+	/* Outside of what stands for it, as an address near the ends of the range can be: shown
+	 * without. */
+	if (r == -EINVAL)
+		r = prof_model_location(b->m, 0, address, (uint8_t)n->reason, &line, 1, ret);
+	return r;
 }
 
 static int make_location(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f,
@@ -281,8 +283,11 @@ static int make_location(struct build *b, const struct ev_proc_id *proc, const s
 		return r < 0 ? r : named_location(b, map, look, &n, look, NULL, ret);
 	case EV_SPACE_IMAGE:
 		n = find_name(b, f->image, look);
-		if (image_address(b, proc, f->image, look, &map, &address) < 0)
-			address = look;
+		r = image_address(b, proc, f->image, look, &map, &address);
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0)
+			address = look; /* and map is 0: its name says the file */
 		return named_location(b, map, address, &n, n.start,
 		                      f->image <= b->n_images
 		                              ? base_name(trk_image(b->s->trk, f->image)->path)
@@ -305,20 +310,23 @@ static int make_location(struct build *b, const struct ev_proc_id *proc, const s
 static int frame_location(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f,
                           uint32_t *ret)
 {
-	uint32_t id, loc;
-	bool is_new;
-	int r = intern_add(b->frame_keys, f, sizeof(*f), &id, &is_new);
+	uint32_t id = intern_find(b->frame_keys, f, sizeof(*f)), loc;
+	int r;
 
-	if (r < 0)
-		return r;
-	if (!is_new) {
+	if (id != INTERN_NONE) {
 		*ret = b->frame_locs.p[id];
 		return 0;
 	}
+	/* Key and location are added together or not at all: a frame that failed is met again. */
 	r = make_location(b, proc, f, &loc);
 	if (r == 0)
+		r = vec_reserve(&b->frame_locs, 1);
+	if (r == 0)
+		r = intern_add(b->frame_keys, f, sizeof(*f), &id, NULL);
+	if (r == 0)
 		r = vec_push(&b->frame_locs, loc);
-	*ret = loc;
+	if (r == 0)
+		*ret = loc;
 	return r;
 }
 
@@ -422,15 +430,17 @@ static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash
 		                       .walk = *ret_walk};
 
 		r = vec_reserve(&b->stack_locs, k.n);
+		if (r == 0)
+			r = vec_reserve(&b->stacks, 1);
+		if (r == 0)
+			r = intern_add(b->stack_keys, &hash, sizeof(hash), &id, NULL);
 		if (r == 0 && k.n)
 			memcpy(b->stack_locs.p + b->stack_locs.n, b->locs.p + first,
 			       k.n * sizeof(uint32_t));
 		if (r == 0) {
 			b->stack_locs.n += k.n;
-			r = intern_add(b->stack_keys, &hash, sizeof(hash), &id, NULL);
-		}
-		if (r == 0)
 			r = vec_push(&b->stacks, k);
+		}
 	}
 	return r;
 }
@@ -566,58 +576,73 @@ static int main_mapping(struct build *b)
 	return r;
 }
 
+/* What all samples need. */
+static int prepare(struct build *b)
+{
+	struct ses *s = b->s;
+	int r;
+
+	b->frame_locs.max = b->stacks.max = b->stack_locs.max = b->locs.max = UINT32_MAX;
+	r = prof_model_new(&s->model);
+	if (r < 0)
+		return r;
+	b->m = s->model;
+	b->n_images = (uint32_t)trk_image_cnt(s->trk);
+	b->images = calloc((size_t)b->n_images + 1, sizeof(*b->images));
+	if (!b->images)
+		return -ENOMEM;
+	for (uint32_t i = 0; i <= b->n_images; i++)
+		b->images[i].v.max = STRETCHES_MAX;
+	r = collect_names(s, &b->names);
+	if (r == 0)
+		r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &b->frame_keys);
+	if (r == 0)
+		r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &b->stack_keys);
+	return r == 0 ? set_header(b) : r;
+}
+
+/* Adds all samples; one that cannot be added is counted and left out, and without memory (@r too)
+ * so are all that follow. */
+static int add_samples(struct build *b, int r)
+{
+	struct ses *s = b->s;
+
+	for (size_t i = 0; i < prof_agg_count_cnt(s->agg); i++) {
+		const struct ev_count *c = prof_agg_count_at(s->agg, i);
+		int failed = r < 0 ? r : add_sample(b, c);
+
+		if (failed == -ENOMEM)
+			r = failed;
+		if (failed < 0) {
+			ses_count(s, SES_CNT_DROP_MODEL_FULL, c->samples);
+			continue;
+		}
+		s->final.kept += c->samples;
+		s->final.weight += c->weight;
+	}
+	return r;
+}
+
 int ses_profile_build(struct ses *s, struct err *err)
 {
 	_cleanup_(build_done) struct build b = {.s = s};
 	const struct prof_agg_stats *as = prof_agg_stats(s->agg);
-	uint64_t kept = 0, sum_weight = 0;
 	int r;
 
 	request_rest(s);
-	ses_send_groups(s, UINT64_MAX, true);
+	while (!ses_send_groups(s, UINT64_MAX, true))
+		(void)poll(NULL, 0, 1); /* B makes room: it never waits for us */
 	ses_naming_stop(s);
 
-	b.frame_locs.max = b.stacks.max = b.stack_locs.max = b.locs.max = UINT32_MAX;
-	r = prof_model_new(&s->model);
-	b.m = s->model;
-	if (r == 0)
-		r = collect_names(s, &b.names);
-	b.n_images = (uint32_t)trk_image_cnt(s->trk);
-	b.images = calloc((size_t)b.n_images + 1, sizeof(*b.images));
-	if (r == 0 && !b.images)
-		r = -ENOMEM;
-	for (uint32_t i = 0; r == 0 && i <= b.n_images; i++)
-		b.images[i].v.max = 1024; /* mappings of one file that differ in offset */
-	if (r == 0)
-		r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &b.frame_keys);
-	if (r == 0)
-		r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &b.stack_keys);
-	if (r == 0)
-		r = set_header(&b);
-	for (size_t i = 0; r == 0 && i < prof_agg_count_cnt(s->agg); i++) {
-		const struct ev_count *c = prof_agg_count_at(s->agg, i);
-
-		r = add_sample(&b, c);
-		if (r == -E2BIG) {
-			ses_count(s, SES_CNT_DROP_MODEL_FULL, c->samples);
-			r = 0;
-			continue;
-		}
-		kept += c->samples;
-		sum_weight += c->weight;
-	}
-	if (r < 0)
-		return err_set(err, r, "building the profile: %s", err_name(r));
+	r = add_samples(&b, prepare(&b));
 	ses_count(s, SES_CNT_DROP_AGG_FULL, as->counts_dropped_samples);
 	ses_count(s, SES_CNT_STACKS_OVER_LIMIT, as->stacks_dropped);
-	s->final.kept = kept;
-	s->final.weight = sum_weight;
 	s->final.stacks = as->stacks;
 	s->final.dropped = ses_sum_drops(s, &s->kernel_counters);
-	if (s->spec.freq && kept)
-		s->model->period =
-		        (int64_t)(sum_weight / kept); /* the kernel kept changing it: the mean */
-	r = main_mapping(&b);
+	if (r == 0 && s->spec.freq && s->final.kept) /* the kernel kept changing it: the mean */
+		s->model->period = (int64_t)(s->final.weight / s->final.kept);
+	if (r == 0)
+		r = main_mapping(&b);
 	if (r == 0) {
 		ses_check_privileges(s);
 		ses_account(s); /* all but encoding, whose cost is not known before it is done */

@@ -81,40 +81,39 @@ static int add_target(struct ses *s)
 	return 0;
 }
 
-static int add_drops(struct ses *s)
+/* A line for each counter of one kind that is not 0. */
+static int add_kind(struct ses *s, bool loss)
 {
 	const struct abi_counters *c = &s->kernel_counters;
-	int r = add(s, "dropped: %llu", (unsigned long long)s->final.dropped);
+	int r = 0;
 
-#define DROP(id_, name_, value)                                                                    \
-	if (r == 0 && (value))                                                                     \
-		r = add(s, "%s: %llu", name_, (unsigned long long)(value));
-#define X(id, name, unit, kind, help) X_##kind(c->v[ABI_CNT_##id], name)
-#define X_DROP(v, name)               DROP(0, name, v)
+#define LINE(v, name)                                                                              \
+	if (r == 0 && (v))                                                                         \
+		r = add(s, "%s: %llu", name, (unsigned long long)(v));
+#define X_DROP(v, name)                                                                            \
+	if (!loss)                                                                                 \
+	LINE(v, name)
+#define X_LOSS(v, name)                                                                            \
+	if (loss)                                                                                  \
+	LINE(v, name)
 #define X_TICK(v, name)
 #define X_INFO(v, name)
+#define X(id, name, unit, kind, help) X_##kind(c->v[ABI_CNT_##id], name)
 #include "bpf/abi/counters.def"
 #undef X
 #define X(id, name, unit, kind, help) X_##kind(s->counters[SES_CNT_##id], name)
 #include "session/counters.def"
 #undef X
 #undef X_DROP
+#undef X_LOSS
 #undef X_TICK
 #undef X_INFO
-#undef DROP
+#undef LINE
 	return r;
 }
 
 int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 {
-	/* Input that was skipped because it is damaged. */
-	static const struct {
-		enum ses_counter_id id;
-		const char *key;
-	} damage[] = {{SES_CNT_IMAGES_DAMAGED, "images_damaged"},
-	              {SES_CNT_ELF_BAD, "elf_bad_items"},
-	              {SES_CNT_KALLSYMS_BAD, "kallsyms_bad_lines"},
-	              {SES_CNT_MAPS_BAD, "maps_bad_lines"}};
 	const struct abi_counters *c = &s->kernel_counters;
 	uint64_t missed = s->counters[SES_CNT_MISSED_TICKS];
 	uint64_t busy = s->final.seen + c->v[ABI_CNT_TICK_FOREIGN] + missed;
@@ -153,7 +152,9 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 	if (r == 0)
 		r = add(s, "samples_in_profile: %llu", (unsigned long long)s->final.kept);
 	if (r == 0)
-		r = add_drops(s);
+		r = add(s, "dropped: %llu", (unsigned long long)s->final.dropped);
+	if (r == 0)
+		r = add_kind(s, false);
 	if (r == 0 && s->final.kept == 0)
 		r = add(s, "empty: no samples hit the target");
 	if (r == 0 && q->weight) {
@@ -181,12 +182,8 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 		key_of(ev_reason_name((enum ev_reason)i), key, sizeof(key));
 		r = add(s, "unnamed_frames_%s: %llu", key, (unsigned long long)q->reason_frames[i]);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(damage) && r == 0; i++) {
-		uint64_t n = atomic_load(&s->counters[damage[i].id]);
-
-		if (n)
-			r = add(s, "%s: %llu", damage[i].key, (unsigned long long)n);
-	}
+	if (r == 0)
+		r = add_kind(s, true);
 	if (r == 0)
 		r = add(s, "idle_pct: %.2f", pct(s->final.idle, s->final.idle + busy));
 	if (r == 0)

@@ -158,15 +158,20 @@ void ses_request(struct ses *s, uint32_t image, uint64_t addr)
 	uint32_t id;
 	bool is_new;
 
-	if (intern_add(s->requested, &key, sizeof(key), &id, &is_new) < 0 || !is_new)
-		return; /* over the limit: the frame stays without a name, with its reason */
+	if (intern_add(s->requested, &key, sizeof(key), &id, &is_new) < 0) {
+		/* Over the limit: the frame stays without a name, with its reason. */
+		ses_count(s, SES_CNT_NAMES_LOST, 1);
+		return;
+	}
+	if (!is_new)
+		return;
 	g = group_of(s, image);
-	if (!g)
-		return;
-	if (!g->addrs.max)
+	if (g && !g->addrs.max)
 		g->addrs.max = UINT32_MAX;
-	if (vec_push(&g->addrs, addr) < 0)
+	if (!g || vec_push(&g->addrs, addr) < 0) {
+		ses_count(s, SES_CNT_NAMES_LOST, 1);
 		return;
+	}
 	if (g->due_ns == 0) {
 		if (g->interval_ns == 0)
 			g->interval_ns = FIRST_BATCH_NS;
@@ -190,7 +195,7 @@ void ses_job_done(struct ses_job *job, bool addrs)
 		free(job->addrs);
 }
 
-void ses_send_groups(struct ses *s, uint64_t now, bool all)
+bool ses_send_groups(struct ses *s, uint64_t now, bool all)
 {
 	for (uint32_t i = 0; i < s->n_groups; i++) {
 		struct ses_group *g = &s->groups[i];
@@ -217,13 +222,14 @@ void ses_send_groups(struct ses *s, uint64_t now, bool all)
 		job.n = g->addrs.n;
 		qsort(job.addrs, job.n, sizeof(*job.addrs), cmp_u64);
 		if (queue_push(s->q_jobs, &job) < 0) {
-			ses_job_done(&job, false); /* full: tried again */
-			continue;
+			ses_job_done(&job, false);
+			return false;
 		}
 		memset(&g->addrs, 0, sizeof(g->addrs));
 		g->due_ns = 0;
 		ses_count(s, SES_CNT_SYMBOL_JOBS, 1);
 	}
+	return true;
 }
 
 static void handle_item(struct ses *s, struct ses_item *item)
@@ -242,11 +248,36 @@ static void handle_item(struct ses *s, struct ses_item *item)
 	}
 }
 
+#define ROUND_NS (50 * NSEC_PER_MSEC)
+
+int ses_identify_round(struct ses *s)
+{
+	struct ses_item item;
+	uint64_t end_ns;
+	int r = queue_pop(s->q_w, &item, 100 * NSEC_PER_MSEC);
+
+	/* Not until the queue is empty: where events come faster than they can be worked on, the
+	 * process map in the kernel would never be brought up to date. */
+	end_ns = now_ns() + ROUND_NS;
+	for (int n = 1; r == 0; n++) {
+		handle_item(s, &item);
+		if (n == SES_ROUND_ITEMS || now_ns() > end_ns)
+			break;
+		r = queue_pop(s->q_w, &item, 0);
+	}
+	if (atomic_exchange(&s->events_dropped, false)) {
+		const struct ev_proc lost = {.type = EV_PROC_LOST, .time_ns = now_ns()};
+
+		trk_event(s->trk, &lost);
+	}
+	trk_flush(s->trk);
+	(void)ses_send_groups(s, now_ns(), false); /* what finds no room goes in a later round */
+	return r;
+}
+
 static void *identify_main(void *arg)
 {
 	struct ses *s = thread_begin(arg);
-	struct ses_item item;
-	int r = 0;
 
 	if (s->o.target == SES_TARGET_ALL) {
 		/* After sampling began: until then frames are raw addresses, which are placed at
@@ -254,20 +285,8 @@ static void *identify_main(void *arg)
 		s->scan_error = trk_scan(s->trk, NULL);
 		trk_flush(s->trk);
 	}
-	while (r != -EPIPE) {
-		r = queue_pop(s->q_w, &item, 100 * NSEC_PER_MSEC);
-		while (r == 0) {
-			handle_item(s, &item);
-			r = queue_pop(s->q_w, &item, 0);
-		}
-		if (atomic_exchange(&s->events_dropped, false)) {
-			const struct ev_proc lost = {.type = EV_PROC_LOST, .time_ns = now_ns()};
-
-			trk_event(s->trk, &lost);
-		}
-		trk_flush(s->trk);
-		ses_send_groups(s, now_ns(), false);
-	}
+	while (ses_identify_round(s) != -EPIPE)
+		;
 	s->w.cpu_ns = ses_thread_cpu_ns();
 	return NULL;
 }
@@ -337,6 +356,21 @@ static int name_image(struct ses *s, const struct ses_job *job, struct sym_batch
 	return r;
 }
 
+void ses_result_add(struct ses *s, struct ses_result *res)
+{
+	int r;
+
+	pthread_mutex_lock(&s->results_lock);
+	r = vec_push(&s->results, *res);
+	pthread_mutex_unlock(&s->results_lock);
+	if (r < 0) {
+		/* Their frames have no name: NO_MEMORY. */
+		ses_count(s, SES_CNT_NAMES_LOST, res->batch.n);
+		sym_batch_done(&res->batch);
+		free(res->addrs);
+	}
+}
+
 static void *name_main(void *arg)
 {
 	struct ses_thread *me = arg;
@@ -348,12 +382,11 @@ static void *name_main(void *arg)
 		int r = job.image == SES_KERNEL_IMAGE ? name_kernel(s, &job, &res.batch)
 		                                      : name_image(s, &job, &res.batch);
 
-		ses_job_done(&job, false);
-		if (r < 0 || queue_push(s->q_results, &res) < 0) {
-			/* Their frames have no name: NO_MEMORY. */
-			sym_batch_done(&res.batch);
-			free(job.addrs);
-		}
+		ses_job_done(&job, r < 0);
+		if (r < 0) /* their frames have no name: NO_MEMORY */
+			ses_count(s, SES_CNT_NAMES_LOST, job.n);
+		else
+			ses_result_add(s, &res);
 	}
 	me->cpu_ns = ses_thread_cpu_ns();
 	return NULL;
@@ -410,8 +443,6 @@ int ses_threads_start(struct ses *s, struct err *err)
 	r = queue_new(sizeof(struct ses_item), SES_QUEUE_W, &s->q_w);
 	if (r == 0)
 		r = queue_new(sizeof(struct ses_job), SES_QUEUE_JOBS, &s->q_jobs);
-	if (r == 0)
-		r = queue_new(sizeof(struct ses_result), SES_QUEUE_JOBS, &s->q_results);
 	if (r < 0)
 		return err_set(err, r, "queues: %s", err_name(r));
 	s->stop_fd = eventfd(0, EFD_CLOEXEC);

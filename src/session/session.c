@@ -69,6 +69,12 @@ static int check_options(const struct ses_options *o, struct err *err)
 	for (const char *const *t = o->tags; t && *t; t++) {
 		const char *eq = strchr(*t, '=');
 
+		if (t - o->tags == SES_TAGS_MAX)
+			return err_set(err, -EINVAL, "tag: more than %d", SES_TAGS_MAX);
+		if (strlen(*t) > SES_TAG_BYTES)
+			return err_set(err, -EINVAL,
+			               "tag: '%.40s...' has %zu bytes, the limit is %d", *t,
+			               strlen(*t), SES_TAG_BYTES);
 		if (!eq || eq == *t)
 			return err_set(err, -EINVAL, "tag: '%s' is not of the form key=value", *t);
 	}
@@ -101,7 +107,9 @@ int ses_new(const struct ses_options *o, struct ses **ret, struct err *err)
 	s->o.profile.path = NULL;
 	s->ended_fd = s->stop_fd = s->cmd.go_fd = s->cmd.error_fd = -EBADF;
 	s->quality.max = 1024;
+	s->results.max = UINT32_MAX;
 	pthread_mutex_init(&s->kernel_lock, NULL);
+	pthread_mutex_init(&s->results_lock, NULL);
 	pthread_mutex_init(&s->stats_lock, NULL);
 	if (o->argv)
 		s->o.argv = (const char *const *)dup_strings(o->argv);
@@ -168,7 +176,6 @@ static void release(struct ses *s)
 {
 	struct ses_item item;
 	struct ses_job job;
-	struct ses_result res;
 
 	while (s->q_w && queue_pop(s->q_w, &item, 0) == 0)
 		if (item.type == SES_ITEM_PROC)
@@ -177,11 +184,11 @@ static void release(struct ses *s)
 	while (s->q_jobs && queue_pop(s->q_jobs, &job, 0) == 0)
 		ses_job_done(&job, true);
 	s->q_jobs = queue_free(s->q_jobs);
-	while (s->q_results && queue_pop(s->q_results, &res, 0) == 0) {
-		free(res.addrs);
-		sym_batch_done(&res.batch);
+	vec_each (res, &s->results) {
+		free(res->addrs);
+		sym_batch_done(&res->batch);
 	}
-	s->q_results = queue_free(s->q_results);
+	vec_done(&s->results);
 	for (uint32_t i = 0; i < s->n_groups; i++)
 		vec_done(&s->groups[i].addrs);
 	free(s->groups);
@@ -216,6 +223,7 @@ struct ses *ses_free(struct ses *s)
 	free_strings(s->o.tags);
 	free((void *)(uintptr_t)s->o.profile.path);
 	pthread_mutex_destroy(&s->kernel_lock);
+	pthread_mutex_destroy(&s->results_lock);
 	pthread_mutex_destroy(&s->stats_lock);
 	free(s);
 	return NULL;
@@ -595,6 +603,7 @@ uint64_t ses_sum_drops(const struct ses *s, const struct abi_counters *c)
 
 #define ADD_DROP(v) sum += (v);
 #define ADD_TICK(v)
+#define ADD_LOSS(v)
 #define ADD_INFO(v)
 #define X(id, name, unit, kind, help) ADD_##kind(c->v[ABI_CNT_##id])
 #include "bpf/abi/counters.def"
@@ -604,6 +613,7 @@ uint64_t ses_sum_drops(const struct ses *s, const struct abi_counters *c)
 #undef X
 #undef ADD_DROP
 #undef ADD_TICK
+#undef ADD_LOSS
 #undef ADD_INFO
 	return sum;
 }

@@ -16,6 +16,9 @@
 #define SES_QUEUE_W      8192 /* process events and frames on their way to W */
 #define SES_QUEUE_JOBS   4096
 #define SES_ITEM_FRAMES  20
+#define SES_ROUND_ITEMS  1000 /* of W's queue in one round */
+#define SES_TAG_BYTES    4096 /* longest tag, and how many there may be */
+#define SES_TAGS_MAX     1024
 
 enum ses_counter_id {
 #define X(id, name, unit, kind, help) SES_CNT_##id,
@@ -60,7 +63,7 @@ struct ses_job {
 	enum ev_reason reason; /* != NAMED: the image cannot be read */
 };
 
-/* B -> C */
+/* B -> C, by the list of results */
 struct ses_result {
 	uint32_t image;
 	uint64_t *addrs;
@@ -79,9 +82,8 @@ struct ses_group {
 
 /* Which name belongs to which address, once all batches are in. Thread: C. */
 struct ses_names {
-	struct intern *keys; /* struct ses_addr -> index */
-	VEC(struct sym_name) names;
-	VEC(struct ses_result) results; /* own the strings */
+	struct intern *keys;        /* struct ses_addr -> index */
+	VEC(struct sym_name) names; /* strings: borrowed from ses.results */
 };
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -136,7 +138,11 @@ struct ses {
 
 	struct ses_thread d, w, b[SES_B_MAX];
 	uint32_t n_b;
-	struct queue *q_w, *q_jobs, *q_results;
+	struct queue *q_w, *q_jobs;
+	/* What B found. No queue: there is as much of it as distinct addresses were asked for, and
+	 * all is kept to the end. Guarded by results_lock, a leaf, while B runs; then C's. */
+	pthread_mutex_t results_lock;
+	VEC(struct ses_result) results;
 	_Atomic bool events_dropped; /* D -> W: the queue was full, look at all processes again */
 	int scan_error;              /* W: of its first scan */
 
@@ -188,8 +194,14 @@ uint64_t ses_thread_cpu_ns(void);     /* of the calling thread */
 void ses_request(struct ses *s, uint32_t image, uint64_t addr);
 void ses_job_done(struct ses_job *job,
                   bool addrs); /* closes its descriptor; @addrs: frees them too */
-/* Sends groups that are due (@all: everything) to B. W, then C. */
-void ses_send_groups(struct ses *s, uint64_t now, bool all);
+/* Sends groups that are due (@all: everything) to B. False: the queue is full, to be tried again.
+ * W, then C. */
+bool ses_send_groups(struct ses *s, uint64_t now, bool all);
+/* One round of W: a bounded number of items, then what must not wait for the rest of them. -EPIPE
+ * when the queue is closed and empty. */
+int ses_identify_round(struct ses *s);
+/* Keeps what B found; takes @res over. B. */
+void ses_result_add(struct ses *s, struct ses_result *res);
 
 /* ses_check.c: what can be known before anything is opened, and what a refusal means. */
 int ses_check_target(struct ses *s, struct err *err);

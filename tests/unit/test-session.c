@@ -123,6 +123,36 @@ static void test_options_are_checked(void **state)
 	}
 }
 
+static void test_tags_have_limits(void **state)
+{
+	static char tag[SES_TAG_BYTES + 2];
+	static const char *tags[SES_TAGS_MAX + 2];
+	const struct ses_options o = {.target = SES_TARGET_ALL, .rate_hz = 1, .tags = tags};
+	struct err err = {0};
+	struct ses *s = NULL;
+
+	(void)state;
+	memset(tag, 'x', SES_TAG_BYTES + 1);
+	tag[1] = '=';
+	tags[0] = tag;
+	tags[1] = NULL;
+	assert_int_equal(ses_new(&o, &s, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "tag: 'x=xxx"));
+	assert_non_null(strstr(err.msg, "4097 bytes, the limit is 4096"));
+	tag[SES_TAG_BYTES] = 0;
+	assert_int_equal(ses_new(&o, &s, &err), 0);
+	ses_free(s);
+
+	tag[3] = 0;
+	for (size_t i = 0; i < SES_TAGS_MAX + 1; i++)
+		tags[i] = tag;
+	assert_int_equal(ses_new(&o, &s, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "tag: more than 1024"));
+	tags[SES_TAGS_MAX] = NULL;
+	assert_int_equal(ses_new(&o, &s, &err), 0);
+	ses_free(s);
+}
+
 static void test_strings_of_options_are_copied(void **state)
 {
 	char program[] = "program", tag[] = "k=v", path[] = "out.pb.gz";
@@ -285,6 +315,7 @@ static void test_counters_are_those_of_both_tables(void **state)
 	} all[] = {
 #define KIND_DROP                     true
 #define KIND_TICK                     false
+#define KIND_LOSS                     false
 #define KIND_INFO                     false
 #define X(id, name, unit, kind, help) {name, true, KIND_##kind, ABI_CNT_##id},
 #include "bpf/abi/counters.def"
@@ -405,6 +436,64 @@ static void test_quality_figures(void **state)
 	assert_null(ses_quality(s, 0)); /* not yet */
 	s->state = SES_STOPPED;
 	ses_free(s);
+}
+
+static void test_every_loss_is_a_line(void **state)
+{
+	static const struct {
+		const char *name, *kind;
+		bool kernel;
+		int id;
+	} all[] = {
+#define X(id, name, unit, kind, help) {name, #kind, true, ABI_CNT_##id},
+#include "bpf/abi/counters.def"
+#undef X
+#define X(id, name, unit, kind, help) {name, #kind, false, SES_CNT_##id},
+#include "session/counters.def"
+#undef X
+	};
+	/* Some that must be among them. */
+	static const char *const losses[] = {"threads_full",     "kernel_stack_failed",
+	                                     "follow_full",      "stack_lost",
+	                                     "sideband_lost",    "names_lost",
+	                                     "process_map_full", "elf_bad_items",
+	                                     "cpus_skipped"};
+	const struct ses_quality_sums q = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(losses); i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < ARRAY_SIZE(all); k++)
+			found |= strcmp(all[k].name, losses[i]) == 0 &&
+			         strcmp(all[k].kind, "LOSS") == 0;
+		assert_true(found);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		bool said = strcmp(all[i].kind, "LOSS") == 0 || strcmp(all[i].kind, "DROP") == 0 ||
+		            strcmp(all[i].name, "samples_seen") == 0; /* of its own */
+
+		for (uint64_t n = 0; n < 10; n += 9) {
+			struct ses *s = new_session(SES_TARGET_ALL);
+			const char *v;
+
+			if (all[i].kernel)
+				s->kernel_counters.v[all[i].id] = n;
+			else
+				ses_count(s, (enum ses_counter_id)all[i].id, n);
+			s->final.seen = s->kernel_counters.v[ABI_CNT_SEEN];
+			s->spec = pev_spec_cpu_clock(99);
+			assert_int_equal(prof_model_new(&s->model), 0);
+			assert_int_equal(ses_quality_add(s, &q), 0);
+			s->state = SES_STOPPED;
+			v = figure(s, all[i].name);
+			if (n && said)
+				assert_string_equal(v, "9");
+			else if (!said || strcmp(all[i].name, "samples_seen") != 0)
+				assert_null(v);
+			ses_free(s);
+		}
+	}
 }
 
 static void test_quality_of_nothing(void **state)
@@ -591,6 +680,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup(test_options_are_checked, setup),
+	        cmocka_unit_test_setup(test_tags_have_limits, setup),
 	        cmocka_unit_test_setup(test_strings_of_options_are_copied, setup),
 	        cmocka_unit_test_setup(test_a_note_is_said_once, setup),
 	        cmocka_unit_test_setup(test_a_command_waits_for_go, setup),
@@ -600,6 +690,7 @@ int main(void)
 	        cmocka_unit_test_setup(test_a_status_that_somebody_else_took, setup),
 	        cmocka_unit_test_setup(test_counters_are_those_of_both_tables, setup),
 	        cmocka_unit_test_setup(test_quality_figures, setup),
+	        cmocka_unit_test_setup(test_every_loss_is_a_line, setup),
 	        cmocka_unit_test_setup(test_quality_of_nothing, setup),
 	        cmocka_unit_test_setup(test_refusals_name_what_is_missing, setup),
 	        cmocka_unit_test_setup(test_degradations_name_what_is_missing, setup),

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test-session-build - from counts and stacks to the model, what W and B hand on, and what is said
+ * of losses; no kernel side, and a track that is made up */
+#include "session/session_priv.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+/* ---- a track that is made up ----------------------------------------------------------------- */
+
+/* Image i is mapped a page at a time at i << 32, and none of its pages lies beside another. */
+#define PAGE       4096ULL
+#define AT(i, off) (((uint64_t)(i) << 32) + 2 * ((off) / PAGE) * PAGE + (off) % PAGE)
+
+static struct trk_image images[64];
+static uint32_t n_images;
+static uint64_t place_calls, flush_calls;
+static struct trk_stats track_stats;
+static enum ev_reason proc_reason;
+
+/* What the model and the allocator are made to say. */
+static int sample_fails_in, sample_error;
+static bool no_memory;
+
+int __wrap_trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                     struct trk_place *ret);
+int __wrap_trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image,
+                           uint64_t off, struct trk_place *ret);
+size_t __wrap_trk_image_cnt(const struct trk *t);
+const struct trk_image *__wrap_trk_image(const struct trk *t, uint32_t id);
+uint32_t __wrap_trk_main_image(const struct trk *t, const struct ev_proc_id *id);
+enum ev_reason __wrap_trk_proc_reason(const struct trk *t, const struct ev_proc_id *id);
+const struct trk_stats *__wrap_trk_stats(const struct trk *t);
+void __wrap_trk_flush(struct trk *t);
+int __real_prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_locs,
+                             const struct prof_label *labels, uint32_t n_labels,
+                             const int64_t *values);
+int __wrap_prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_locs,
+                             const struct prof_label *labels, uint32_t n_labels,
+                             const int64_t *values);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+int __wrap_trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image,
+                           uint64_t off, struct trk_place *ret)
+{
+	(void)t;
+	(void)id;
+	if (off == TRK_OFF_ANY)
+		off = 0;
+	*ret = (struct trk_place){.image = &images[image - 1],
+	                          .off = off,
+	                          .map_start = AT(image, off / PAGE * PAGE),
+	                          .map_end = AT(image, off / PAGE * PAGE) + PAGE,
+	                          .map_pgoff = off / PAGE * PAGE};
+	return 0;
+}
+
+int __wrap_trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                     struct trk_place *ret)
+{
+	uint32_t image = (uint32_t)(addr >> 32);
+	uint64_t low = (uint32_t)addr;
+
+	place_calls++;
+	if (image == 0 || image > n_images)
+		return -ENOENT;
+	return __wrap_trk_place_image(t, id, image, low / PAGE / 2 * PAGE + low % PAGE, ret);
+}
+
+size_t __wrap_trk_image_cnt(const struct trk *t)
+{
+	(void)t;
+	return n_images;
+}
+
+const struct trk_image *__wrap_trk_image(const struct trk *t, uint32_t id)
+{
+	(void)t;
+	return id >= 1 && id <= n_images ? &images[id - 1] : NULL;
+}
+
+uint32_t __wrap_trk_main_image(const struct trk *t, const struct ev_proc_id *id)
+{
+	(void)t;
+	(void)id;
+	return 1;
+}
+
+enum ev_reason __wrap_trk_proc_reason(const struct trk *t, const struct ev_proc_id *id)
+{
+	(void)t;
+	(void)id;
+	return proc_reason;
+}
+
+const struct trk_stats *__wrap_trk_stats(const struct trk *t)
+{
+	(void)t;
+	return &track_stats;
+}
+
+void __wrap_trk_flush(struct trk *t)
+{
+	(void)t;
+	flush_calls++;
+}
+
+int __wrap_prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_locs,
+                             const struct prof_label *labels, uint32_t n_labels,
+                             const int64_t *values)
+{
+	if (sample_fails_in >= 0 && sample_fails_in-- == 0)
+		return sample_error;
+	return __real_prof_model_sample(m, locs, n_locs, labels, n_labels, values);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	return no_memory ? NULL : __real_realloc(p, size);
+}
+
+/* ---- a capture that has ended ---------------------------------------------------------------- */
+
+static int setup(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < ARRAY_SIZE(images); i++)
+		images[i] = (struct trk_image){.id = i + 1,
+		                               .path = "/lib/made-up.so",
+		                               .fd = -EBADF,
+		                               .reason = EV_REASON_NO_FILE};
+	n_images = 1;
+	place_calls = flush_calls = 0;
+	proc_reason = EV_REASON_NAMED;
+	sample_fails_in = -1;
+	no_memory = false;
+	return 0;
+}
+
+static struct ses *new_capture(size_t jobs)
+{
+	struct ses_options o = {.target = SES_TARGET_PID, .pid = 77, .rate_hz = 99};
+	struct ses *s = NULL;
+
+	assert_int_equal(ses_new(&o, &s, NULL), 0);
+	s->target_pid = 77;
+	s->spec = pev_spec_cpu_clock(99);
+	assert_int_equal(prof_agg_new(NULL, &s->agg), 0);
+	assert_int_equal(intern_new(1U << 24, SIZE_MAX / 2, &s->requested), 0);
+	assert_int_equal(queue_new(sizeof(struct ses_item), SES_QUEUE_W, &s->q_w), 0);
+	assert_int_equal(queue_new(sizeof(struct ses_job), jobs, &s->q_jobs), 0);
+	return s;
+}
+
+/* One count of a stack of raw addresses. */
+static void count_stack(struct ses *s, uint32_t tid, uint64_t hash, const uint64_t *addrs,
+                        uint32_t n, uint64_t samples)
+{
+	struct ev_frame frames[8] = {{0}};
+	const struct ev_stack st = {.hash = hash, .walk = EV_WALK_ROOT, .n = n, .frames = frames};
+	const struct ev_count c = {.proc = {.pid = 77, .start_ns = 5},
+	                           .tid = tid,
+	                           .ustack = hash,
+	                           .samples = samples,
+	                           .weight = 10 * samples};
+
+	for (uint32_t i = 0; i < n; i++)
+		frames[i] = (struct ev_frame){.addr = addrs[i], .space = EV_SPACE_RAW, .exact = 1};
+	assert_int_equal(prof_agg_add_stack(s->agg, &st, NULL), 0);
+	assert_int_equal(prof_agg_add_count(s->agg, &c), 0);
+}
+
+/* B: names everything "f". */
+static void *name_all(void *arg)
+{
+	struct ses_thread *me = arg;
+	struct ses_job job;
+
+	while (queue_pop(me->s->q_jobs, &job, UINT64_MAX) == 0) {
+		struct ses_result res = {.image = job.image, .addrs = job.addrs};
+
+		assert_int_equal(sym_none_resolve(EV_REASON_NO_SYMBOL, job.n, &res.batch), 0);
+		for (size_t i = 0; i < job.n; i++)
+			res.batch.names[i] = (struct sym_name){.name = "f", .linkage = "f"};
+		ses_result_add(me->s, &res);
+	}
+	return NULL;
+}
+
+static int build(struct ses *s, struct err *err)
+{
+	s->n_b = 1;
+	s->b[0].s = s;
+	assert_int_equal(pthread_create(&s->b[0].id, NULL, name_all, &s->b[0]), 0);
+	s->b[0].made = true;
+	return ses_profile_build(s, err);
+}
+
+static uint64_t counter(const struct ses *s, enum ses_counter_id id)
+{
+	return atomic_load(&s->counters[id]);
+}
+
+/* ---- W and B --------------------------------------------------------------------------------- */
+
+static void test_w_looks_up_from_a_full_queue(void **state)
+{
+	struct ses *s = new_capture(4);
+	struct ses_item item = {.type = SES_ITEM_FRAMES_, .n = 1};
+	const size_t n = 2 * SES_ROUND_ITEMS + 10;
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		item.addrs[0].addr = i;
+		assert_int_equal(queue_push(s->q_w, &item), 0);
+	}
+	queue_close(s->q_w);
+	assert_int_equal(ses_identify_round(s), 0);
+	/* Fewer where 50 ms are over first. */
+	assert_true(queue_len(s->q_w) >= n - SES_ROUND_ITEMS && queue_len(s->q_w) < n);
+	assert_int_equal(flush_calls, 1);
+	while (ses_identify_round(s) == 0)
+		;
+	assert_int_equal(queue_len(s->q_w), 0);
+	assert_true(flush_calls >= 3);
+	assert_int_equal(intern_count(s->requested), n);
+	ses_free(s);
+}
+
+static void test_no_result_is_lost_however_many(void **state)
+{
+	struct ses *s = new_capture(4);
+	const size_t n = 3 * SES_QUEUE_JOBS;
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		struct ses_result res = {.image = 1, .addrs = malloc(sizeof(uint64_t))};
+
+		assert_non_null(res.addrs);
+		res.addrs[0] = i;
+		assert_int_equal(sym_none_resolve(EV_REASON_NO_SYMBOL, 1, &res.batch), 0);
+		ses_result_add(s, &res);
+	}
+	assert_int_equal(s->results.n, n);
+	assert_int_equal(s->results.p[n - 1].addrs[0], n - 1);
+	assert_int_equal(counter(s, SES_CNT_NAMES_LOST), 0);
+	ses_free(s);
+}
+
+static void test_names_lost_for_want_of_memory_are_counted(void **state)
+{
+	struct ses *s = new_capture(4);
+	struct ses_result res = {.image = 1, .addrs = malloc(sizeof(uint64_t))};
+
+	(void)state;
+	assert_int_equal(sym_none_resolve(EV_REASON_NO_SYMBOL, 7, &res.batch), 0);
+	no_memory = true;
+	ses_result_add(s, &res);
+	no_memory = false;
+	assert_int_equal(counter(s, SES_CNT_NAMES_LOST), 7);
+	assert_int_equal(s->results.n, 0);
+	ses_free(s);
+}
+
+static void test_groups_wait_for_room(void **state)
+{
+	struct ses *s = new_capture(2);
+	struct ses_job job;
+
+	(void)state;
+	for (uint32_t i = 1; i <= 5; i++)
+		ses_request(s, i, 100 * i);
+	assert_false(ses_send_groups(s, UINT64_MAX, true));
+	assert_int_equal(queue_len(s->q_jobs), 2);
+	for (uint32_t i = 1; i <= 5; i++) {
+		assert_int_equal(queue_pop(s->q_jobs, &job, 0), 0);
+		assert_int_equal(job.image, i);
+		assert_int_equal(job.addrs[0], 100 * i);
+		ses_job_done(&job, true);
+		assert_int_equal(ses_send_groups(s, UINT64_MAX, true), i >= 3);
+	}
+	assert_int_equal(queue_pop(s->q_jobs, &job, 0), -ETIMEDOUT);
+	assert_int_equal(counter(s, SES_CNT_SYMBOL_JOBS), 5);
+	ses_free(s);
+}
+
+static void test_all_names_are_waited_for(void **state)
+{
+	struct ses *s = new_capture(1); /* of 60 groups one fits the queue */
+	struct err err = {0};
+
+	(void)state;
+	n_images = 60;
+	for (uint32_t i = 1; i <= n_images; i++) {
+		const uint64_t addr = AT(i, 16);
+
+		count_stack(s, i, i, &addr, 1, 1);
+	}
+	s->kernel_counters.v[ABI_CNT_SEEN] = 60;
+	assert_int_equal(build(s, &err), 0);
+	assert_int_equal(s->results.n, 60);
+	assert_int_equal(s->final.kept, 60);
+	for (size_t i = 0; i < s->model->locations.n; i++)
+		assert_int_equal(s->model->locations.p[i].reason, EV_REASON_NAMED);
+	ses_free(s);
+}
+
+/* ---- the model ------------------------------------------------------------------------------- */
+
+static void test_frames_past_the_stretches_of_an_image(void **state)
+{
+	struct ses *s = new_capture(4);
+	struct err err = {0};
+	size_t bare = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 1500; i++) {
+		const uint64_t addr = AT(1, i * PAGE + 16);
+
+		count_stack(s, 1, i + 1, &addr, 1, 2);
+	}
+	if (build(s, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(s->final.kept, 3000);
+	assert_int_equal(s->final.weight, 30000);
+	assert_int_equal(s->final.dropped, 0);
+	assert_int_equal(s->model->mappings.n, 1024);
+	assert_int_equal(s->model->locations.n, 1500);
+	for (size_t i = 0; i < s->model->locations.n; i++)
+		bare += s->model->locations.p[i].mapping == 0;
+	assert_int_equal(bare, 1500 - 1024);
+	ses_free(s);
+}
+
+static void test_what_the_model_refuses_is_dropped(void **state)
+{
+	static const int errors[] = {-E2BIG, -EINVAL};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+		struct ses *s = new_capture(4);
+		const uint64_t addr = AT(1, 16);
+		struct err err = {0};
+
+		for (uint32_t tid = 1; tid <= 5; tid++)
+			count_stack(s, tid, 9, &addr, 1, tid);
+		sample_fails_in = 2;
+		sample_error = errors[i];
+		assert_int_equal(build(s, &err), 0);
+		assert_int_equal(counter(s, SES_CNT_DROP_MODEL_FULL), 3);
+		assert_int_equal(s->final.kept, 12);
+		assert_int_equal(s->final.weight, 120);
+		assert_int_equal(s->final.dropped, 3);
+		ses_free(s);
+	}
+}
+
+static void test_figures_stand_when_the_build_fails(void **state)
+{
+	struct ses *s = new_capture(4);
+	const uint64_t addr = AT(1, 16);
+	struct err err = {0};
+
+	(void)state;
+	for (uint32_t tid = 1; tid <= 5; tid++)
+		count_stack(s, tid, 9, &addr, 1, tid);
+	sample_fails_in = 2;
+	sample_error = -ENOMEM;
+	assert_int_equal(build(s, &err), -ENOMEM);
+	assert_non_null(strstr(err.msg, "building the profile"));
+	assert_int_equal(s->final.kept, 1 + 2);
+	assert_int_equal(s->final.weight, 30);
+	assert_int_equal(s->final.dropped, 3 + 4 + 5);
+	assert_int_equal(s->final.stacks, 1);
+	ses_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_setup(test_w_looks_up_from_a_full_queue, setup),
+	        cmocka_unit_test_setup(test_no_result_is_lost_however_many, setup),
+	        cmocka_unit_test_setup(test_names_lost_for_want_of_memory_are_counted, setup),
+	        cmocka_unit_test_setup(test_groups_wait_for_room, setup),
+	        cmocka_unit_test_setup(test_all_names_are_waited_for, setup),
+	        cmocka_unit_test_setup(test_frames_past_the_stretches_of_an_image, setup),
+	        cmocka_unit_test_setup(test_what_the_model_refuses_is_dropped, setup),
+	        cmocka_unit_test_setup(test_figures_stand_when_the_build_fails, setup),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
