@@ -70,6 +70,9 @@ int proc_maps_parse_line(const char *line, size_t len, char *path_buf, size_t pa
  * file mapping, or it is no regular file), …
  */
 int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err);
+/* The same by a path under our own root, for a process that has gone: the device must be equal, but
+ * on btrfs and overlayfs. */
+int proc_open_path(const char *path, const struct ev_file_id *file);
 
 /* Every process: calls @fn with the pid of each, ascending or not. Non-zero from @fn stops and is
  * handed on. proc_each_thread: -ESRCH when there is no such process. */
