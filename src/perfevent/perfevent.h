@@ -88,6 +88,10 @@ int pev_sideband_open(const uint32_t *cpus, uint32_t n, uint32_t pages, struct p
  * on. Allocates: no, after warm-up (the sorting buffer grows, up to 16 MiB).
  */
 int pev_sideband_read(struct pev_sideband *s, bool final, pev_record_fn fn, void *arg);
+/* Readable when a ring passed its fill mark (16 KiB written, or a quarter of a smaller ring) since
+ * the last pev_sideband_read, which reads all: less than that waits for the reader's own clock. The
+ * descriptor is the object's. */
+int pev_sideband_poll_fd(const struct pev_sideband *s);
 const struct pev_sideband_stats *pev_sideband_stats(const struct pev_sideband *s);
 struct pev_sideband *pev_sideband_free(struct pev_sideband *s);
 void pev_sideband_freep(struct pev_sideband **s);
