@@ -90,8 +90,6 @@ int proc_cpu_list_parse(const char *s, uint32_t *cpus, uint32_t max);
 int proc_sysctl(const char *name, int64_t *ret);
 /* Inode of /proc/self/ns/pid, and whether it is the first namespace (0xEFFFFFFC). */
 int proc_self_pidns(uint64_t *ret_dev, uint64_t *ret_ino, bool *ret_initial);
-/* Effective capability of the calling thread by number (CAP_*). */
-bool proc_has_cap(int cap);
 const char *proc_cap_name(int cap); /* "CAP_PERFMON"; "CAP_?" for numbers without a name */
 /* Build-id of the running kernel from /sys/kernel/notes: 0, -ENOENT (none), -EINVAL (only damaged
  * notes), errno. */

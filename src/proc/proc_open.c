@@ -124,7 +124,7 @@ int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err)
 		remedy = "; the mapped file itself can be opened with CAP_CHECKPOINT_RESTORE or "
 		         "CAP_SYS_ADMIN";
 	else if (fd == -EACCES || fd == -EPERM)
-		remedy = proc_has_cap(CAP_SYS_PTRACE) ? "" : ": needs CAP_SYS_PTRACE";
+		remedy = cap_effective(CAP_SYS_PTRACE) ? "" : ": needs CAP_SYS_PTRACE";
 	return err_set(err, fd, "open %s of process %u: %s%s%s", m->path, pid, err_name(fd),
 	               fd == -ESTALE ? ": another file is there now" : "", remedy);
 }

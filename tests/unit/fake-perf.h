@@ -34,6 +34,7 @@ void *__real_realloc(void *p, size_t size);
 long __wrap_syscall(long nr, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...);
 int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev);
+bool __wrap_cap_ns_initial(void);
 void *__wrap_mmap64(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
@@ -43,6 +44,7 @@ static struct fake {
 	int open_errno[FAKE_CPUS]; /* by CPU; a task's event is CPU 0 */
 	bool refuse_read_format;   /* EINVAL when attr.read_format has PERF_FORMAT_LOST */
 	uint64_t caps;             /* effective */
+	bool user_ns;              /* not the first one */
 	size_t map_max;            /* larger maps: EPERM */
 	int map_errno;             /* every map */
 	int enable_fail_at;        /* the nth ENABLE from 1: EIO */
@@ -132,6 +134,11 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	fake.disabled++;
 	errno = fake.disable_errno;
 	return fake.disable_errno ? -1 : 0;
+}
+
+bool __wrap_cap_ns_initial(void)
+{
+	return !fake.user_ns;
 }
 
 /* Memory files cannot be polled. */

@@ -397,7 +397,7 @@ static void test_name_that_ends_like_the_mark(void **state)
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	const char *path = tmp_path("x (deleted)");
 	void *p = map_file(path, page);
-	bool may_follow = proc_has_cap(CAP_CHECKPOINT_RESTORE) || proc_has_cap(CAP_SYS_ADMIN);
+	bool may_follow = cap_effective(CAP_CHECKPOINT_RESTORE) || cap_effective(CAP_SYS_ADMIN);
 	struct ev_mapping m;
 	struct err err = {0};
 	char cut[256];

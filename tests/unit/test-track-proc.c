@@ -374,7 +374,7 @@ static void test_deleted_file(void **state)
 	t = make_scanned(l);
 	assert_int_equal(trk_place(t, &id, address_of(c.pid, f.path), &pl), 0);
 	assert_string_equal(pl.image->path, f.path); /* without " (deleted)" */
-	if (proc_has_cap(CAP_SYS_ADMIN) || proc_has_cap(CAP_CHECKPOINT_RESTORE)) {
+	if (cap_effective(CAP_SYS_ADMIN) || cap_effective(CAP_CHECKPOINT_RESTORE)) {
 		assert_int_equal(pl.image->reason, EV_REASON_NAMED);
 		assert_int_equal(pread(pl.image->fd, magic, 4, 0), 4);
 		assert_memory_equal(magic, "\177ELF", 4);
