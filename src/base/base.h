@@ -359,6 +359,22 @@ uint64_t now_ns(void);          /* CLOCK_MONOTONIC */
 uint64_t now_realtime_ns(void); /* CLOCK_REALTIME */
 uint64_t now_boottime_ns(void); /* CLOCK_BOOTTIME */
 
+/* ---- capabilities --------------------------------------------------------------------------- */
+
+/* Effective capability of the calling thread by number (CAP_*). */
+bool cap_effective(int cap);
+/* Is this the first user namespace, the only one whose capabilities count for bpf(2) and
+ * perf_event_open(2)? By /proc/self/uid_map; true if that cannot be read. */
+bool cap_ns_initial(void);
+/* Parser behind it: is this the first namespace's map, all numbers to themselves? */
+bool cap_uid_map_is_initial(const char *text, size_t len);
+/* What to do where they are missing: one text for all messages. */
+#define CAP_GRANT                                                                                  \
+	"run as root, or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep perf-agent"
+#define CAP_NS_TEXT                                                                                \
+	"a user namespace: its capabilities do not count for bpf(2) and perf_event_open(2): run "  \
+	"it outside"
+
 /* ---- queue ---------------------------------------------------------------------------------- */
 
 /* Bounded queue of fixed-size items between threads; the only way data crosses threads.

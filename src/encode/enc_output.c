@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "encode/encode.h"
 
@@ -113,15 +112,6 @@ static int open_dir(const char *dir, const char *path, int *ret_fd, struct err *
 	return err_set(err, r, "cannot write %s: open directory %s: %s", path, dir, err_name(r));
 }
 
-static bool may_act_as_owner(void)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
-
-	return syscall(SYS_capget, &head, data) == 0 &&
-	       (data[CAP_TO_INDEX(CAP_FOWNER)].effective & CAP_TO_MASK(CAP_FOWNER));
-}
-
 /* In a sticky directory such as /tmp only its owner may replace a file: rename would say so, too
  * late. */
 static int check_sticky(const struct enc_output *o, const struct stat *file, struct err *err)
@@ -134,7 +124,7 @@ static int check_sticky(const struct enc_output *o, const struct stat *file, str
 		return err_set(err, r, "%s: stat its directory: %s", o->label, err_name(r));
 	}
 	if (!(dir.st_mode & S_ISVTX) || file->st_uid == geteuid() || dir.st_uid == geteuid() ||
-	    may_act_as_owner())
+	    cap_effective(CAP_FOWNER))
 		return 0;
 	return err_set(
 	        err, -EPERM,

@@ -113,6 +113,10 @@ int pev_sideband_open(const uint32_t *cpus, uint32_t n, uint32_t pages, struct p
  * Returns: number handed on. Allocates: no, after warm-up (the sorting buffer grows, up to 16 MiB).
  */
 int pev_sideband_read(struct pev_sideband *s, bool final, pev_record_fn fn, void *arg);
+/* Readable when a ring passed its fill mark (16 KiB written, or a quarter of a smaller ring) since
+ * the last pev_sideband_read, which reads all: less than that waits for the reader's own clock. The
+ * descriptor is the object's. */
+int pev_sideband_poll_fd(const struct pev_sideband *s);
 /**
  * pev_sideband_stats - figures up to now; borrowed until pev_sideband_free
  */

@@ -89,17 +89,6 @@ bool pev_is_offline(int code)
 	return code == -ESRCH || code == -ENODEV;
 }
 
-/* proc would know, but is a module of the same level. */
-static bool has_cap(unsigned int cap)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
-
-	if (syscall(SYS_capget, &head, data) < 0)
-		return false;
-	return (data[CAP_TO_INDEX(cap)].effective & CAP_TO_MASK(cap)) != 0;
-}
-
 /* "kernel.<name>=<value>" as it stands in /proc/sys, "?" if it cannot be read. */
 static void sysctl_text(const char *name, char *dst, size_t size)
 {
@@ -124,25 +113,24 @@ static int refused(struct err *err, int code, const char *what)
 
 	sysctl_text("perf_event_paranoid", paranoid, sizeof(paranoid));
 	value = strchr(paranoid, '=') + 1;
-	if (!has_cap(CAP_PERFMON) && !has_cap(CAP_SYS_ADMIN))
-		return err_set(err, code,
-		               "%s: %s: %s, needs CAP_PERFMON; run as root or: setcap "
-		               "cap_perfmon,cap_bpf+ep perf-agent",
-		               what, err_name(code), paranoid);
+	if (!cap_ns_initial())
+		return err_set(err, code, "%s: %s: " CAP_NS_TEXT, what, err_name(code));
+	if (!cap_effective(CAP_PERFMON) && !cap_effective(CAP_SYS_ADMIN))
+		return err_set(err, code, "%s: %s: %s, needs CAP_PERFMON: " CAP_GRANT, what,
+		               err_name(code), paranoid);
 	/* A patch of Debian's and Ubuntu's kernels, where 3 and 4 are the defaults. */
-	if (!has_cap(CAP_SYS_ADMIN) && value[0] >= '3' && value[0] <= '9')
+	if (!cap_effective(CAP_SYS_ADMIN) && value[0] >= '3' && value[0] <= '9')
 		return err_set(
 		        err, code,
 		        "%s: %s: %s: from 3 on this kernel wants CAP_SYS_ADMIN, CAP_PERFMON is not "
 		        "enough; run as root or: sysctl kernel.perf_event_paranoid=2",
 		        what, err_name(code), paranoid);
-	return err_set(
-	        err, code,
-	        "%s: %s: although %s is held (%s): a seccomp filter, a security module or a user "
-	        "namespace refused; allow perf_event_open there (containers: --security-opt "
-	        "seccomp=unconfined)",
-	        what, err_name(code), has_cap(CAP_PERFMON) ? "CAP_PERFMON" : "CAP_SYS_ADMIN",
-	        paranoid);
+	return err_set(err, code,
+	               "%s: %s: although %s is held (%s): a seccomp filter or a security module "
+	               "refused; allow perf_event_open there (containers: --security-opt "
+	               "seccomp=unconfined)",
+	               what, err_name(code),
+	               cap_effective(CAP_PERFMON) ? "CAP_PERFMON" : "CAP_SYS_ADMIN", paranoid);
 }
 
 int pev_open_failed(struct err *err, int code, const struct perf_event_attr *attr, uint32_t cpu)

@@ -2,6 +2,7 @@
 #include "perfevent/pev_priv.h"
 
 #include <stddef.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -15,6 +16,12 @@
 #define SORT_MAX_BYTES (16 * 1024 * 1024)
 /* 16 MiB a CPU; a typo must not lock all memory. */
 #define PAGES_MAX 4096
+/* The reader is woken each time that this much was written to a ring, or a quarter of one that is
+ * smaller: an exec makes about ten records, 1 to 1.5 KiB, so it wakes for a dozen of them and never
+ * for one record, and three quarters are left for what comes until it runs. */
+#define WAKE_BYTES (16 * 1024)
+/* Rings asked at once about a hang-up. */
+#define POLL_BATCH 16
 
 struct sb_ring {
 	int fd;
@@ -30,6 +37,7 @@ struct pev_sideband {
 	struct pev_sideband_stats stats;
 	uint64_t untold; /* records lost on our side, of which no EV_PROC_LOST told yet */
 	bool reads_lost; /* the events have PERF_FORMAT_LOST */
+	int epoll_fd;    /* of all rings */
 	uint32_t n;
 	struct sb_ring rings[];
 };
@@ -63,10 +71,7 @@ static struct perf_event_attr sideband_attr(void)
 	attr.sample_id_all = 1;
 	attr.use_clockid = 1;
 	attr.clockid = CLOCK_MONOTONIC;
-	/* Wake at half the ring: with a mark of 0 the kernel takes half of what is really mapped.
-	 */
-	attr.watermark = 1;
-	attr.wakeup_watermark = 0;
+	attr.watermark = 1; /* wakeup_watermark: when the ring's size is known */
 	return attr;
 }
 
@@ -89,38 +94,42 @@ static int map_failed(struct err *err, int code, uint32_t cpu)
 	        cpu, (unsigned long long)lim.rlim_cur);
 }
 
-/* Maps the ring of one event, smaller if it must be; *pages is what was possible. */
-static int map_ring(struct sb_ring *r, uint32_t *pages, struct err *err)
+static int map_ring(struct sb_ring *r, uint32_t pages)
 {
 	size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
+	size_t size = (size_t)pages * page_size; /* pages ≤ PAGES_MAX: fits */
+	void *p = mmap(NULL, size + page_size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 
-	for (;;) {
-		size_t size = (size_t)*pages * page_size; /* pages ≤ PAGES_MAX: fits */
-		void *p =
-		        mmap(NULL, size + page_size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
-
-		if (p != MAP_FAILED) {
-			r->page = p;
-			r->data = (const uint8_t *)p + page_size;
-			r->size_bytes = size;
-			return 0;
-		}
-		if (errno != EPERM || *pages == 1)
-			return map_failed(err, -errno, r->cpu);
-		*pages /= 2;
-	}
+	if (p == MAP_FAILED)
+		return -errno;
+	r->page = p;
+	r->data = (const uint8_t *)p + page_size;
+	r->size_bytes = size;
+	return 0;
 }
 
-static int open_ring(struct pev_sideband *s, struct perf_event_attr *attr, uint32_t cpu,
-                     uint32_t *pages, struct err *err)
+static int open_event(struct perf_event_attr *attr, uint32_t cpu, uint32_t pages)
 {
-	struct sb_ring *r = &s->rings[s->n];
-	int fd = pev_open(attr, cpu);
+	uint64_t size = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	int fd;
 
+	attr->wakeup_watermark = (uint32_t)MIN_OF(size / 4, WAKE_BYTES);
+	fd = pev_open(attr, cpu);
 	if (fd == -EINVAL && attr->read_format != 0) { /* before Linux 6.0 */
 		attr->read_format = 0;
 		fd = pev_open(attr, cpu);
 	}
+	return fd;
+}
+
+/* Opens an event and maps its ring, smaller if it must be; *pages is what was possible. */
+static int open_ring(struct pev_sideband *s, struct perf_event_attr *attr, uint32_t cpu,
+                     uint32_t *pages, struct err *err)
+{
+	struct sb_ring *r = &s->rings[s->n];
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = s->n};
+	int e, fd = open_event(attr, cpu, *pages);
+
 	if (pev_is_offline(fd))
 		return 0;
 	if (fd < 0)
@@ -128,7 +137,19 @@ static int open_ring(struct pev_sideband *s, struct perf_event_attr *attr, uint3
 	r->fd = fd;
 	r->cpu = cpu;
 	s->n++;
-	return map_ring(r, pages, err);
+	while ((e = map_ring(r, *pages)) == -EPERM && *pages > 1) {
+		*pages /= 2;
+		closep(&r->fd); /* the mark is given when it is opened */
+		r->fd = open_event(attr, cpu, *pages);
+		if (r->fd < 0)
+			return pev_open_failed(err, r->fd, attr, cpu);
+	}
+	if (e < 0)
+		return map_failed(err, e, cpu);
+	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, r->fd, &ev) < 0)
+		return err_set(err, -errno, "epoll_ctl of side-band ring of cpu %u: %s", cpu,
+		               err_name(errno));
+	return 0;
 }
 
 int pev_sideband_open(const uint32_t *cpus, uint32_t n, uint32_t pages, struct pev_sideband **ret,
@@ -146,6 +167,9 @@ int pev_sideband_open(const uint32_t *cpus, uint32_t n, uint32_t pages, struct p
 	if (!s)
 		return err_set(err, -ENOMEM, "side-band rings: ENOMEM");
 	pev_sort_init(&s->sort, SORT_MAX_BYTES);
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll_fd < 0)
+		return err_set(err, -errno, "epoll_create1: %s", err_name(errno));
 	for (uint32_t i = 0; i < n; i++) {
 		r = open_ring(s, &attr, cpus[i], &pages, err);
 		if (r < 0)
@@ -174,6 +198,7 @@ struct pev_sideband *pev_sideband_free(struct pev_sideband *s)
 			             ring_map_bytes(&s->rings[i])); /* ours: cannot fail */
 		closep(&s->rings[i].fd);
 	}
+	closep(&s->epoll_fd);
 	pev_sort_done(&s->sort);
 	free(s);
 	return NULL;
@@ -182,6 +207,11 @@ struct pev_sideband *pev_sideband_free(struct pev_sideband *s)
 void pev_sideband_freep(struct pev_sideband **s)
 {
 	*s = pev_sideband_free(*s);
+}
+
+int pev_sideband_poll_fd(const struct pev_sideband *s)
+{
+	return s->epoll_fd;
 }
 
 const struct pev_sideband_stats *pev_sideband_stats(const struct pev_sideband *s)
@@ -344,10 +374,25 @@ static uint64_t lost_since(struct sb_ring *r)
 	return lost;
 }
 
+/* The event of a CPU that goes offline may hang up, which would stay readable for ever. What else
+ * is ready is read now: that is what wakes were for. */
+static void forget_hung_up(const struct pev_sideband *s)
+{
+	struct epoll_event ev[POLL_BATCH];
+	int n = epoll_wait(s->epoll_fd, ev, POLL_BATCH, 0); /* interrupted: the next call */
+
+	for (int i = 0; i < n; i++)
+		if (ev[i].events & (EPOLLHUP | EPOLLERR))
+			(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->rings[ev[i].data.u32].fd,
+			                NULL); /* it is in there: cannot fail */
+}
+
 int pev_sideband_read(struct pev_sideband *s, bool final, pev_record_fn fn, void *arg)
 {
 	struct sb_pass p = {.s = s, .fn = fn, .arg = arg};
 
+	/* Before the rings: a wake that comes meanwhile is for the next call. */
+	forget_hung_up(s);
 	p.until_ns = final ? UINT64_MAX : now_ns() - HOLD_NS;
 	for (uint32_t i = 0; i < s->n; i++)
 		drain_ring(&p, i);

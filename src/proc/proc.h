@@ -92,6 +92,9 @@ int proc_maps_parse_line(const char *line, size_t len, char *path_buf, size_t pa
  * -ENOMEM, what else open or stat give.
  */
 int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err);
+/* The same by a path under our own root, for a process that has gone: the device must be equal, but
+ * on btrfs and overlayfs. */
+int proc_open_path(const char *path, const struct ev_file_id *file);
 
 /* One process or thread. Non-zero stops and is handed on. */
 typedef int (*proc_pid_fn)(void *arg, uint32_t pid);
@@ -142,11 +145,6 @@ int proc_idle_parse(const char *text, size_t len, const uint32_t *cpus, uint32_t
  * Returns: 0, errno of stat.
  */
 int proc_self_pidns(uint64_t *ret_dev, uint64_t *ret_ino, bool *ret_initial);
-/**
- * proc_has_cap - whether the calling thread has a capability (CAP_*) in its effective set
- * False also for numbers that do not exist, and where capget fails.
- */
-bool proc_has_cap(int cap);
 /**
  * proc_cap_name - "CAP_PERFMON", static; "CAP_?" for numbers without a name
  */

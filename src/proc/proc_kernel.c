@@ -6,7 +6,6 @@
 #include <linux/capability.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #define CPUS_ONLINE "/sys/devices/system/cpu/online"
 /* The list of 8,192 CPUs, every second one online, has 24 KB. */
@@ -153,18 +152,6 @@ int proc_self_pidns(uint64_t *ret_dev, uint64_t *ret_ino, bool *ret_initial)
 	*ret_ino = st.st_ino;
 	*ret_initial = st.st_ino == PIDNS_INIT_INO;
 	return 0;
-}
-
-bool proc_has_cap(int cap)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
-
-	if (cap < 0 || (size_t)cap >= 32 * ARRAY_SIZE(data))
-		return false;
-	if (syscall(SYS_capget, &head, data) < 0)
-		return false;
-	return (data[CAP_TO_INDEX(cap)].effective & CAP_TO_MASK(cap)) != 0;
 }
 
 const char *proc_cap_name(int cap)

@@ -200,7 +200,7 @@ int proc_maps_read(uint32_t pid, proc_map_fn fn, void *arg, uint64_t *ret_bad, s
 	if (r == -EACCES || r == -EPERM)
 		return err_set(
 		        err, r, "open %s: %s: needs CAP_SYS_PTRACE%s", path, err_name(r),
-		        proc_has_cap(CAP_SYS_PTRACE)
+		        cap_effective(CAP_SYS_PTRACE)
 		                ? ", which is held: a security module or a user namespace refused"
 		                : "; run as root or as the user of the process");
 	return err_set(err, r, "open %s: %s", path, err_name(r));

@@ -8,17 +8,24 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
-bool proc_same_file(const struct stat *st, const struct ev_file_id *file)
+bool proc_same_file(const struct stat *st, uint64_t fs_type, bool by_process,
+                    const struct ev_file_id *file)
 {
 	if (st->st_ino != file->ino)
 		return false;
 	if (major(st->st_dev) == file->dev_major && minor(st->st_dev) == file->dev_minor)
 		return true;
-	return major(st->st_dev) == 0 || file->dev_major == 0;
+	if (major(st->st_dev) != 0)
+		return false;
+	if (fs_type == OVERLAYFS_SUPER_MAGIC)
+		return true;
+	return file->dev_major == 0 && (by_process || fs_type == BTRFS_SUPER_MAGIC);
 }
 
 /* "/proc/PID/root<path><suffix>" */
@@ -30,17 +37,17 @@ static int root_path(struct sbuf *b, uint32_t pid, const char *path, const char 
 bool proc_deleted_is_name(uint32_t pid, const char *path, const struct ev_file_id *file)
 {
 	_cleanup_(sbuf_done) struct sbuf b;
+	struct statfs fs;
 	struct stat st;
 
 	sbuf_init(&b, 2 * PATH_MAX);
 	return root_path(&b, pid, path, PROC_DELETED) == 0 && stat(b.p, &st) == 0 &&
-	       proc_same_file(&st, file);
+	       statfs(b.p, &fs) == 0 && proc_same_file(&st, (uint64_t)fs.f_type, true, file);
 }
 
-/* Opens @path for reading if it is the file of the mapping. Returns descriptor, -ESTALE, -EINVAL,
- * errno. */
-static int open_if_same(const char *path, const struct ev_file_id *file)
+static int open_same(const char *path, bool by_process, const struct ev_file_id *file)
 {
+	struct statfs fs;
 	_cleanup_close_ int handle = -EBADF;
 	char self[PROC_PATH_SIZE];
 	struct stat st;
@@ -51,7 +58,9 @@ static int open_if_same(const char *path, const struct ev_file_id *file)
 		return -errno;
 	if (fstat(handle, &st) < 0)
 		return -errno;
-	if (!proc_same_file(&st, file))
+	if (fstatfs(handle, &fs) < 0)
+		return -errno;
+	if (!proc_same_file(&st, (uint64_t)fs.f_type, by_process, file))
 		return -ESTALE;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
@@ -59,6 +68,11 @@ static int open_if_same(const char *path, const struct ev_file_id *file)
 	assert(n > 0 && (size_t)n < sizeof(self));
 	fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	return fd < 0 ? -errno : fd;
+}
+
+int proc_open_path(const char *path, const struct ev_file_id *file)
+{
+	return open_same(path, false, file);
 }
 
 /* No use in trying another way: it would fail for the same reason. */
@@ -82,7 +96,7 @@ int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err)
 	n = snprintf(name, sizeof(name), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, pid, m->start,
 	             m->end);
 	assert(n > 0 && (size_t)n < sizeof(name));
-	first = open_if_same(name, &m->file);
+	first = open_same(name, true, &m->file);
 	if (first >= 0)
 		return first;
 
@@ -91,7 +105,7 @@ int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err)
 		if (root_path(&b, pid, m->path, "") < 0)
 			return err_set(err, b.err, "open %s of process %u: %s", m->path, pid,
 			               err_name(b.err));
-		fd = open_if_same(b.p, &m->file);
+		fd = open_same(b.p, true, &m->file);
 		/* The path of a mapping that a side-band record told may end so by itself. */
 		if (m->deleted && (fd == -ENOENT || fd == -ESTALE)) {
 			int second;
@@ -99,7 +113,7 @@ int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err)
 			sbuf_reset(&b);
 			second = root_path(&b, pid, m->path, PROC_DELETED) < 0
 			                 ? b.err
-			                 : open_if_same(b.p, &m->file);
+			                 : open_same(b.p, true, &m->file);
 			if (second >= 0 || is_out_of_something(second))
 				fd = second;
 		}
@@ -110,7 +124,7 @@ int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err)
 		remedy = "; the mapped file itself can be opened with CAP_CHECKPOINT_RESTORE or "
 		         "CAP_SYS_ADMIN";
 	else if (fd == -EACCES || fd == -EPERM)
-		remedy = proc_has_cap(CAP_SYS_PTRACE) ? "" : ": needs CAP_SYS_PTRACE";
+		remedy = cap_effective(CAP_SYS_PTRACE) ? "" : ": needs CAP_SYS_PTRACE";
 	return err_set(err, fd, "open %s of process %u: %s%s%s", m->path, pid, err_name(fd),
 	               fd == -ESTALE ? ": another file is there now" : "", remedy);
 }

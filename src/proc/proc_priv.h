@@ -33,11 +33,20 @@ int proc_maps_read_fd(int fd, uint32_t pid, proc_map_fn fn, void *arg, uint64_t 
 struct stat;
 /**
  * proc_same_file - does stat's answer mean the file of a mapping?
- * The inode must be equal, and so must the device, unless one of the two numbers is that of no
- * block device (major 0): btrfs gives stat the device of a subvolume, overlayfs its own or a
- * made-up one.
+ * @fs_type: of the file system that answered: f_type of statfs
+ * @by_process: it was reached through /proc/PID/map_files or /proc/PID/root, so that the path is
+ * evidence as well; a path under our own root may lie on quite another file system
+ *
+ * The inode must be equal, and so must the device, but for file systems that give stat another one
+ * than the kernel has in mappings:
+ *   overlayfs   stat: a device without major number; mappings: that of the file below it, or its
+ *               own (newer kernels)
+ *   btrfs       stat: that of the subvolume, mappings: that of the file system; both of major 0
+ *   others      with @by_process, where both have major 0 (bcachefs, stacked file systems). Not
+ *               without: two tmpfs have the same inode numbers for different files
  */
-bool proc_same_file(const struct stat *st, const struct ev_file_id *file);
+bool proc_same_file(const struct stat *st, uint64_t fs_type, bool by_process,
+                    const struct ev_file_id *file);
 
 /* Is <@path> + " (deleted)", seen from the root of process @pid, this file? Then the mark is no
  * mark but the end of its name. */

@@ -10,8 +10,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#define GRANT "run as root, or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep perf-agent"
-
 /* /proc shows the numbers of the namespace it was mounted for: another one's would be believed to
  * be ours. */
 static int check_proc_is_ours(struct err *err)
@@ -137,9 +135,14 @@ int ses_explain(struct ses *s, int code, struct err *err)
 		        err->msg);
 	if (code != -EPERM && code != -EACCES)
 		return code;
-	if (!proc_has_cap(CAP_SYS_ADMIN))
+	if (!cap_ns_initial())
+		/* What stands there already blames what is beside the point. */
+		return strstr(err->msg, CAP_NS_TEXT)
+		               ? code
+		               : err_set(err, code, "%.250s: " CAP_NS_TEXT, err->msg);
+	if (!cap_effective(CAP_SYS_ADMIN))
 		for (size_t i = 0; i < ARRAY_SIZE(need); i++)
-			if (!proc_has_cap(need[i])) {
+			if (!cap_effective(need[i])) {
 				int n = snprintf(missing + len, sizeof(missing) - len, "%s%s",
 				                 len ? ", " : "", proc_cap_name(need[i]));
 				len += (size_t)MAX_OF(n, 0);
@@ -148,10 +151,14 @@ int ses_explain(struct ses *s, int code, struct err *err)
 	if (missing[0]) {
 		/* What libbpf guesses of the reason, in parentheses, is beside the point then. */
 		char *guess = strstr(err->msg, " (");
+		/* The remedy is told once, behind all that is missing. */
+		char *grant = strstr(err->msg, ": " CAP_GRANT);
 
 		if (guess)
 			*guess = '\0';
-		return err_set(err, code, "%.250s: missing %s: " GRANT, err->msg, missing);
+		if (grant)
+			*grant = '\0';
+		return err_set(err, code, "%.250s: missing %s: " CAP_GRANT, err->msg, missing);
 	}
 	if (strcmp(lockdown, "confidentiality") == 0)
 		return err_set(err, code,
@@ -175,7 +182,7 @@ void ses_check_privileges(struct ses *s)
 {
 	const struct trk_stats *t = trk_stats(s->trk);
 
-	if (t->procs_denied && !proc_has_cap(CAP_SYS_PTRACE))
+	if (t->procs_denied && !cap_effective(CAP_SYS_PTRACE))
 		ses_note_add(s,
 		             "%llu process(es) of other users could not be read, their frames have "
 		             "no names: needs CAP_SYS_PTRACE",
@@ -190,8 +197,8 @@ void ses_check_privileges(struct ses *s)
 		             "%llu mapped file(s) could not be opened, their frames have no names: "
 		             "needs %s",
 		             (unsigned long long)t->images_denied,
-		             !proc_has_cap(CAP_SYS_PTRACE) ? "CAP_SYS_PTRACE"
-		                                           : "CAP_DAC_READ_SEARCH");
+		             !cap_effective(CAP_SYS_PTRACE) ? "CAP_SYS_PTRACE"
+		                                            : "CAP_DAC_READ_SEARCH");
 	if (s->kernel_tried && s->kernel_error == -EPERM) {
 		int64_t restrict_to = -1;
 

@@ -114,11 +114,12 @@ static void *drain_main(void *arg)
 	struct ses *s = thread_begin(arg);
 	const struct smp_sink sink = {
 	        .stack = on_stack, .count = on_count, .thread = on_thread, .arg = s};
-	struct pollfd p[2] = {{.fd = s->stop_fd, .events = POLLIN},
-	                      {.fd = smp_poll_fd(s->smp), .events = POLLIN}};
+	struct pollfd p[3] = {{.fd = s->stop_fd, .events = POLLIN},
+	                      {.fd = smp_poll_fd(s->smp), .events = POLLIN},
+	                      {.fd = pev_sideband_poll_fd(s->sideband), .events = POLLIN}};
 
 	for (;;) {
-		(void)poll(p, 2,
+		(void)poll(p, 3,
 		           (int)s->o.drain_interval_ms); /* early or late: the drain is the same */
 		if (p[0].revents)
 			break;

@@ -20,8 +20,9 @@ struct trk;
 
 /* A file that some process mapped executable; id 1 … in order of discovery. One that could not be
  * opened (reason NO_FILE, FILE_REPLACED, NOT_PERMITTED, NO_MEMORY) is tried again when another
- * process maps it: then fd, reason and build-id change, once and on W only; other threads get
- * copies from W. */
+ * process maps it. One that is written anew in its place ends as FILE_REPLACED, and what is mapped
+ * then is an image of its own with the same file. So fd, reason and build-id change, on W only;
+ * other threads get copies from W. */
 struct trk_image {
 	uint32_t id;
 	struct ev_file_id file;
@@ -138,7 +139,8 @@ const struct trk_image *trk_image(const struct trk *t, uint32_t id);
  * trk_image_fd - descriptor to read an image from
  * Returns: trk_image's own (*ret_close false), or one opened now that the
  * caller closes (*ret_close true; only where more images are in use than half of RLIMIT_NOFILE).
- * -ENOENT (never could be opened), -ESTALE (replaced on disk meanwhile), -EINVAL (no such image),
+ * -ENOENT (never could be opened), -ESTALE (replaced or written anew on disk
+ * meanwhile), -EINVAL (no such image),
  * errno of open. */
 int trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close);
 /**

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Files that processes map, each opened once. While a descriptor is kept the inode cannot be given
- * to another file, so (device, inode) is enough to know it again.
+ * to another file, so (device, inode) is enough to know it again: but for a file that is written
+ * anew in its place (cp onto a program that does not run). Then its old content is gone, and what
+ * is mapped from then on is another image.
  */
 #include "track/track_priv.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -29,38 +29,6 @@ static enum ev_reason reason_of(int r)
 	}
 }
 
-static bool same_inode(const struct stat *st, const struct ev_file_id *f)
-{
-	if (st->st_ino != f->ino)
-		return false;
-	if (major(st->st_dev) == f->dev_major && minor(st->st_dev) == f->dev_minor)
-		return true;
-	/* File systems without a block device (btrfs, overlayfs) have numbers of major 0 and may
-	 * tell stat another one than maps. */
-	return major(st->st_dev) == 0 && f->dev_major == 0;
-}
-
-/* By path under our own root, for processes that have gone: descriptor or negative errno. The file
- * is looked at before it is opened: opening a device or a FIFO may do things. */
-static int open_path(const char *path, const struct ev_file_id *f)
-{
-	_cleanup_close_ int fd = -EBADF;
-	char self[32];
-	struct stat st;
-	int r;
-
-	fd = open(path, O_PATH | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || !same_inode(&st, f))
-		return -ESTALE;
-	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd); /* 32 hold any int */
-	r = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	return r < 0 ? -errno : r;
-}
-
 static void read_build_id(struct trk *t, struct trk_image *i, struct img_file *f)
 {
 	size_t len;
@@ -72,26 +40,80 @@ static void read_build_id(struct trk *t, struct trk_image *i, struct img_file *f
 		t->stats.damaged_notes++;
 }
 
-static void open_image(struct trk *t, struct trk_img *g, uint32_t pid, const struct ev_mapping *m)
+/* ---- content -------------------------------------------------------------------------------- */
+
+static void remember_content(struct trk_img *g, const struct stat *st)
+{
+	g->st_dev = st->st_dev;
+	g->size_bytes = (uint64_t)st->st_size;
+	g->mtime = st->st_mtim;
+	g->ctime = st->st_ctim;
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/*
+ * Does the file behind @fd, of the same inode, still have the content that the image was opened
+ * with? Writing changes size or mtime, but mtime can be set back (cp -p, rsync), and ctime changes
+ * also when the file is unlinked, renamed or gets another mode: then the build-id tells. A file
+ * without one is taken for unchanged.
+ */
+static bool has_same_content(const struct trk_img *g, int fd, const struct stat *st)
 {
 	_cleanup_(img_file_freep) struct img_file *f = NULL;
-	_cleanup_close_ int fd = -EBADF;
-	struct stat st;
-	int r, s;
+	uint8_t id[EV_BUILD_ID_MAX];
+	size_t len = 0;
 
-	g->tries++;
-	fd = proc_open_mapped(pid, m, NULL);
-	if (fd < 0) {
-		r = fd;
-		fd = open_path(m->path, &m->file);
-		if (fd < 0) {
-			s = fd;
-			/* The process is gone: what became of the path says more. */
-			if (r == -ESRCH || r == -ENOENT)
-				r = s;
-			g->pub.reason = reason_of(r);
-			return;
-		}
+	if ((uint64_t)st->st_size != g->size_bytes || !same_time(&st->st_mtim, &g->mtime))
+		return false;
+	if (same_time(&st->st_ctim, &g->ctime))
+		return true;
+	if (img_file_open(fd, &f, NULL) < 0)
+		return false;
+	if (img_build_id(f, id, &len) < 0)
+		len = 0;
+	return len == g->pub.build_id_len && memcmp(id, g->pub.build_id, len) == 0;
+}
+
+/* When the file was written, as CLOCK_MONOTONIC: 0 if before it began to run, or if it cannot be
+ * known (a time to come was set by hand, or by another machine's clock). */
+static uint64_t written_ns(const struct stat *st)
+{
+	uint64_t real = now_realtime_ns(), now = now_ns(), wrote, ago;
+
+	if (st->st_mtim.tv_sec < 0)
+		return 0;
+	wrote = (uint64_t)st->st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec;
+	if (wrote > real)
+		return 0;
+	ago = real - wrote;
+	return ago < now ? now - ago : 0;
+}
+
+/* What it was is gone: its names too, unless they were read already. Its descriptor stays open,
+ * since a reader may be at it; the image that follows takes it. */
+static void set_replaced(struct trk_img *g, const struct stat *st)
+{
+	g->replaced = true;
+	g->written_ns = written_ns(st);
+	g->pub.reason = EV_REASON_FILE_REPLACED;
+}
+
+/* The image takes @fd, its file. */
+static void take_file(struct trk *t, struct trk_img *g, int fd_taken)
+{
+	_cleanup_(img_file_freep) struct img_file *f = NULL;
+	_cleanup_close_ int fd = fd_taken;
+	struct stat st;
+	int r;
+
+	/* First, so that what is written from now on is seen as a change. */
+	if (fstat(fd, &st) < 0) {
+		g->pub.reason = EV_REASON_NO_FILE;
+		return;
 	}
 	r = img_file_open(fd, &f, NULL);
 	if (r < 0) {
@@ -100,21 +122,48 @@ static void open_image(struct trk *t, struct trk_img *g, uint32_t pid, const str
 		                               : EV_REASON_BAD_ELF;
 		return;
 	}
-	read_build_id(t, &g->pub, f);
-	g->pub.reason = EV_REASON_NAMED;
+	remember_content(g, &st);
+	/* Events are heard of late: what was mapped first may be overwritten by now. */
+	if (written_ns(&st) > g->first_ns) {
+		set_replaced(g, &st);
+	} else {
+		read_build_id(t, &g->pub, f);
+		g->pub.reason = EV_REASON_NAMED;
+	}
 	if (t->fds_open < t->fds_max) {
 		g->pub.fd = TAKE_FD(fd);
 		t->fds_open++;
+	} else {
+		g->shut = true;
+	}
+}
+
+static void open_image(struct trk *t, struct trk_img *g, uint32_t pid, const struct ev_mapping *m)
+{
+	uint64_t wait_ns = TRK_OPEN_WAIT_NS;
+	int fd, r;
+
+	fd = proc_open_mapped(pid, m, NULL);
+	if (fd < 0) {
+		r = fd;
+		fd = proc_open_path(m->path, &m->file);
+		/* The process is gone: what became of the path says more. */
+		if (fd < 0 && (r == -ESRCH || r == -ENOENT))
+			r = fd;
+		else if (fd < 0)
+			wait_ns = MIN_OF(2 * g->wait_ns, TRK_OPEN_WAIT_MAX_NS);
+	}
+	if (fd >= 0) {
+		take_file(t, g, fd);
 		return;
 	}
-	if (fstat(fd, &st) < 0) {
-		g->pub.reason = EV_REASON_NO_FILE;
+	g->pub.reason = reason_of(r);
+	if (g->tries < TRK_OPEN_TRIES_FREE) {
+		g->tries++;
 		return;
 	}
-	g->shut = true;
-	g->mtime = st.st_mtim;
-	g->size_bytes = (uint64_t)st.st_size;
-	g->st_dev = st.st_dev;
+	g->wait_ns = MAX_OF(wait_ns, TRK_OPEN_WAIT_NS);
+	g->next_try_ns = now_ns() + g->wait_ns;
 }
 
 int trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close)
@@ -126,9 +175,15 @@ int trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close)
 	if (id == 0 || id > t->img.n)
 		return -EINVAL;
 	g = t->img.p[id - 1];
+	if (g->replaced)
+		return -ESTALE;
 	if (!g->shut) {
 		if (g->pub.fd < 0)
 			return -ENOENT;
+		if (fstat(g->pub.fd, &st) < 0)
+			return -errno;
+		if (!has_same_content(g, g->pub.fd, &st))
+			return -ESTALE;
 		*ret_close = false;
 		return g->pub.fd;
 	}
@@ -138,8 +193,7 @@ int trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_ino != g->pub.file.ino || st.st_dev != g->st_dev ||
-	    (uint64_t)st.st_size != g->size_bytes || st.st_mtim.tv_sec != g->mtime.tv_sec ||
-	    st.st_mtim.tv_nsec != g->mtime.tv_nsec)
+	    !has_same_content(g, fd, &st))
 		return -ESTALE;
 	*ret_close = true;
 	return TAKE_FD(fd);
@@ -256,38 +310,104 @@ fail:
 	return NULL;
 }
 
-uint32_t trk_img_get(struct trk *t, uint32_t pid, const struct ev_mapping *m)
+/* Looks whether the file was written anew since it was opened. */
+static void check_content(struct trk_img *g)
+{
+	_cleanup_close_ int fd = -EBADF;
+	uint64_t now = now_ns();
+	struct stat st;
+
+	if (now - g->checked_ns < TRK_CHECK_EVERY_NS)
+		return;
+	g->checked_ns = now;
+	/* Over the cap of descriptors only the path is left, and only if it still leads there. */
+	if (g->shut)
+		fd = open(g->pub.path, O_PATH | O_CLOEXEC | O_NONBLOCK);
+	if (fstat(g->shut ? fd : g->pub.fd, &st) < 0 || st.st_ino != g->pub.file.ino ||
+	    (g->shut && st.st_dev != g->st_dev))
+		return;
+	/* Not opened for each change of its mode: without a descriptor ctime is not looked at. */
+	if (g->shut)
+		st.st_ctim = g->ctime;
+	if (has_same_content(g, g->pub.fd, &st))
+		remember_content(g, &st);
+	else
+		set_replaced(g, &st);
+}
+
+/* The image of what stands now in the file of @old, which keeps its id. NULL: no place. */
+static struct trk_img *img_follow(struct trk *t, struct trk_img *old, const char *path,
+                                  uint64_t mapped_ns)
+{
+	struct trk_img *g;
+
+	HASH_DEL(t->images, old);
+	g = img_new(t, &old->key, path);
+	if (!g) {
+		HASH_ADD(hh, t->images, key, sizeof(old->key), old);
+		return NULL;
+	}
+	g->first_ns = mapped_ns;
+	if (old->pub.fd >= 0) {
+		t->fds_open--;
+		take_file(t, g, TAKE_FD(old->pub.fd));
+	}
+	return g;
+}
+
+static struct trk_img *img_get(struct trk *t, const struct trk_img_key *key,
+                               const struct ev_mapping *m, uint64_t mapped_ns)
+{
+	struct trk_img *g = img_find(t, key, m->path);
+
+	if (!g) {
+		g = img_new(t, key, m->path);
+		if (g)
+			g->first_ns = mapped_ns;
+		if (g && m->kind == EV_MAP_VDSO)
+			fill_vdso(t, g, key->size);
+		return g;
+	}
+	if (m->kind == EV_MAP_FILE && g->pub.reason == EV_REASON_NAMED)
+		check_content(g);
+	return g->replaced && mapped_ns > g->written_ns ? img_follow(t, g, m->path, mapped_ns) : g;
+}
+
+uint32_t trk_img_get(struct trk *t, uint32_t pid, const struct ev_mapping *m, uint64_t mapped_ns)
 {
 	struct trk_img_key key = {.kind = m->kind};
 	struct trk_img *g;
-	bool known;
+	size_t known = t->img.n;
 
 	if (m->kind == EV_MAP_FILE)
 		key.file = m->file;
 	else if (m->kind == EV_MAP_VDSO)
 		key.size = m->end - m->start;
-	g = img_find(t, &key, m->path);
-	known = g;
+	g = img_get(t, &key, m, mapped_ns);
 	if (!g) {
-		g = img_new(t, &key, m->path);
+		t->stats.dropped_images++;
+		return 0;
+	}
+	if (m->kind != EV_MAP_FILE || g->pub.fd >= 0 || g->shut || g->replaced ||
+	    g->pub.reason == EV_REASON_NOT_ELF || g->pub.reason == EV_REASON_BAD_ELF ||
+	    (g->next_try_ns != 0 && now_ns() < g->next_try_ns))
+		return g->pub.id;
+	/* New, or another process may be able to show what the first could not. */
+	if (g->pub.reason == EV_REASON_NOT_PERMITTED)
+		t->stats.images_denied--;
+	open_image(t, g, pid, m);
+	/* What was mapped before it was overwritten keeps this image, without names. */
+	if (g->replaced && mapped_ns > g->written_ns) {
+		g = img_follow(t, g, m->path, mapped_ns);
 		if (!g) {
 			t->stats.dropped_images++;
 			return 0;
 		}
-		if (m->kind == EV_MAP_VDSO)
-			fill_vdso(t, g, key.size);
 	}
-	if (m->kind != EV_MAP_FILE || g->pub.fd >= 0 || g->shut || g->tries >= TRK_OPEN_TRIES_MAX ||
-	    g->pub.reason == EV_REASON_NOT_ELF || g->pub.reason == EV_REASON_BAD_ELF)
-		return g->pub.id;
-	/* New, or another process may be able to show what the first could not. */
-	if (known && g->pub.reason == EV_REASON_NOT_PERMITTED)
-		t->stats.images_denied--;
-	open_image(t, g, pid, m);
 	if (g->pub.reason == EV_REASON_NOT_PERMITTED)
 		t->stats.images_denied++;
-	if (!known && g->pub.reason != EV_REASON_NAMED && g->pub.reason != EV_REASON_NOT_ELF &&
-	    g->pub.reason != EV_REASON_BAD_ELF)
+	if (g->pub.id > known && g->pub.reason != EV_REASON_NAMED &&
+	    g->pub.reason != EV_REASON_NOT_ELF && g->pub.reason != EV_REASON_BAD_ELF)
 		t->stats.images_failed++;
 	return g->pub.id;
 }

@@ -90,8 +90,15 @@ bool trk_map_agree(const struct trk_map *a, const struct trk_map *b);
 /* Different (offset, length) pairs remembered for each image; past it all processes are searched.
  */
 #define TRK_SEGS_MAX 16
-/* Processes that are asked for a file which could not be opened before. */
-#define TRK_OPEN_TRIES_MAX 8
+/* A file that cannot be opened is tried at once again for this many mappings of it … */
+#define TRK_OPEN_TRIES_FREE 8
+/* … and then, since a later process may be able to show it, after 100 ms, doubling to 2 s; every
+ * 100 ms where the processes had just gone when they were asked. */
+#define TRK_OPEN_WAIT_NS     (100 * NSEC_PER_MSEC)
+#define TRK_OPEN_WAIT_MAX_NS (2 * NSEC_PER_SEC)
+/* An fstat costs 0.2 us: a program that is started as quickly as can be is looked at each time, a
+ * scan of all processes looks at each library a few times. */
+#define TRK_CHECK_EVERY_NS NSEC_PER_MSEC
 
 struct trk_img_key {
 	struct ev_file_id file;
@@ -103,9 +110,13 @@ _Static_assert(sizeof(struct trk_img_key) == 32, "hashed as bytes");
 struct trk_img {
 	struct trk_image pub;
 	struct trk_img_key key; /* FILE, VDSO: key of images; OTHER: path is the key in others */
-	bool shut; /* over the cap of descriptors: opened again by path when asked for */
-	uint8_t tries;
-	struct timespec mtime; /* of the file that was open, to know it again */
+	bool shut;     /* over the cap of descriptors: opened again by path when asked for */
+	bool replaced; /* its content is gone since written_ns (CLOCK_MONOTONIC) */
+	uint8_t tries; /* that failed; stays at TRK_OPEN_TRIES_FREE */
+	uint64_t next_try_ns, wait_ns; /* 0: at once */
+	uint64_t first_ns; /* the first mapping of it that was heard of was made at this time */
+	uint64_t written_ns, checked_ns;
+	struct timespec mtime, ctime; /* of the file that was open, to know its content again */
 	uint64_t size_bytes, st_dev;
 	struct trk_map *seg; /* seg[n_seg]: where it was mapped, by (pgoff, length) */
 	uint32_t n_seg;
@@ -114,8 +125,8 @@ struct trk_img {
 };
 
 /* Id of the image behind @m, opening it if it is new; 0 with a counter when it has no place.
- * Not for ANON. */
-uint32_t trk_img_get(struct trk *t, uint32_t pid, const struct ev_mapping *m);
+ * @mapped_ns: when it was mapped, or seen mapped (CLOCK_MONOTONIC). Not for ANON. */
+uint32_t trk_img_get(struct trk *t, uint32_t pid, const struct ev_mapping *m, uint64_t mapped_ns);
 void trk_img_note(struct trk *t, const struct trk_map *m);
 void trk_img_free_all(struct trk *t);
 

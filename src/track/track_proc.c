@@ -277,7 +277,7 @@ static void mmap_event(struct trk *t, const struct ev_proc *ev)
 	if (!i)
 		return;
 	if (!cut && ev->map.kind != EV_MAP_ANON) {
-		m.image = trk_img_get(t, ev->pid, &ev->map);
+		m.image = trk_img_get(t, ev->pid, &ev->map, ev->time_ns);
 		if (m.image == 0) {
 			t->stats.dropped_mappings++;
 			cut = true; /* what was there before is gone all the same */

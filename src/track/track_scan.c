@@ -30,7 +30,7 @@ static int take_map(void *arg, const struct ev_mapping *ev)
 		return 0;
 	}
 	if (ev->kind != EV_MAP_ANON) {
-		m.image = trk_img_get(t, rd->pid, ev);
+		m.image = trk_img_get(t, rd->pid, ev, now_ns());
 		if (m.image == 0) {
 			t->stats.dropped_mappings++;
 			return 0;

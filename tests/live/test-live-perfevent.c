@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -300,6 +301,43 @@ static unsigned int open_fds(void)
 	return n;
 }
 
+static void ignore_record(void *arg, const struct ev_proc *ev)
+{
+	(void)arg;
+	(void)ev;
+}
+
+/* A storm of execs wakes the reader, but for many records at a time, and reading ends it. */
+static void test_storm_wakes_at_the_mark(void **state)
+{
+	_cleanup_(pev_sideband_freep) struct pev_sideband *s = NULL;
+	struct pollfd p = {.events = POLLIN};
+	uint64_t records = 0;
+	unsigned int wakes = 0;
+	int status;
+
+	(void)state;
+	assert_int_equal(pev_sideband_open(cpus, cpu_cnt, RING_PAGES, &s, NULL), 0);
+	p.fd = pev_sideband_poll_fd(s);
+	for (int k = 0; k < 2000 && wakes < 5; k++) {
+		pid_t pid = start_child("--exit", -1);
+
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		if (poll(&p, 1, 0) != 1)
+			continue;
+		wakes++;
+		(void)pev_sideband_read(s, true, ignore_record, NULL); /* the stats tell */
+		records = pev_sideband_stats(s)->records;
+		/* At once again only if another storm filled it meanwhile. */
+		if (poll(&p, 1, 0) == 1)
+			(void)pev_sideband_read(s, true, ignore_record, NULL);
+		assert_int_equal(poll(&p, 1, 0), 0);
+	}
+	print_message("# %u wakes for %llu records\n", wakes, (unsigned long long)records);
+	assert_int_equal(wakes, 5);
+	assert_true(records > 5 * 20);
+}
+
 static void test_cpu_clocks_of_all_cpus(void **state)
 {
 	struct pev_spec spec = pev_spec_cpu_clock(99);
@@ -354,6 +392,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_lives_of_children_are_seen_in_order),
 	        cmocka_unit_test(test_mappings_are_those_of_proc_maps),
+	        cmocka_unit_test(test_storm_wakes_at_the_mark),
 	        cmocka_unit_test(test_cpu_clocks_of_all_cpus),
 	        cmocka_unit_test(test_cycles_are_there_or_not),
 	};

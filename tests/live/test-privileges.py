@@ -138,6 +138,33 @@ def each_event_names_what_is_missing():
 
 
 @test
+def a_user_namespace_is_what_refuses():
+    """All capabilities, but of no use to bpf(2) and perf_event_open(2)."""
+    inside = as_nobody([], ['unshare', '--user', '--map-root-user'])
+    if subprocess.run([*inside, 'true'], capture_output=True).returncode != 0:
+        return 'no user namespace can be made here'
+    for target in (['-a'], [SPIN, '--seconds', '1']):
+        r = run([*inside, AGENT, '--profile', '--duration', '300ms', '--profile-output', OUT, *target])
+        equal((r.rc, len(r.lines)), (1, 1), r)
+        check('a user namespace: its capabilities do not count for bpf(2) and perf_event_open(2)' in r.err, r)
+        check('seccomp' not in r.err and 'setcap' not in r.err, r)
+        equal(os.listdir('.'), [], r)
+
+
+@test
+def a_file_in_a_closed_directory_is_said():
+    """A root process whose program lies where an ordinary user may not go."""
+    os.mkdir('closed', 0o700)
+    shutil.copy(SPIN, 'closed/hidden')
+    with Workload([os.path.abspath('closed/hidden'), '--seconds', '100']) as w:
+        r = profile(['CAP_BPF', 'CAP_PERFMON', 'CAP_SYSLOG'], ['--pid', str(w.pid)])
+        equal(r.rc, 0, r)
+        result()
+        equal(len([n for n in r.notes if 'CAP_SYS_PTRACE' in n]), 1, r)
+    shutil.rmtree('closed')
+
+
+@test
 def a_file_that_may_not_be_opened_is_said():
     """The program of another user in a mount namespace of its own: only /proc/PID/root leads to it."""
     os.mkdir('inner')

@@ -17,6 +17,7 @@
 #include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -32,6 +33,8 @@ void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *p, size_t size);
 long __wrap_syscall(long nr, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...);
+int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev);
+bool __wrap_cap_ns_initial(void);
 void *__wrap_mmap64(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
@@ -41,13 +44,14 @@ static struct fake {
 	int open_errno[FAKE_CPUS]; /* by CPU; a task's event is CPU 0 */
 	bool refuse_read_format;   /* EINVAL when attr.read_format has PERF_FORMAT_LOST */
 	uint64_t caps;             /* effective */
+	bool user_ns;              /* not the first one */
 	size_t map_max;            /* larger maps: EPERM */
 	int map_errno;             /* every map */
 	int enable_fail_at;        /* the nth ENABLE from 1: EIO */
-	int disable_errno;
+	int disable_errno, epoll_errno;
 	bool no_memory;
 	/* what was asked for */
-	unsigned int opened, enabled, disabled, maps, allocs;
+	unsigned int opened, enabled, disabled, maps, allocs, polled;
 	struct perf_event_attr attr;
 	int pid, cpu;
 	unsigned long open_flags;
@@ -130,6 +134,22 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	fake.disabled++;
 	errno = fake.disable_errno;
 	return fake.disable_errno ? -1 : 0;
+}
+
+bool __wrap_cap_ns_initial(void)
+{
+	return !fake.user_ns;
+}
+
+/* Memory files cannot be polled. */
+int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	assert_true(fake.on && epfd >= 0 && fd >= 0);
+	assert_int_equal(op, EPOLL_CTL_ADD);
+	assert_int_equal(ev->events, EPOLLIN);
+	fake.polled++;
+	errno = fake.epoll_errno;
+	return fake.epoll_errno ? -1 : 0;
 }
 
 void *__wrap_mmap64(void *addr, size_t len, int prot, int flags, int fd, off_t off)

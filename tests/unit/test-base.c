@@ -685,6 +685,30 @@ static void test_write_full(void **state)
 	assert_int_equal(fclose(f), 0);
 }
 
+static void test_map_of_the_first_user_namespace(void **state)
+{
+	static const struct {
+		const char *text;
+		bool initial;
+	} cases[] = {
+	        {"         0          0 4294967295\n", true},
+	        {"0 0 4294967295\n", true},
+	        {"         0       1000          1\n", false},
+	        {"         0     100000      65536\n", false},
+	        {"         0          0 4294967294\n", false},
+	        {"         0          0 42949672950\n", false},
+	        {"         0          0 4294967295\n         1          1          1\n", false},
+	        {"         0          0 -1\n", false},
+	        {"         0          0", false},
+	        {"", false}, /* one whose map was not written yet */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(cap_uid_map_is_initial(cases[i].text, strlen(cases[i].text)),
+		                 cases[i].initial);
+}
+
 int main(void)
 {
 #define T(fn) cmocka_unit_test_teardown(fn, no_failures)
@@ -698,6 +722,7 @@ int main(void)
 	        T(test_sizes_report_overflow),
 	        T(test_str_copy_terminates_and_reports),
 	        T(test_str_starts),
+	        T(test_map_of_the_first_user_namespace),
 	        T(test_parse_u64),
 	        T(test_parse_i64_range),
 	        T(test_sbuf_grows_and_stays_terminated),

@@ -114,15 +114,21 @@ static void test_attributes(void **state)
 	want.use_clockid = 1;
 	want.clockid = CLOCK_MONOTONIC;
 	want.watermark = 1;
+	want.wakeup_watermark = (uint32_t)(2 * page_bytes); /* a quarter of the ring */
 	assert_memory_equal(&fake.attr, &want, sizeof(want));
 	assert_int_equal(fake.pid, -1);
 	assert_int_equal(fake.open_flags, PERF_FLAG_FD_CLOEXEC);
 	assert_int_equal(fake.enabled, 4);
 	assert_int_equal(fake.size[3], 8 * page_bytes);
-	assert_int_equal(open_fds(), before + 4);
+	assert_int_equal(fake.polled, 4);
+	assert_int_equal(open_fds(), before + 4 + 1); /* and that which polls them */
+	assert_true(pev_sideband_poll_fd(s) >= 0);
 	assert_null(pev_sideband_free(s));
 	assert_int_equal(open_fds(), before);
 	assert_null(pev_sideband_free(NULL));
+	s = open_rings(1, 64);
+	assert_int_equal(fake.attr.wakeup_watermark, 16 * 1024);
+	pev_sideband_free(s);
 }
 
 static void test_records_come_in_order_of_time(void **state)
@@ -393,6 +399,7 @@ static void test_locked_memory_limit_halves_the_rings(void **state)
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(fake.size[i], 4 * page_bytes);
 	assert_int_equal(fake.maps, 5 + 3); /* 64, 32, 16, 8, 4, and then 4 at once */
+	assert_int_equal(fake.attr.wakeup_watermark, page_bytes); /* of what was possible */
 	pev_sideband_free(s);
 }
 
@@ -426,6 +433,11 @@ static void test_failures_release_everything(void **state)
 	assert_int_equal(pev_sideband_open(cpus, 4, 8, &s, &err), -EIO);
 	assert_non_null(strstr(err.msg, "cpu 2"));
 	assert_int_equal(open_fds(), before);
+	fake.enable_fail_at = 0;
+	fake.epoll_errno = ENOSPC; /* fs.epoll.max_user_watches */
+	assert_int_equal(pev_sideband_open(cpus, 4, 8, &s, &err), -ENOSPC);
+	assert_non_null(strstr(err.msg, "ENOSPC"));
+	assert_int_equal(open_fds(), before);
 	fake.no_memory = true;
 	assert_int_equal(pev_sideband_open(cpus, 4, 8, &s, &err), -ENOMEM);
 	fake.no_memory = false;
@@ -447,7 +459,7 @@ static void test_offline_cpus(void **state)
 	fake.open_errno[0] = ENODEV;
 	fake.open_errno[2] = ESRCH;
 	s = open_rings(4, 1);
-	assert_int_equal(open_fds(), before + 2);
+	assert_int_equal(open_fds(), before + 2 + 1);
 	assert_true(put_fork(3, 33, now_ns() - NSEC_PER_SEC));
 	assert_int_equal(pev_sideband_read(s, false, on_record, &seen), 1);
 	assert_int_equal(seen.e[0].pid, 33);

@@ -159,6 +159,27 @@ static void test_messages_name_cause_and_remedy(void **state)
 	}
 }
 
+static void test_user_namespace_is_what_refuses(void **state)
+{
+	static const uint64_t held[] = {0, 1ULL << CAP_PERFMON, UINT64_MAX};
+
+	(void)state;
+	fake.user_ns = true;
+	fake.open_errno[3] = EPERM;
+	for (size_t i = 0; i < ARRAY_SIZE(held); i++) {
+		struct pev_spec s = pev_spec_cpu_clock(99);
+		struct err err = {0};
+		struct pev_set set;
+
+		fake.caps = held[i];
+		assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, &err), -EPERM);
+		assert_non_null(
+		        strstr(err.msg, "cpu 3: EPERM: a user namespace: its capabilities"));
+		assert_null(strstr(err.msg, "seccomp"));
+		assert_null(strstr(err.msg, "setcap"));
+	}
+}
+
 static void test_probe_of_cycles(void **state)
 {
 	static const struct {
@@ -491,6 +512,7 @@ int main(void)
 	        FAKED(test_other_failures_release_everything),
 	        FAKED(test_messages_name_cause_and_remedy),
 	        FAKED(test_distributions_want_more_than_perfmon),
+	        FAKED(test_user_namespace_is_what_refuses),
 	        FAKED(test_probe_of_cycles),
 	        FAKED(test_enable_is_all_or_none),
 	        FAKED(test_close_goes_on_after_an_error),

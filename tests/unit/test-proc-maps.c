@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -396,7 +397,7 @@ static void test_name_that_ends_like_the_mark(void **state)
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	const char *path = tmp_path("x (deleted)");
 	void *p = map_file(path, page);
-	bool may_follow = proc_has_cap(CAP_CHECKPOINT_RESTORE) || proc_has_cap(CAP_SYS_ADMIN);
+	bool may_follow = cap_effective(CAP_CHECKPOINT_RESTORE) || cap_effective(CAP_SYS_ADMIN);
 	struct ev_mapping m;
 	struct err err = {0};
 	char cut[256];
@@ -475,17 +476,37 @@ static void test_only_regular_files_are_opened(void **state)
 
 static void test_same_file(void **state)
 {
-	struct stat st = {.st_ino = 7, .st_dev = makedev(8, 1)};
-	struct stat sub = {.st_ino = 7, .st_dev = makedev(0, 44)};
+	static const struct {
+		uint32_t major, minor; /* of stat; inode 7 */
+		uint64_t fs_type;
+		struct ev_file_id file;
+		bool by_path, by_process;
+	} cases[] = {
+	        {8, 1, EXT4_SUPER_MAGIC, {8, 1, 7}, true, true},
+	        {8, 1, EXT4_SUPER_MAGIC, {8, 1, 8}, false, false},
+	        {8, 1, EXT4_SUPER_MAGIC, {8, 2, 7}, false, false}, /* two partitions */
+	        {8, 1, EXT4_SUPER_MAGIC, {9, 1, 7}, false, false},
+	        {8, 1, EXT4_SUPER_MAGIC, {0, 44, 7}, false, false},
+	        {0, 44, TMPFS_MAGIC, {0, 44, 7}, true, true},
+	        {0, 44, TMPFS_MAGIC, {0, 43, 7}, false, true},
+	        {0, 44, TMPFS_MAGIC, {8, 1, 7}, false, false},
+	        {0, 44, BTRFS_SUPER_MAGIC, {0, 43, 7}, true, true}, /* a subvolume */
+	        {0, 44, BTRFS_SUPER_MAGIC, {0, 43, 8}, false, false},
+	        {0, 44, BTRFS_SUPER_MAGIC, {8, 1, 7}, false, false},
+	        {0, 44, OVERLAYFS_SUPER_MAGIC, {0, 43, 7}, true, true},
+	        {0, 44, OVERLAYFS_SUPER_MAGIC, {8, 1, 7}, true, true}, /* of the layer below */
+	        {0, 44, OVERLAYFS_SUPER_MAGIC, {8, 1, 8}, false, false},
+	};
 
 	(void)state;
-	assert_true(proc_same_file(&st, &(struct ev_file_id){8, 1, 7}));
-	assert_false(proc_same_file(&st, &(struct ev_file_id){8, 1, 8}));
-	assert_false(proc_same_file(&st, &(struct ev_file_id){8, 2, 7})); /* two partitions */
-	assert_false(proc_same_file(&st, &(struct ev_file_id){9, 1, 7}));
-	assert_true(proc_same_file(&sub, &(struct ev_file_id){0, 43, 7})); /* btrfs */
-	assert_true(proc_same_file(&sub, &(struct ev_file_id){8, 1, 7}));  /* overlayfs */
-	assert_false(proc_same_file(&sub, &(struct ev_file_id){0, 43, 8}));
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct stat st = {.st_ino = 7, .st_dev = makedev(cases[i].major, cases[i].minor)};
+
+		assert_int_equal(proc_same_file(&st, cases[i].fs_type, false, &cases[i].file),
+		                 cases[i].by_path);
+		assert_int_equal(proc_same_file(&st, cases[i].fs_type, true, &cases[i].file),
+		                 cases[i].by_process);
+	}
 }
 
 int main(void)

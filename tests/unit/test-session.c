@@ -17,21 +17,28 @@
 /* ---- what the system is made to say ---------------------------------------------------------- */
 
 static uint64_t caps;        /* bits of the capabilities that are held */
+static bool user_ns;         /* not the first one */
 static const char *lockdown; /* its mode */
 static int64_t kptr_restrict;
 static const char *proc_self; /* NULL: the real one */
 static struct trk_stats track_stats;
 
-bool __wrap_proc_has_cap(int cap);
+bool __wrap_cap_effective(int cap);
+bool __wrap_cap_ns_initial(void);
 int __wrap_proc_sysctl(const char *name, int64_t *ret);
 void __wrap_proc_lockdown(char ret[32]);
 const struct trk_stats *__wrap_trk_stats(const struct trk *t);
 ssize_t __real_readlink(const char *path, char *buf, size_t size);
 ssize_t __wrap_readlink(const char *path, char *buf, size_t size);
 
-bool __wrap_proc_has_cap(int cap)
+bool __wrap_cap_effective(int cap)
 {
 	return (caps >> cap & 1) != 0;
+}
+
+bool __wrap_cap_ns_initial(void)
+{
+	return !user_ns;
 }
 
 int __wrap_proc_sysctl(const char *name, int64_t *ret)
@@ -570,6 +577,44 @@ static void test_refusals_name_what_is_missing(void **state)
 	ses_free(s);
 }
 
+static void test_remedy_is_told_once(void **state)
+{
+	struct ses *s = new_session(SES_TARGET_ALL);
+	struct err err = {.code = -EACCES, .msg = "call: needs CAP_PERFMON: " CAP_GRANT};
+
+	(void)state;
+	caps = 0;
+	assert_int_equal(ses_explain(s, -EACCES, &err), -EACCES);
+	assert_string_equal(err.msg,
+	                    "call: needs CAP_PERFMON: missing CAP_BPF, CAP_PERFMON: " CAP_GRANT);
+	ses_free(s);
+}
+
+static void test_capabilities_of_a_user_namespace_do_not_count(void **state)
+{
+	static const uint64_t held[] = {0, CAP(SYS_ADMIN), UINT64_MAX};
+	struct ses *s = new_session(SES_TARGET_ALL);
+
+	(void)state;
+	user_ns = true;
+	lockdown = "none";
+	for (size_t i = 0; i < ARRAY_SIZE(held); i++) {
+		struct err err = {.code = -EPERM, .msg = "call: EPERM"};
+		struct err once;
+
+		caps = held[i];
+		assert_int_equal(ses_explain(s, -EPERM, &err), -EPERM);
+		assert_non_null(strstr(err.msg, "call: EPERM: a user namespace: its capabilities"));
+		assert_null(strstr(err.msg, "seccomp"));
+		assert_null(strstr(err.msg, "setcap"));
+		once = err; /* as perfevent says it */
+		assert_int_equal(ses_explain(s, -EPERM, &err), -EPERM);
+		assert_string_equal(err.msg, once.msg);
+	}
+	user_ns = false;
+	ses_free(s);
+}
+
 static void test_degradations_name_what_is_missing(void **state)
 {
 	static const struct {
@@ -693,6 +738,8 @@ int main(void)
 	        cmocka_unit_test_setup(test_every_loss_is_a_line, setup),
 	        cmocka_unit_test_setup(test_quality_of_nothing, setup),
 	        cmocka_unit_test_setup(test_refusals_name_what_is_missing, setup),
+	        cmocka_unit_test_setup(test_remedy_is_told_once, setup),
+	        cmocka_unit_test_setup(test_capabilities_of_a_user_namespace_do_not_count, setup),
 	        cmocka_unit_test_setup(test_degradations_name_what_is_missing, setup),
 	        cmocka_unit_test_setup(test_targets_are_checked, setup),
 	        cmocka_unit_test_setup(test_descriptors_are_counted, setup),

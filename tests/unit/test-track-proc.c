@@ -4,6 +4,8 @@
  */
 #include "fake-loader.h"
 
+#include <sys/sysmacros.h>
+
 /* ---- /proc ---------------------------------------------------------------------------------- */
 
 static bool map_more(int step, void *arg)
@@ -372,7 +374,7 @@ static void test_deleted_file(void **state)
 	t = make_scanned(l);
 	assert_int_equal(trk_place(t, &id, address_of(c.pid, f.path), &pl), 0);
 	assert_string_equal(pl.image->path, f.path); /* without " (deleted)" */
-	if (proc_has_cap(CAP_SYS_ADMIN) || proc_has_cap(CAP_CHECKPOINT_RESTORE)) {
+	if (cap_effective(CAP_SYS_ADMIN) || cap_effective(CAP_CHECKPOINT_RESTORE)) {
 		assert_int_equal(pl.image->reason, EV_REASON_NAMED);
 		assert_int_equal(pread(pl.image->fd, magic, 4, 0), 4);
 		assert_memory_equal(magic, "\177ELF", 4);
@@ -521,6 +523,144 @@ static void test_file_of_a_process_that_has_gone(void **state)
 	assert_int_equal(trk_place(t, &id, 0x30000, &pl), 0);
 	assert_int_equal(pl.image->reason, EV_REASON_NAMED);
 	assert_true(pl.image->fd >= 0 && pl.image->build_id_len > 0);
+	assert_int_equal(trk_stats(t)->images_failed, 1);
+	trk_free(t);
+	fake_free(l);
+	files_remove(&f);
+}
+
+/* What a process maps: another mapping of the file at each call. */
+static const struct trk_image *map_as(struct trk *t, const struct ev_proc_id *id, const char *file,
+                                      const char *path, uint64_t time_ns)
+{
+	static uint64_t at = 0x100000;
+	struct ev_proc ev = {.type = EV_PROC_MMAP, .pid = id->pid, .tid = id->pid};
+	struct trk_place pl;
+	struct stat st;
+
+	at += 0x10000;
+	assert_int_equal(stat(file, &st), 0);
+	ev.map = (struct ev_mapping){.start = at,
+	                             .end = at + 0x1000,
+	                             .kind = EV_MAP_FILE,
+	                             .exec = 1,
+	                             .path = path,
+	                             .file = {.dev_major = major(st.st_dev),
+	                                      .dev_minor = minor(st.st_dev),
+	                                      .ino = st.st_ino}};
+	ev.time_ns = time_ns;
+	trk_event(t, &ev);
+	assert_int_equal(trk_place(t, id, at, &pl), 0);
+	return pl.image;
+}
+
+static const struct trk_image *map_again(struct trk *t, const struct ev_proc_id *id,
+                                         const char *path, uint64_t time_ns)
+{
+	return map_as(t, id, path, path, time_ns);
+}
+
+/* The same inode, other content: cp onto a program that does not run. */
+static void test_rewritten_file_is_another_image(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct trk *t = make_scanned(l);
+	struct ev_proc_id id = id_of(PID_BASE, 0, 0);
+	const struct trk_image *a, *b, *c;
+	struct stat st;
+	struct timespec was[2];
+	struct files f;
+	uint64_t before;
+	bool shut;
+	int fd;
+
+	(void)state;
+	files_make(&f);
+	wait_ms(11); /* time stamps of files are that coarse, and rounded down */
+	ev_fork(t, id.pid, self());
+	ev_exec(t, id.pid);
+	a = map_again(t, &id, f.path, tick());
+	fd = a->fd;
+	assert_int_equal(a->reason, EV_REASON_NAMED);
+	assert_ptr_equal(map_again(t, &id, f.path, tick()), a);
+	/* Another mode is no other content. */
+	assert_int_equal(chmod(f.path, 0700), 0);
+	wait_ms(2);
+	assert_ptr_equal(map_again(t, &id, f.path, tick()), a);
+	assert_int_equal(trk_image_fd(t, a->id, &shut), fd);
+
+	before = tick();
+	wait_ms(11);
+	write_last_byte(f.path, 'x', false);
+	assert_int_equal(trk_image_fd(t, a->id, &shut), -ESTALE); /* before any event tells */
+	/* Heard of late: it was mapped before that. */
+	wait_ms(11);
+	assert_ptr_equal(map_again(t, &id, f.path, before), a);
+	assert_int_equal(a->reason, EV_REASON_FILE_REPLACED);
+	b = map_again(t, &id, f.path, tick());
+	assert_int_not_equal(b->id, a->id);
+	assert_int_equal(b->reason, EV_REASON_NAMED);
+	assert_int_equal(b->fd, fd); /* no reader of the old one may find another file there */
+	assert_int_equal(a->reason, EV_REASON_FILE_REPLACED);
+	assert_int_equal(trk_image_fd(t, a->id, &shut), -ESTALE);
+	assert_int_equal(trk_image_fd(t, b->id, &shut), fd);
+	assert_ptr_equal(map_again(t, &id, f.path, tick()), b);
+
+	/* Longer, its time set back. */
+	assert_int_equal(stat(f.path, &st), 0);
+	was[0] = was[1] = st.st_mtim;
+	write_last_byte(f.path, 'y', true);
+	assert_int_equal(utimensat(AT_FDCWD, f.path, was, 0), 0);
+	wait_ms(2);
+	c = map_again(t, &id, f.path, tick());
+	assert_int_not_equal(c->id, b->id);
+	assert_int_equal(c->reason, EV_REASON_NAMED);
+	assert_int_equal(b->reason, EV_REASON_FILE_REPLACED);
+
+	/* Overwritten before it is heard of for the first time: its content cannot be known, that
+	 * of the next process can. */
+	before = tick();
+	wait_ms(11);
+	write_last_byte(f.other, 'x', false);
+	wait_ms(11);
+	a = map_again(t, &id, f.other, before);
+	assert_int_equal(a->reason, EV_REASON_FILE_REPLACED);
+	b = map_again(t, &id, f.other, tick());
+	assert_int_not_equal(b->id, a->id);
+	assert_int_equal(b->reason, EV_REASON_NAMED);
+	assert_ptr_equal(map_again(t, &id, f.other, before), b); /* told too late to be known */
+	trk_free(t);
+	fake_free(l);
+	files_remove(&f);
+}
+
+/* Whatever the first processes could not show: it is tried again, but not each time. */
+static void test_file_is_tried_again_after_a_while(void **state)
+{
+	struct load_oncpu *l = fake_new(4096);
+	struct trk *t = make_scanned(l);
+	struct ev_proc_id id = id_of(PID_BASE, 0, 0);
+	const struct trk_image *i = NULL;
+	char hidden[96];
+	struct files f;
+
+	(void)state;
+	files_make(&f);
+	(void)snprintf(hidden, sizeof(hidden), "%s.hidden", f.path);
+	wait_ms(11);
+	ev_fork(t, id.pid, self());
+	ev_exec(t, id.pid);
+	for (int k = 0; k < 20; k++) {
+		assert_int_equal(rename(f.path, hidden), 0);
+		i = map_as(t, &id, hidden, f.path, tick());
+		assert_int_equal(i->reason, EV_REASON_NO_FILE);
+		assert_int_equal(rename(hidden, f.path), 0);
+	}
+	i = map_again(t, &id, f.path, tick());
+	assert_int_equal(i->reason, EV_REASON_NO_FILE); /* not yet */
+	wait_ms(101);
+	i = map_again(t, &id, f.path, tick());
+	assert_int_equal(i->reason, EV_REASON_NAMED);
 	assert_int_equal(trk_stats(t)->images_failed, 1);
 	trk_free(t);
 	fake_free(l);
@@ -717,6 +857,8 @@ int main(void)
 	        cmocka_unit_test(test_deleted_file),
 	        cmocka_unit_test(test_replaced_file_keeps_its_old_content),
 	        cmocka_unit_test(test_file_of_a_process_that_has_gone),
+	        cmocka_unit_test(test_rewritten_file_is_another_image),
+	        cmocka_unit_test(test_file_is_tried_again_after_a_while),
 	        cmocka_unit_test(test_more_files_than_descriptors),
 	        cmocka_unit_test(test_every_page_against_proc_maps),
 	        cmocka_unit_test(test_process_that_may_not_be_read),
