@@ -433,6 +433,73 @@ static void test_file_appears_at_commit_only_without_unnamed_files(void **state)
 	no_unnamed_files = false;
 }
 
+/* Mode, owner and group of what is written over a file that has them. */
+static void replace_file(mode_t mode, uid_t uid, gid_t gid, struct stat *ret)
+{
+	struct enc_output *o;
+
+	(void)unlink(at("old")); /* not there the first time */
+	make_file(at("old"), "old");
+	assert_int_equal(chown(at("old"), uid, gid), 0);
+	assert_int_equal(chmod(at("old"), mode), 0);
+	assert_int_equal(open_path(at("old"), &o, NULL), 0);
+	assert_int_equal(enc_output_commit(o, "new", 3, NULL), 0);
+	enc_output_free(o);
+	assert_int_equal(entries(tmp), 1);
+	assert_int_equal(stat(at("old"), ret), 0);
+	assert_int_equal(ret->st_size, 3);
+}
+
+static void test_replaced_file_hands_its_access_on(void **state)
+{
+	static const mode_t modes[] = {0600, 0444, 0777, 0640};
+	struct stat st;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(modes) * 2; i++) {
+		no_unnamed_files = i % 2;
+		replace_file(modes[i / 2], geteuid(), getegid(), &st);
+		assert_int_equal(st.st_mode & 07777, modes[i / 2]);
+		if (geteuid() == 0) {
+			replace_file(modes[i / 2], NOBODY, NOBODY - 1, &st);
+			assert_int_equal(st.st_mode & 07777, modes[i / 2]);
+			assert_int_equal(st.st_uid, NOBODY);
+			assert_int_equal(st.st_gid, NOBODY - 1);
+		}
+	}
+	no_unnamed_files = false;
+	replace_file(04755, geteuid(), getegid(), &st);
+	assert_int_equal(st.st_mode & 07777, 0755);
+}
+
+/* In a child: writes over root's file, without the right to give files away. */
+static int replace_stranger(void)
+{
+	struct enc_output *o = NULL;
+	struct stat st;
+
+	if (geteuid() != 0)
+		return CANNOT;
+	make_file(at("old"), "old");
+	CHECK(chmod(at("old"), 0664) == 0 && chown(tmp, NOBODY, NOBODY) == 0 && drop_root());
+	CHECK(open_path(at("old"), &o, NULL) == 0);
+	CHECK(enc_output_commit(o, "new", 3, NULL) == 0);
+	enc_output_free(o);
+	CHECK(stat(at("old"), &st) == 0 && st.st_uid == NOBODY && st.st_gid == NOBODY);
+	/* Root's group could write; ours gets no more than everybody had. */
+	CHECK((st.st_mode & 07777) == 0644);
+	return 0;
+}
+
+static void test_access_that_cannot_be_handed_on(void **state)
+{
+	int r = in_child(replace_stranger);
+
+	(void)state;
+	if (r != CANNOT)
+		assert_int_equal(r, 0);
+}
+
 static void test_free_without_commit_leaves_nothing(void **state)
 {
 	_cleanup_(enc_output_freep) struct enc_output *o = NULL;
@@ -947,6 +1014,8 @@ int main(void)
 	        cmocka_unit_test(test_caps_are_exact),
 	        IN_DIR(test_file_appears_at_commit_only),
 	        IN_DIR(test_file_appears_at_commit_only_without_unnamed_files),
+	        IN_DIR(test_replaced_file_hands_its_access_on),
+	        IN_DIR(test_access_that_cannot_be_handed_on),
 	        IN_DIR(test_free_without_commit_leaves_nothing),
 	        IN_DIR(test_relative_path_survives_chdir),
 	        IN_DIR(test_symbolic_link_stays),
