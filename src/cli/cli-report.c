@@ -200,7 +200,7 @@ static void print_losses(const struct pfa_session *s)
 
 	for (size_t i = 0; pfa_counter(s, i, &c) == 0; i++) {
 		if (c.value && !strncmp(c.name, prefix, strlen(prefix)) &&
-		    !strcmp(c.unit, "samples") && strcmp(c.name, own_counter))
+		    !strcmp(c.unit, "samples") && strcmp(c.name, own_counter) != 0)
 			cli_say("dropped %" PRIu64 " sample%s: %s", c.value, cli_plural(c.value),
 			        c.help);
 	}
