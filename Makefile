@@ -21,7 +21,7 @@ $(BUILD)/build.ninja:
 help:
 	@echo 'make                  build ./perf-agent and ./libperfagent.so'
 	@echo 'sudo make demo        install what is missing, build, profile a bundled program for 5 s'
-	@echo 'sudo make check       install what is missing, run every test (asan, clang, tsan and fuzzing too)'
+	@echo 'sudo make check       install what is missing, run every test (sanitizers, an installation, fuzzing too)'
 	@echo 'make check-vm         tests under the kernels 5.10, 6.1 and 6.12, in virtual machines (KERNELS=6.1: only that)'
 	@echo 'make install          DESTDIR= and PREFIX= as usual (default prefix /usr/local)'
 	@echo 'make lint | format    check style and spelling | reformat the sources'

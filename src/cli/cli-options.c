@@ -97,6 +97,20 @@ static int read_number(struct parse *p, const char *option, const char *value, u
 	return 0;
 }
 
+/* The kernel's limit is looked at when all is read: it is the last value that counts. */
+static int read_rate(struct parse *p, const char *value)
+{
+	uint64_t n;
+
+	if (cli_parse_u64(value, &n) < 0 || n < 1 || n > UINT32_MAX)
+		return refuse(p, "--sample-rate: '%s' is not a number from 1 to %u%s", value,
+		              p->max_rate_hz ? p->max_rate_hz : UINT32_MAX,
+		              p->max_rate_hz ? ", the value of kernel.perf_event_max_sample_rate"
+		                             : "");
+	p->o->sample_rate_hz = (uint32_t)n;
+	return 0;
+}
+
 static int read_pid(struct parse *p, const char *value)
 {
 	uint32_t pid = 0; /* gcc 12 does not see that refuse() is negative */
@@ -193,9 +207,7 @@ static int apply(struct parse *p, const struct option_row *row, const char *valu
 	case OPT_DURATION:
 		return read_duration(p, value);
 	case OPT_SAMPLE_RATE:
-		/* The kernel's limit is looked at when all is read: it is the last value that
-		 * counts. */
-		return read_number(p, row->name, value, UINT32_MAX, &o->sample_rate_hz);
+		return read_rate(p, value);
 	case OPT_EVENT:
 		return read_event(p, value);
 	case OPT_UNWIND:
@@ -204,7 +216,9 @@ static int apply(struct parse *p, const struct option_row *row, const char *valu
 		o->kernel_stacks = yes;
 		return 0;
 	case OPT_PROFILE_OUTPUT:
-		o->profile_output = *value ? value : NULL;
+		if (!*value)
+			return refuse(p, "--profile-output: the path is empty");
+		o->profile_output = value;
 		return 0;
 	case OPT_TAG:
 		return read_tag(p, value);

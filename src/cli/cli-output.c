@@ -129,6 +129,24 @@ const char *cli_output_path(const struct cli_output *out)
 	return out->fd >= 0 ? "standard output" : out->made ? out->name : out->path;
 }
 
+void cli_output_words(const struct cli_output *out, const char *message, char *ret, size_t size)
+{
+	const char *word = out->hidden, *found = NULL;
+	char number[32];
+
+	if (out->fd >= 0) {
+		(void)snprintf(number, sizeof(number), "descriptor %d", out->fd); /* fits */
+		word = number;
+	}
+	if (*word)
+		found = strstr(message, word);
+	if (!found)
+		(void)snprintf(ret, size, "%s", message);
+	else
+		(void)snprintf(ret, size, "%.*s%s%s", (int)(found - message), message,
+		               cli_output_path(out), found + strlen(word));
+}
+
 void cli_output_done(struct cli_output *out)
 {
 	if (out->fd >= 0)

@@ -2,11 +2,15 @@
 /* cli-report.c - what stands on standard error at the end of a capture */
 #include "cli_priv.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
 	TOP_MAX = 10,
+	FUNCTIONS_MAX = 10000, /* looked at for rows to fold: the colder ones are not missed */
+	FOLDED_NAME_MAX = 128,
 	/* "100.00   100.00  123.45 ms  " */
 	NUMBERS_WIDTH = 8 + 1 + 8 + 1 + 10 + 2,
 	MODULE_WIDTH_MAX = 24,
@@ -42,17 +46,83 @@ static size_t max_columns(size_t a, const char *s)
 	return a > b ? a : b;
 }
 
-static void print_table(const struct pfa_function *f, size_t n, uint64_t total, const char *unit)
+struct row {
+	struct pfa_function f; /* .self is the sum of all that are folded into it */
+	size_t n_unnamed;      /* addresses without a name */
+	size_t rank;           /* as the library sorted them */
+	char folded[FOLDED_NAME_MAX];
+};
+
+static bool is_unnamed(const struct pfa_function *f)
+{
+	return !strncmp(f->name, "0x", 2);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->f.self != y->f.self)
+		return (x->f.self < y->f.self) - (x->f.self > y->f.self);
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static struct row *find_unnamed(struct row *rows, size_t n, const char *module)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (rows[i].n_unnamed && !strcmp(rows[i].f.module, module))
+			return &rows[i];
+	}
+	return NULL;
+}
+
+static void name_folded(struct row *r)
+{
+	const char *module = *r->f.module ? base_name(r->f.module) : "unknown";
+	bool bracketed = *module == '[';
+
+	(void)snprintf(r->folded, sizeof(r->folded), "%s%.64s%s (%zu addresses without a name)",
+	               bracketed ? "" : "[", module, bracketed ? "" : "]", r->n_unnamed);
+	r->f.name = r->folded;
+}
+
+/* One row for all the addresses of a module that have no name: apart, they hide a hot spot. */
+static size_t fold(const struct pfa_function *f, size_t n_functions, struct row *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_functions; i++) {
+		struct row *r = is_unnamed(&f[i]) ? find_unnamed(ret, n, f[i].module) : NULL;
+
+		if (r) {
+			r->f.self += f[i].self;
+			r->n_unnamed++;
+			continue;
+		}
+		ret[n] = (struct row){.f = f[i], .n_unnamed = is_unnamed(&f[i]), .rank = n};
+		n++;
+	}
+	qsort(ret, n, sizeof(*ret), compare_rows);
+	if (n > TOP_MAX)
+		n = TOP_MAX;
+	for (size_t i = 0; i < n; i++) {
+		if (ret[i].n_unnamed > 1)
+			name_folded(&ret[i]);
+	}
+	return n;
+}
+
+static void print_table(const struct row *rows, size_t n, uint64_t total, const char *unit)
 {
 	size_t width = cli_terminal_width();
 	size_t module_width = strlen("module"), name_width = strlen("function"), room;
-	char name[NAME_BYTES_MAX], module[NAME_BYTES_MAX], self[32];
+	char name[NAME_BYTES_MAX], module[NAME_BYTES_MAX], self[32], cum[32];
 
 	if (width > WIDTH_MAX)
 		width = WIDTH_MAX;
 	for (size_t i = 0; i < n; i++) {
-		module_width = max_columns(module_width, base_name(f[i].module));
-		name_width = max_columns(name_width, f[i].name);
+		module_width = max_columns(module_width, base_name(rows[i].f.module));
+		name_width = max_columns(name_width, rows[i].f.name);
 	}
 	if (module_width > MODULE_WIDTH_MAX)
 		module_width = MODULE_WIDTH_MAX;
@@ -66,17 +136,63 @@ static void print_table(const struct pfa_function *f, size_t n, uint64_t total, 
 	cli_say_plain("%8s %8s %10s  %-*s  module", "self %", "cum %", "self", (int)name_width,
 	              "function");
 	for (size_t i = 0; i < n; i++) {
-		fit(f[i].name, name_width, name);
-		fit(base_name(f[i].module), module_width, module);
-		cli_format_weight(f[i].self, unit, self, sizeof(self));
+		const struct pfa_function *f = &rows[i].f;
+
+		fit(f->name, name_width, name);
+		fit(base_name(f->module), module_width, module);
+		cli_format_weight(f->self, unit, self, sizeof(self));
+		/* Several of them may stand on one stack: their cumulative weights have no sum. */
+		(void)snprintf(cum, sizeof(cum), "-");
+		if (rows[i].n_unnamed < 2)
+			(void)snprintf(cum, sizeof(cum), "%.2f", percent(f->cum, total));
 		/* printf's width counts bytes: the filling is made of columns. */
-		cli_say_plain("%8.2f %8.2f %10s  %s%*s  %s", percent(f[i].self, total),
-		              percent(f[i].cum, total), self, name,
+		cli_say_plain("%8.2f %8s %10s  %s%*s  %s", percent(f->self, total), cum, self, name,
 		              (int)(name_width - cli_columns(name)), "", module);
 	}
 }
 
-/* Each reason for which samples were dropped. */
+/* The hottest functions: how many rows were printed, or a negative errno. */
+static int report_top(const struct pfa_session *s, uint64_t total, const char *unit)
+{
+	struct pfa_function *f = calloc(FUNCTIONS_MAX, sizeof(*f));
+	struct row *rows = NULL;
+	int n = -ENOMEM;
+
+	if (f)
+		n = pfa_top(s, f, FUNCTIONS_MAX);
+	if (n > 0) {
+		rows = calloc((size_t)n, sizeof(*rows));
+		if (!rows)
+			n = -ENOMEM;
+	}
+	if (n > 0) {
+		n = (int)fold(f, (size_t)n, rows);
+		print_table(rows, (size_t)n, total, unit);
+	}
+	free(rows);
+	free(f);
+	return n;
+}
+
+static const char own_counter[] = "dropped_agent";
+
+uint64_t cli_own_samples(const struct pfa_session *s)
+{
+	struct pfa_counter c;
+
+	for (size_t i = 0; pfa_counter(s, i, &c) == 0; i++) {
+		if (!strcmp(c.name, own_counter))
+			return c.value;
+	}
+	return 0;
+}
+
+const char *cli_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* Each reason for which samples were lost. */
 static void print_losses(const struct pfa_session *s)
 {
 	static const char prefix[] = "dropped_";
@@ -84,29 +200,30 @@ static void print_losses(const struct pfa_session *s)
 
 	for (size_t i = 0; pfa_counter(s, i, &c) == 0; i++) {
 		if (c.value && !strncmp(c.name, prefix, strlen(prefix)) &&
-		    !strcmp(c.unit, "samples"))
-			cli_say("dropped %" PRIu64 " samples: %s", c.value, c.help);
+		    !strcmp(c.unit, "samples") && strcmp(c.name, own_counter) != 0)
+			cli_say("dropped %" PRIu64 " sample%s: %s", c.value, cli_plural(c.value),
+			        c.help);
 	}
 }
 
-void cli_report_functions(const struct pfa_session *s)
+void cli_report_functions(const struct pfa_session *s, bool own)
 {
 	struct pfa_stats st = {.size = sizeof(st)};
 	const char *unit = pfa_weight_unit(s);
-	struct pfa_function f[TOP_MAX];
 	int n;
 
 	if (pfa_stats(s, &st) < 0)
 		return; /* the quality line says so */
-	n = pfa_top(s, f, TOP_MAX);
-	if (n > 0)
-		print_table(f, (size_t)n, st.weight, unit ? unit : "");
-	else if (n < 0)
+	n = report_top(s, st.weight, unit ? unit : "");
+	if (n < 0)
 		cli_say("no table of functions: %s", strerrorname_np(-n));
-	else if (!st.seen)
+	else if (n == 0 && (own || (st.seen && cli_own_samples(s) == st.seen)))
+		cli_say("no samples: only perf-agent itself was there to sample, and it leaves "
+		        "itself out");
+	else if (n == 0 && !st.seen)
 		cli_say("no samples: the target used no CPU in that time (it slept, or ended at "
 		        "once)");
-	else
+	else if (n == 0)
 		cli_say("no samples: all %" PRIu64 " were dropped", st.seen);
 	print_losses(s);
 }
@@ -127,19 +244,19 @@ static const char *quality_value(const struct pfa_session *s, const char *key)
 void cli_report_quality(const struct pfa_session *s)
 {
 	static const struct {
-		const char *key, *before, *after;
+		const char *key, *after;
 	} figures[] = {
-	        {"complete_stacks_pct", "", "complete stacks"},
-	        {"cut_stacks_pct", "", "cut stacks"},
-	        {"named_user_pct", "", "of user frames named"},
-	        {"named_kernel_pct", "", "of kernel frames named"},
-	        {"idle_pct", "", "idle"},
-	        {"agent_cpu_pct", "agent ", "CPU"},
-	        {"lost_stacks_pct", "", "lost stacks"},
-	        {"missed_ticks_pct", "", "missed ticks"},
+	        {"complete_stacks_pct", "complete stacks"},
+	        {"cut_stacks_pct", "cut stacks"},
+	        {"named_user_pct", "of user frames named"},
+	        {"named_kernel_pct", "of kernel frames named"},
+	        {"idle_pct", "idle"},
+	        {"lost_stacks_pct", "lost stacks"},
+	        {"missed_ticks_pct", "missed ticks"},
 	};
 	struct pfa_stats st = {.size = sizeof(st)};
-	char line[1024];
+	char line[1024], own_text[64] = "";
+	uint64_t own = cli_own_samples(s);
 	const char *v;
 	int n, rc;
 
@@ -148,18 +265,31 @@ void cli_report_quality(const struct pfa_session *s)
 		cli_say_plain("quality: unknown: %s", strerrorname_np(-rc));
 		return;
 	}
+	if (own > st.dropped)
+		own = st.dropped; /* the two were read at different times */
+	if (own)
+		(void)snprintf(own_text, sizeof(own_text), ", %" PRIu64 " of perf-agent itself",
+		               own); /* fits */
 	n = snprintf(line, sizeof(line),
-	             "quality: %" PRIu64 " samples (%" PRIu64 " kept, %" PRIu64 " dropped)",
-	             st.seen, st.kept, st.dropped);
+	             "quality: %" PRIu64 " sample%s (%" PRIu64 " kept, %" PRIu64 " dropped%s)",
+	             st.seen, cli_plural(st.seen), st.kept, st.dropped - own, own_text);
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
 		v = quality_value(s, figures[i].key);
 		if (!v)
 			continue;
-		n += snprintf(line + n, sizeof(line) - (size_t)n, ", %s%.24s%s %s",
-		              figures[i].before, v, strchr(v, '%') ? "" : " %", figures[i].after);
+		n += snprintf(line + n, sizeof(line) - (size_t)n, ", %.24s%s %s", v,
+		              strchr(v, '%') ? "" : " %", figures[i].after);
 	}
-	if (!quality_value(s, "agent_cpu_pct"))
-		(void)snprintf(line + n, sizeof(line) - (size_t)n, ", agent %.1f %% CPU",
-		               percent(st.agent_cpu_ns, st.elapsed_ns));
+	/* 1 KiB holds them all with their longest values. */
+	v = quality_value(s, "agent_cpu_pct");
+	if (v)
+		n += snprintf(line + n, sizeof(line) - (size_t)n, ", agent %.24s%s CPU", v,
+		              strchr(v, '%') ? "" : " %");
+	else
+		n += snprintf(line + n, sizeof(line) - (size_t)n, ", agent %.1f %% CPU",
+		              percent(st.agent_cpu_ns, st.elapsed_ns));
+	v = quality_value(s, "agent_setup_cpu_ms");
+	if (v)
+		(void)snprintf(line + n, sizeof(line) - (size_t)n, " (+ %.24s ms to start)", v);
 	cli_say_plain("%s", line);
 }

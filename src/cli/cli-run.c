@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
 	PROGRESS_MS = 500,
 	PROGRESS_MAX = 160,
+	COMMAND_END_MS = 1000,
 };
 
 static const uint64_t DEFAULT_DURATION_NS = 10ull * 1000 * 1000 * 1000;
@@ -160,10 +162,13 @@ static void name_target(struct run *r)
 }
 
 /* An error of the library's; it names the call and the object. */
-static void say_error(const char *what, int rc, const struct pfa_error *err)
+static void say_error(const struct run *r, const char *what, int rc, const struct pfa_error *err)
 {
-	if (err->message[0])
-		cli_say("%s", err->message);
+	char words[sizeof(err->message) + NAME_MAX];
+
+	cli_output_words(&r->out, err->message, words, sizeof(words));
+	if (words[0])
+		cli_say("%s", words);
 	else
 		cli_say("%s: %s", what, strerrorname_np(-rc));
 }
@@ -194,7 +199,7 @@ static int new_session(struct run *r)
 
 	rc = pfa_new(&p, &r->session, &err);
 	if (rc < 0) {
-		say_error("options", rc, &err);
+		say_error(r, "options", rc, &err);
 		return rc == -EINVAL ? CLI_USAGE : CLI_FAILED;
 	}
 	return CLI_DONE;
@@ -263,7 +268,7 @@ static void draw_progress(struct run *r, const char *text)
 static void show_progress(struct run *r, uint64_t now)
 {
 	struct pfa_stats st = {.size = sizeof(st)};
-	uint64_t elapsed = now - r->start_ns;
+	uint64_t elapsed = now - r->start_ns, own = cli_own_samples(r->session), seen, lost;
 	char text[PROGRESS_MAX];
 	double seconds;
 
@@ -273,9 +278,12 @@ static void show_progress(struct run *r, uint64_t now)
 		seconds = (double)(r->duration_ns > elapsed ? r->duration_ns - elapsed : 0) / 1e9;
 	else
 		seconds = (double)elapsed / 1e9;
+	/* Counters are read one after the other while they grow. */
+	seen = st.seen > own ? st.seen - own : 0;
+	lost = st.dropped > own ? st.dropped - own : 0;
 	(void)snprintf(text, sizeof(text),
-	               "perf-agent: %.1f s%s, %" PRIu64 " samples, %" PRIu64 " lost", seconds,
-	               r->duration_ns ? " left" : "", st.seen, st.dropped);
+	               "perf-agent: %.1f s%s, %" PRIu64 " sample%s, %" PRIu64 " lost", seconds,
+	               r->duration_ns ? " left" : "", seen, cli_plural(seen), lost);
 	cli_shorten(text, cli_terminal_width() - 1, false);
 	draw_progress(r, text);
 }
@@ -339,12 +347,29 @@ static void say_end(const struct run *r, enum end end)
 	}
 }
 
-static void say_command(const struct run *r)
+/* Ctrl-C reaches the command as well, and so does what timeout(1) sends: it may be about to end. */
+static void await_command(const struct run *r)
+{
+	struct pollfd p = {.events = POLLIN};
+	int pid = pfa_command_pid(r->session);
+
+	p.fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	if (p.fd < 0)
+		return; /* it is reported as it is now */
+	(void)poll(&p, 1, COMMAND_END_MS);
+	close(p.fd);
+}
+
+static void say_command(const struct run *r, enum end end)
 {
 	const char *signal_name;
 	int rc, status;
 
 	rc = pfa_command_status(r->session, &status);
+	if (rc == 0 && end == END_SIGNAL) {
+		await_command(r);
+		rc = pfa_command_status(r->session, &status);
+	}
 	if (rc < 0)
 		cli_say("command %s: status unknown: %s", r->comm, strerrorname_np(-rc));
 	else if (rc == 0)
@@ -360,7 +385,7 @@ static void say_command(const struct run *r)
 }
 
 /* Writes, and says what was written. Returns enum cli_exit. */
-static int finish(struct run *r)
+static int finish(struct run *r, enum end end)
 {
 	struct pfa_error err = {0};
 	int stopped, moved = 0;
@@ -371,8 +396,8 @@ static int finish(struct run *r)
 	release_signals();
 	say_notes(r);
 	if (r->o->command)
-		say_command(r);
-	cli_report_functions(r->session);
+		say_command(r, end);
+	cli_report_functions(r->session, r->o->pid == getpid());
 	if (!stopped && !moved) {
 		cli_say("profile written: %s", cli_output_path(&r->out));
 		cli_report_quality(r->session);
@@ -381,7 +406,7 @@ static int finish(struct run *r)
 	/* What was sampled is not lost altogether, but the failure is the last that is read. */
 	cli_report_quality(r->session);
 	if (stopped)
-		say_error("writing the profile", stopped, &err);
+		say_error(r, "writing the profile", stopped, &err);
 	else
 		cli_say("rename %s to %s: %s; the profile stays where it is", r->out.hidden,
 		        r->out.name, strerrorname_np(-moved));
@@ -391,6 +416,7 @@ static int finish(struct run *r)
 static int capture(struct run *r)
 {
 	struct pfa_error err = {0};
+	enum end end;
 	int rc;
 
 	rc = catch_signals();
@@ -400,14 +426,15 @@ static int capture(struct run *r)
 	}
 	rc = pfa_start(r->session, &err);
 	if (rc < 0) {
-		say_error("starting the capture", rc, &err);
+		say_error(r, "starting the capture", rc, &err);
 		return CLI_FAILED;
 	}
 	r->start_ns = now_ns();
 	say_start(r);
 	say_notes(r);
-	say_end(r, wait_for_end(r));
-	return finish(r);
+	end = wait_for_end(r);
+	say_end(r, end);
+	return finish(r, end);
 }
 
 int cli_run(const struct cli_options *o)

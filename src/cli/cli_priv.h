@@ -144,6 +144,12 @@ int cli_output_open(struct cli_output *out, const char *path, const char *comm);
 int cli_output_publish(struct cli_output *out);
 /* For people. */
 const char *cli_output_path(const struct cli_output *out);
+/**
+ * cli_output_words - a message of the library with the output as people know it
+ * @message: may name the hidden file, or a descriptor's number
+ * @ret:     the same with the final name, or "standard output"; cut at @size
+ */
+void cli_output_words(const struct cli_output *out, const char *message, char *ret, size_t size);
 void cli_output_done(struct cli_output *out);
 
 /* One line on standard error: "perf-agent: ", the text with control characters as '?', a newline.
@@ -159,8 +165,12 @@ size_t cli_columns(const char *s);
 /* Of the terminal on standard error, else CLI_WIDTH_DEFAULT. */
 size_t cli_terminal_width(void);
 
-/* Table of functions, losses: after pfa_stop. */
-void cli_report_functions(const struct pfa_session *s);
+/* Samples of perf-agent itself: left out on purpose, and part of what the library calls dropped. */
+uint64_t cli_own_samples(const struct pfa_session *s);
+/* "" after 1, else "s". */
+const char *cli_plural(uint64_t n);
+/* Table of functions, losses: after pfa_stop. @own: the target is this very process. */
+void cli_report_functions(const struct pfa_session *s, bool own);
 /* The quality line. */
 void cli_report_quality(const struct pfa_session *s);
 

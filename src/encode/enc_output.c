@@ -29,6 +29,8 @@ struct enc_output {
 	enum output_kind kind;
 	bool used;
 	int fd, dir_fd;
+	bool replaces; /* a regular file, whose owner is: */
+	uid_t old_owner;
 	enc_write_fn write;
 	void *arg;
 	char *label;             /* for messages: the path as given, or "descriptor 3" */
@@ -183,6 +185,34 @@ static int create_temp(struct enc_output *o, const char *dir, struct err *err)
 	               err_name(r), r == -EROFS ? " (read-only file system)" : "");
 }
 
+/*
+ * The temporary file takes over who may read the one that it replaces: group and mode now, the
+ * owner at the end (after that we may not be allowed to link or change it any more). Best effort:
+ * file systems without owners, and files of others without CAP_CHOWN, keep what they got. A group
+ * that cannot be taken over gives ours no more than others have.
+ */
+static void take_over_access(struct enc_output *o, const struct stat *old)
+{
+	mode_t mode = old->st_mode & 0777, others = mode & 07;
+	struct stat st;
+
+	o->replaces = true;
+	o->old_owner = old->st_uid;
+	if (fstat(o->fd, &st) < 0)
+		return; /* stays as it was created */
+	if (st.st_gid != old->st_gid && fchown(o->fd, (uid_t)-1, old->st_gid) < 0)
+		mode &= 0700 | others << 3 | others;
+	(void)fchmod(o->fd, mode);
+}
+
+static void take_over_owner(const struct enc_output *o)
+{
+	struct stat st;
+
+	if (o->replaces && fstat(o->fd, &st) == 0 && st.st_uid != o->old_owner)
+		(void)!fchown(o->fd, o->old_owner, (gid_t)-1); /* best effort, as above */
+}
+
 /* A regular file or a name that is free. @old: what is there, NULL if nothing. */
 static int open_rename(struct enc_output *o, const char *path, const struct stat *old,
                        struct err *err)
@@ -201,6 +231,8 @@ static int open_rename(struct enc_output *o, const char *path, const struct stat
 		r = check_sticky(o, old, err);
 	if (r == 0)
 		r = create_temp(o, dir, err);
+	if (r == 0 && old)
+		take_over_access(o, old);
 	return r;
 }
 
@@ -409,6 +441,7 @@ static int commit_rename(struct enc_output *o, struct err *err)
 		if (r < 0)
 			return r;
 	}
+	take_over_owner(o);
 	/* Network file systems and quotas may fail as late as this. */
 	if (close(TAKE_FD(o->fd)) < 0) {
 		r = -errno;

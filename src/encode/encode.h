@@ -34,7 +34,9 @@ struct enc_output;
  * enc_output_open - check that the output can be written, before anything is captured
  * A path: its directory must be there and writable; a temporary file is created in it (mode 0666 &
  * ~umask), without a name where the file system can, so that nothing stays when the process dies.
- * Commit puts it in place by link or rename, so there is never a partial file. A symbolic link
+ * Commit puts it in place by link or rename, so there is never a partial file. A file that is
+ * replaced hands its mode on, its group and owner where that is permitted; its other hard links
+ * keep the old content. A symbolic link
  * stays, the file that it names is replaced. A path that exists and is not a regular file
  * (/dev/full, a FIFO, a terminal) is opened and written directly; block devices are refused.
  * Returns: 0; -EINVAL (not exactly one target, empty path, block device), -EISDIR, -ENOENT (the

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests of the command line share: running it, terminals, TAP."""
+import ctypes
 import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import tempfile
@@ -35,7 +37,19 @@ def environment(env):
     return {**clean, 'TERM': 'xterm', **(env or {})}
 
 
-def start(program, args, env=None, **more):
+def default_signals():
+    """Dispositions are inherited: nohup and a shell's & leave some of them ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def start(program, args, env=None, preexec_fn=None, **more):
+    def prepare():
+        default_signals()
+        if preexec_fn:
+            preexec_fn()
+
+    more['preexec_fn'] = prepare
     more = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'stdin': subprocess.DEVNULL, **more}
     return subprocess.Popen([program, *args], env=environment(env), **more)
 
@@ -77,9 +91,8 @@ class Terminal:
     def __init__(self, program, args, env=None, width=80, stdout=subprocess.DEVNULL):
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 24, width, 0, 0))
-        self.p = subprocess.Popen([program, *args], env=environment(env), stdin=slave, stderr=slave,
-                                  stdout=slave if stdout is None else stdout, start_new_session=True,
-                                  preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.p = start(program, args, env, stdin=slave, stderr=slave, stdout=slave if stdout is None else stdout,
+                       start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(slave)
         self.text = ''
 
@@ -107,8 +120,28 @@ class Terminal:
         return self.p.wait(WAIT_S)
 
 
+def children():
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as f:
+                parent = int(f.read().rpartition(') ')[2].split()[1])
+        except OSError:  # it has ended
+            continue
+        if parent == os.getpid():
+            yield int(pid)
+
+
+def end_children():
+    """What a test left running; children of children become ours when their parent ends."""
+    while pids := list(children()):
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
 def main():
     """Runs each test in an empty folder of its own; returns the exit status."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     print(f'1..{len(TESTS)}')
     failed = 0
     home = os.getcwd()
@@ -125,5 +158,6 @@ def main():
                 print(f'not ok {i} - {name}')
                 print('# ' + traceback.format_exc().replace('\n', '\n# '), flush=True)
             finally:
+                end_children()
                 os.chdir(home)
     return 1 if failed else 0

@@ -6,7 +6,7 @@
  *
  *   FAKE_NEW, FAKE_START, FAKE_STOP   "<errno> <message>": that call fails so; no message:
  * "<errno>" FAKE_STOP_MS     pfa_stop takes so long FAKE_END_MS      the target (not of COMMAND)
- * ends after so long FAKE_SEEN, FAKE_DROPPED, FAKE_ELAPSED_MS, FAKE_AGENT_MS FAKE_UNIT
+ * ends after so long FAKE_SEEN, FAKE_DROPPED, FAKE_OWN, FAKE_ELAPSED_MS, FAKE_AGENT_MS FAKE_UNIT
  * "nanoseconds" unless given FAKE_TOP         functions, one a line: self cum module name…
  *   FAKE_NOTES, FAKE_LATE_NOTES (after pfa_stop), FAKE_QUALITY   lines
  *   FAKE_LOG         file to which the options that were given are appended, one "name value" a
@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 enum {
-	LINES_MAX = 16,
+	LINES_MAX = 64,
 };
 
 enum state {
@@ -222,6 +222,7 @@ int pfa_start(struct pfa_session *s, struct pfa_error *err)
 static int write_output(struct pfa_session *s, struct pfa_error *err)
 {
 	size_t len = sizeof(profile) - 1;
+	char name[256];
 	int rc = 0, fd;
 
 	if (s->o.profile_write)
@@ -230,11 +231,14 @@ static int write_output(struct pfa_session *s, struct pfa_error *err)
 		return 0;
 	fd = s->path ? open(s->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)
 	             : s->o.profile_fd;
+	(void)snprintf(name, sizeof(name), "descriptor %d", fd);
+	if (s->path)
+		(void)snprintf(name, sizeof(name), "%s", s->path);
 	if (fd < 0 || write(fd, profile, len) != (ssize_t)len) {
 		rc = -errno;
 		err->code = rc;
-		(void)snprintf(err->message, sizeof(err->message), "write %s: %s",
-		               s->path ? s->path : "fd", strerrorname_np(-rc));
+		(void)snprintf(err->message, sizeof(err->message), "write %s: %s", name,
+		               strerrorname_np(-rc));
 	}
 	if (s->path && fd >= 0)
 		close(fd);
@@ -320,7 +324,7 @@ int pfa_stats(const struct pfa_session *s, struct pfa_stats *ret)
 	*ret = (struct pfa_stats){.size = size,
 	                          .elapsed_ns = get_number("FAKE_ELAPSED_MS") * 1000000,
 	                          .seen = get_number("FAKE_SEEN"),
-	                          .dropped = get_number("FAKE_DROPPED"),
+	                          .dropped = get_number("FAKE_DROPPED") + get_number("FAKE_OWN"),
 	                          .agent_cpu_ns = get_number("FAKE_AGENT_MS") * 1000000};
 	ret->kept = ret->seen - ret->dropped;
 	for (size_t i = 0; i < s->top.n; i++)
@@ -334,7 +338,7 @@ int pfa_counter(const struct pfa_session *s, size_t i, struct pfa_counter *ret)
 	        {"seen", "samples", "samples that hit the target", get_number("FAKE_SEEN")},
 	        {"dropped_counts_full", "samples", "the table of counts was full",
 	         get_number("FAKE_DROPPED")},
-	        {"dropped_agent", "samples", "the agent's own", 0},
+	        {"dropped_agent", "samples", "the agent's own", get_number("FAKE_OWN")},
 	};
 
 	(void)s;

@@ -63,6 +63,7 @@ def usage_names_the_option():
         (['--profile', '--pid', '0'], '--pid'), (['--profile', '--pid', '-3'], '--pid'),
         (['--profile', '--pid', '4294967297'], '--pid'), (['--profile', '--pid', 'x'], '--pid'),
         (['--profile', '-a', '--no-such-option'], '--no-such-option'),
+        (['--profile', '-a', '--profile-output', ''], '--profile-output'),
     ]
     if limit:
         cases.append((['--profile', '-a', '--sample-rate', str(limit + 1)], f'--sample-rate.*{limit}'))

@@ -8,6 +8,7 @@ import errno
 import importlib.util
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -57,7 +58,9 @@ USAGE_ERRORS = [
     (['--profile', '--pid='], '--pid'),
     (['--profile', '--pid'], '--pid: a value is missing'),
     (['--profile', '--pid', '--', 'true'], '--pid: a value is missing'),
-    ([*ME, '--sample-rate', '0'], '--sample-rate'),
+    ([*ME, '--sample-rate', '0'], f"--sample-rate: '0' is not a number from 1 to {max_rate()}"),
+    ([*ME, '--profile-output', ''], '--profile-output: the path is empty'),
+    ([*ME, '--profile-output='], '--profile-output: the path is empty'),
     ([*ME, '--sample-rate=-5'], '--sample-rate'),
     ([*ME, '--sample-rate', '99.5'], '--sample-rate'),
     ([*ME, '--sample-rate', '4294967296'], '--sample-rate'),
@@ -163,7 +166,7 @@ def made_names():
             (['--profile', '--pid', str(child.pid), *SHORT], '_a_b c-'),
             (['--profile', '--pid', '2147483647', *SHORT], 'pid2147483647-'),
             (['--profile', '--', '/bin/true'], 'true-'),
-            (['--profile', '--profile-output', '', '--', 'sh', '-c', ':'], 'sh-'),
+            (['--profile', '--', 'sh', '-c', ':'], 'sh-'),
         ]
         for words, prefix in cases:
             for _ in range(2):
@@ -227,6 +230,20 @@ def failure_to_write_is_the_last_line_behind_the_report():
     r = run(*ME, *SHORT, '--profile-output', 'missing/p')
     equal((r.rc, files()), (1, []), r)
     check('missing/p' in r.lines[-1], r)
+
+
+@test
+def messages_name_the_output_as_people_know_it():
+    os.mkdir('full')
+    os.chdir('full')
+    name = r'perf-agent: write pid2147483647-\d{12}-on-cpu\.pb\.gz: EFBIG'
+    limit = lambda: [resource.setrlimit(resource.RLIMIT_FSIZE, (4, 4)), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)]
+    r = run('--profile', '--pid=2147483647', *SHORT, preexec_fn=limit)
+    equal(r.rc, 1, r)
+    check(re.fullmatch(name.replace('EFBIG', r'\w+'), r.lines[-1]), r)
+    with open('/dev/full', 'wb') as full:
+        r = run(*ME, *SHORT, '--profile-output=-', stdout=full)
+    equal((r.rc, r.lines[-1]), (1, 'perf-agent: write standard output: ENOSPC'), r)
 
 
 @test
@@ -306,6 +323,22 @@ def command_outlives_the_duration():
 
 
 @test
+def command_that_gets_the_same_signal_is_waited_for():
+    for script, text in [('trap "sleep 0.2; exit 5" INT; echo ready; while :; do sleep 0.01; done',
+                          'command sh ended with exit status 5'),
+                         ('trap "" INT; echo ready; sleep 100', 'has not ended; it is left running')]:
+        p = start_fake(['--profile', '--profile-output=p', '--', 'sh', '-c', script], start_new_session=True)
+        equal(p.stdout.readline(), b'ready\n', script)
+        os.killpg(p.pid, signal.SIGINT)
+        p.wait(WAIT_S)
+        err = os.read(p.stderr.fileno(), 65536).decode()
+        equal(p.returncode, 0, err)
+        check(text in err and 'profile written' in err, err)
+        p.stdout.close()
+        p.stderr.close()
+
+
+@test
 def first_signal_ends_and_writes():
     for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
         p = start_fake([*ME, '--duration=1h', '--profile-output=p'])
@@ -352,6 +385,16 @@ def sighup_stays_ignored():
     r = finish(p)
     equal(r.rc, 0, r)
     check('SIGINT' in r.err and 'SIGHUP' not in r.err, r)
+
+
+@test
+def sigint_is_handled_also_where_it_was_ignored():
+    p = start_fake([*ME, '--duration=1h', '--profile-output=p'],
+                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    wait_for(p, 'profiling')
+    p.send_signal(signal.SIGINT)
+    r = finish(p)
+    equal((r.rc, files()), (0, ['p']), r)
 
 
 @test
@@ -430,6 +473,25 @@ def table_of_functions():
 
 
 @test
+def addresses_without_a_name_are_one_row_a_module():
+    top = '\n'.join(['30 50 /bin/a 0x1000', '25 60 /bin/a named', '20 30 /lib/b 0x1', '15 20 /bin/a 0x2000',
+                     '5 5 [jit] 0x7f0000000000', '4 4 [jit] 0x7f0000000001', '1 100 /bin/a 0x3000'])
+    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_TOP': top, 'FAKE_SEEN': '100', 'FAKE_UNIT': 'cycles'})
+    at = [i for i, l in enumerate(r.lines) if 'self %' in l][0]
+    equal(r.lines[at + 1:at + 6], [
+        '   46.00        -         46  [a] (3 addresses without a name)    a',
+        '   25.00    60.00         25  named                               a',
+        '   20.00    30.00         20  0x1                                 b',
+        '    9.00        -          9  [jit] (2 addresses without a name)  [jit]',
+        'perf-agent: profile written: p',
+    ], r)
+    # Looked for far behind the ten rows of the table.
+    top = '\n'.join([f'100 100 /m f{i}' for i in range(9)] + [f'9 9 /lib/x 0x{i}' for i in range(20)])
+    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_TOP': top, 'FAKE_SEEN': '1', 'FAKE_UNIT': 'cycles'})
+    check(re.search(r'16\.67 +- +180  \[x\] \(20 addresses without a name\)', r.err), r)
+
+
+@test
 def table_has_ten_rows_and_no_wide_ones():
     names = ['ä' * 300, 'y' * 2000, *[f'f{i}' for i in range(13)]]
     top = '\n'.join(f'{100 - i} {100 - i} /m{"o" * 60} {n}' for i, n in enumerate(names))
@@ -458,6 +520,13 @@ def no_samples_is_said_with_its_likely_cause():
     check('perf-agent: no samples: all 7 were dropped' in r.err, r)
     check('perf-agent: dropped 7 samples: the table of counts was full' in r.lines, r)
     equal(r.rc, 0, r)
+    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_SEEN': '1', 'FAKE_DROPPED': '1'})
+    check('perf-agent: dropped 1 sample: the table of counts was full' in r.lines, r)
+    only_itself = 'perf-agent: no samples: only perf-agent itself was there to sample, and it leaves itself out'
+    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_SEEN': '7', 'FAKE_OWN': '7'})
+    check(only_itself in r.lines and 'dropped 7' not in r.err, r)
+    r = finish(start('/bin/sh', ['-c', f'exec {FAKE} --profile --pid $$ --duration 50ms --profile-output=p']))
+    check(only_itself in r.lines, r)
 
 
 @test
@@ -469,8 +538,15 @@ def quality_line_is_last():
     equal(r.lines[-2:], [
         'perf-agent: profile written: p',
         'quality: 986 samples (980 kept, 6 dropped), 97.1 % complete stacks, 0.2 % cut stacks, '
-        '99.8 % of user frames named, 80.0 % idle, agent 0.3 % CPU, 1.5 % missed ticks',
+        '99.8 % of user frames named, 80.0 % idle, 1.5 % missed ticks, agent 0.3 % CPU',
     ], r)
+    env = {'FAKE_SEEN': '9', 'FAKE_DROPPED': '2', 'FAKE_OWN': '3', 'FAKE_TOP': '1 1 m f',
+           'FAKE_QUALITY': 'agent_cpu_pct: 0.3\nagent_setup_cpu_ms: 45'}
+    r = run(*ME, *SHORT, '--profile-output=p', env=env)
+    equal(r.lines[-1], 'quality: 9 samples (4 kept, 2 dropped, 3 of perf-agent itself), '
+                       'agent 0.3 % CPU (+ 45 ms to start)', r)
+    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_SEEN': '1', 'FAKE_TOP': '1 1 m f'})
+    check(r.lines[-1].startswith('quality: 1 sample (1 kept, 0 dropped), '), r)
     r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_ELAPSED_MS': '10000', 'FAKE_AGENT_MS': '50'})
     equal(r.lines[-1], 'quality: 0 samples (0 kept, 0 dropped), agent 0.5 % CPU', r)
     r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_STATS_FAIL': '1'})
@@ -482,6 +558,9 @@ def terminal_without_duration_runs_until_ctrl_c():
     t = Terminal(FAKE, [*ME, '--profile-output=p'], env={'FAKE_SEEN': '12', 'FAKE_DROPPED': '2'})
     t.read_until('\rperf-agent: 0.0 s, 12 samples, 2 lost')
     t.read_until('\rperf-agent: 0.5 s')
+    own = Terminal(FAKE, [*ME, '--profile-output=q', '--duration=100ms'], env={'FAKE_SEEN': '6', 'FAKE_OWN': '5'})
+    equal(own.finish(), 0, own.text)
+    check('s left, 1 sample, 0 lost' in own.text, own.text)
     check('until Ctrl-C' in t.text, t.text)
     t.type(b'\x03')
     equal(t.finish(), 0, t.text)
