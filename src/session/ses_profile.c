@@ -246,7 +246,6 @@ static int named_location(struct build *b, uint32_t mapping, uint64_t address,
 		if (r == 0)
 			r = prof_model_string(b->m, n->linkage, &fn.system_name);
 	} else {
-		b->q.reason_frames[n->reason]++;
 		if (module)
 			(void)snprintf(text, sizeof(text), "0x%llx [%s]", (unsigned long long)shown,
 			               module);
@@ -442,9 +441,22 @@ static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static bool leaf_named(const struct build *b, size_t i)
+/* Frames of a stack, and those of them with a name. */
+struct named {
+	uint32_t n, named;
+};
+
+static struct named count_named(const struct build *b, size_t first, uint8_t walk)
 {
-	return b->m->locations.p[b->locs.p[i] - 1].reason == EV_REASON_NAMED;
+	/* The last is no frame but a mark: [truncated]. */
+	struct named ret = {.n = (uint32_t)(b->locs.n - first) - (walk == EV_WALK_DEPTH)};
+
+	for (uint32_t i = 0; i < ret.n; i++) {
+		uint32_t loc = b->locs.p[first + i];
+
+		ret.named += b->m->locations.p[loc - 1].reason == EV_REASON_NAMED;
+	}
+	return ret;
 }
 
 static int add_sample(struct build *b, const struct ev_count *c)
@@ -454,27 +466,22 @@ static int add_sample(struct build *b, const struct ev_count *c)
 	const char *comm;
 	int64_t values[2] = {(int64_t)c->samples, (int64_t)c->weight};
 	uint8_t walk = EV_WALK_NONE, kwalk = EV_WALK_NONE;
+	struct named kernel = {0}, user = {0};
 	bool lost = false, klost = false;
 	int r = 0;
 
 	b->locs.n = 0;
 	if (c->kstack) {
 		r = append_stack(b, c, c->kstack, &kwalk, &klost);
-		if (r == 0 && !klost && b->locs.n) {
-			b->q.leaf_kernel += c->weight;
-			if (leaf_named(b, 0))
-				b->q.leaf_kernel_named += c->weight;
-		}
+		if (r == 0 && !klost && b->locs.n)
+			kernel = count_named(b, 0, kwalk);
 	}
 	if (r == 0 && c->ustack) {
 		size_t first = b->locs.n;
 
 		r = append_stack(b, c, c->ustack, &walk, &lost);
-		if (r == 0 && !lost && b->locs.n > first) {
-			b->q.leaf_user += c->weight;
-			if (leaf_named(b, first))
-				b->q.leaf_user_named += c->weight;
-		}
+		if (r == 0 && !lost && b->locs.n > first)
+			user = count_named(b, first, walk);
 	}
 	if (r == 0 && b->locs.n == 0) {
 		r = synthetic(b, c->kthread ? "[kernel thread]" : "[no stack]", &loc);
@@ -499,6 +506,10 @@ static int add_sample(struct build *b, const struct ev_count *c)
 		return r;
 
 	b->q.weight += c->weight;
+	b->q.kernel_frames += (double)kernel.n * (double)c->weight;
+	b->q.kernel_named += (double)kernel.named * (double)c->weight;
+	b->q.user_frames += (double)user.n * (double)c->weight;
+	b->q.user_named += (double)user.named * (double)c->weight;
 	if (lost || klost) {
 		b->q.stack_lost += c->weight;
 		ses_count(b->s, SES_CNT_STACK_LOST, c->samples);
@@ -639,8 +650,9 @@ int ses_profile_build(struct ses *s, struct err *err)
 	if (r == 0)
 		r = main_mapping(&b);
 	if (r == 0) {
+		vec_each (loc, &s->model->locations)
+			b.q.reason_frames[loc->reason]++;
 		ses_check_privileges(s);
-		ses_account(s); /* all but encoding, whose cost is not known before it is done */
 		r = ses_quality_add(s, &b.q);
 	}
 	return r < 0 ? err_set(err, r, "building the profile: %s", err_name(r)) : 0;

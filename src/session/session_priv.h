@@ -164,8 +164,9 @@ struct ses {
 	pthread_mutex_t stats_lock;
 	uint64_t start_ns, end_ns;
 	uint64_t start_realtime_ns;
-	uint64_t caller_cpu_ns;              /* C's CPU time inside start and stop */
-	uint64_t stop_cpu_ns;                /* of C: up to here it is counted in caller_cpu_ns */
+	uint64_t setup_cpu_ns;   /* C's CPU time inside start */
+	uint64_t capture_cpu_ns; /* of the threads until sampling ended; from end_ns on */
+	uint64_t stop_cpu_ns;    /* C's CPU clock when sampling ended */
 	struct abi_counters kernel_counters; /* final */
 	_Atomic uint64_t counters[SES_CNT_MAX];
 	uint64_t locked_bytes;
@@ -209,9 +210,6 @@ int ses_check_descriptors(const struct ses *s,
 void ses_check_privileges(struct ses *s);
 int ses_explain(struct ses *s, int code, struct err *err);
 
-/* session.c: adds C's CPU time inside ses_stop so far, and B's. */
-void ses_account(struct ses *s);
-
 /* ses_profile.c: from aggregation, track and names to the model. C. */
 int ses_profile_build(struct ses *s, struct err *err);
 
@@ -221,11 +219,14 @@ struct ses_quality_sums {
 	        kernel_weight;      /* all; with a user stack; with a kernel stack */
 	uint64_t walk[EV_WALK_CNT]; /* weight by outcome of the user walk */
 	uint64_t kernel_cut, stack_lost;
-	uint64_t leaf_user, leaf_user_named, leaf_kernel, leaf_kernel_named;
+	/* Frames times weight, which may pass 64 bits; and those of them with a name. */
+	double user_frames, user_named, kernel_frames, kernel_named;
 	uint64_t reason_frames[EV_REASON_CNT]; /* distinct frames by reason */
 };
 int ses_quality_add(struct ses *s, const struct ses_quality_sums *q);
 uint64_t ses_sum_drops(const struct ses *s, const struct abi_counters *c); /* of both tables */
+uint64_t ses_threads_cpu_ns(const struct ses *s); /* of D, W and B so far */
+/* Of the capture itself: threads and BPF programs, until sampling ended. */
 uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c);
 
 #endif
