@@ -25,6 +25,12 @@ struct stack_locs {
 	uint8_t walk;
 };
 
+struct place_key {
+	struct ev_proc_id proc;
+	struct ev_frame frame;
+};
+_Static_assert(sizeof(struct place_key) == 32, "hashed as bytes");
+
 struct build {
 	struct ses *s;
 	struct prof_model *m;
@@ -32,7 +38,9 @@ struct build {
 	struct image_maps *images; /* images[n_images + 1], by id */
 	uint32_t n_images;
 	uint32_t kernel_mapping, jit_mapping; /* model ids, 0 until needed */
-	struct intern *frame_keys;            /* struct ev_frame -> index of frame_locs */
+	struct intern *place_keys; /* struct place_key -> index of places; NULL without memory */
+	VEC(struct ev_frame) places;
+	struct intern *frame_keys; /* struct ev_frame -> index of frame_locs */
 	VEC(uint32_t) frame_locs;
 	struct intern *stack_keys; /* hash -> index of stacks */
 	VEC(struct stack_locs) stacks;
@@ -54,6 +62,8 @@ static void build_done(struct build *b)
 	for (uint32_t i = 0; b->images && i <= b->n_images; i++)
 		vec_done(&b->images[i].v);
 	free(b->images);
+	b->place_keys = intern_free(b->place_keys);
+	vec_done(&b->places);
 	b->frame_keys = intern_free(b->frame_keys);
 	vec_done(&b->frame_locs);
 	b->stack_keys = intern_free(b->stack_keys);
@@ -62,12 +72,51 @@ static void build_done(struct build *b)
 	vec_done(&b->locs);
 }
 
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static void find_place(struct ses *s, const struct ev_proc_id *proc, const struct ev_frame *f,
+                       struct ev_frame *ret)
+{
+	struct trk_place pl;
+
+	*ret = *f;
+	if (trk_place(s->trk, proc, f->exact ? f->addr : f->addr - 1, &pl) < 0)
+		return;
+	if (pl.image) {
+		ret->space = EV_SPACE_IMAGE;
+		ret->image = pl.image->id;
+		ret->addr = pl.off + (f->exact ? 0 : 1);
+	} else if (pl.anon) {
+		ret->space = EV_SPACE_ANON;
+	}
+}
+
+/* A raw frame at its place in this process; RAW as it was, if it is no code there. Looked up once:
+ * threads and samples share addresses. */
+static void place_raw(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f,
+                      struct ev_frame *ret)
+{
+	const struct place_key key = {.proc = *proc, .frame = *f};
+	uint32_t id = b->place_keys ? intern_find(b->place_keys, &key, sizeof(key)) : INTERN_NONE;
+
+	if (id != INTERN_NONE) {
+		*ret = b->places.p[id];
+		return;
+	}
+	find_place(b->s, proc, f, ret);
+	/* Without memory it is looked up again. */
+	if (b->place_keys && vec_reserve(&b->places, 1) == 0 &&
+	    intern_add(b->place_keys, &key, sizeof(key), &id, NULL) == 0)
+		(void)vec_push(&b->places, *ret); /* has its room */
+}
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* Asks for what the raw frames turn out to be, and for frames that the queue to W had no place for.
  */
-static void request_rest(struct ses *s)
+static void request_rest(struct build *b)
 {
+	struct ses *s = b->s;
 	bool all = queue_drops(s->q_w) > 0;
 
 	for (size_t i = 0; all && i < prof_agg_stack_cnt(s->agg); i++) {
@@ -89,13 +138,13 @@ static void request_rest(struct ses *s)
 
 		for (uint32_t k = 0; st && k < st->n; k++) {
 			const struct ev_frame *f = &st->frames[k];
-			struct trk_place pl;
+			struct ev_frame at;
 
-			if (f->space == EV_SPACE_RAW &&
-			    trk_place(s->trk, &c->proc, f->exact ? f->addr : f->addr - 1, &pl) ==
-			            0 &&
-			    pl.image)
-				ses_request(s, pl.image->id, pl.off);
+			if (f->space != EV_SPACE_RAW)
+				continue;
+			place_raw(b, &c->proc, f, &at);
+			if (at.space == EV_SPACE_IMAGE)
+				ses_request(s, at.image, at.exact ? at.addr : at.addr - 1);
 		}
 	}
 }
@@ -329,27 +378,6 @@ static int frame_location(struct build *b, const struct ev_proc_id *proc, const 
 	return r;
 }
 
-/* A raw address at its place in this process: 0, or -ENOENT if it is no code there. */
-static int place_raw(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f,
-                     struct ev_frame *ret)
-{
-	struct trk_place pl;
-
-	if (trk_place(b->s->trk, proc, f->exact ? f->addr : f->addr - 1, &pl) < 0)
-		return -ENOENT;
-	*ret = *f;
-	if (pl.image) {
-		ret->space = EV_SPACE_IMAGE;
-		ret->image = pl.image->id;
-		ret->addr = pl.off + (f->exact ? 0 : 1);
-	} else if (pl.anon) {
-		ret->space = EV_SPACE_ANON;
-	} else {
-		return -ENOENT;
-	}
-	return 0;
-}
-
 /* Appends the locations of a stack to b->locs; *ret_walk: why it ended, as far as is known now. */
 static int append_frames(struct build *b, const struct ev_proc_id *proc, const struct ev_stack *st,
                          uint8_t *ret_walk, bool *ret_shared)
@@ -364,7 +392,8 @@ static int append_frames(struct build *b, const struct ev_proc_id *proc, const s
 
 		if (f.space == EV_SPACE_RAW) {
 			*ret_shared = false;
-			if (place_raw(b, proc, &st->frames[i], &f) < 0 && i > 0 &&
+			place_raw(b, proc, &st->frames[i], &f);
+			if (f.space == EV_SPACE_RAW && i > 0 &&
 			    trk_proc_reason(b->s->trk, proc) == EV_REASON_NAMED) {
 				/* Not code of a process whose mappings are known: the frame pointer
 				 * led astray. */
@@ -635,7 +664,10 @@ int ses_profile_build(struct ses *s, struct err *err)
 	const struct prof_agg_stats *as = prof_agg_stats(s->agg);
 	int r;
 
-	request_rest(s);
+	b.places.max = UINT32_MAX;
+	(void)intern_new(UINT32_MAX - 1, SIZE_MAX / 2,
+	                 &b.place_keys); /* NULL: looked up each time */
+	request_rest(&b);
 	while (!ses_send_groups(s, UINT64_MAX, true))
 		(void)poll(NULL, 0, 1); /* B makes room: it never waits for us */
 	ses_naming_stop(s);

@@ -413,6 +413,23 @@ static void test_share_of_named_is_of_all_frames(void **state)
 	ses_free(s);
 }
 
+static void test_an_address_is_placed_once(void **state)
+{
+	struct ses *s = new_capture(4);
+	const uint64_t addrs[] = {AT(1, 16), AT(1, PAGE + 4), AT(1, 32)};
+	struct err err = {0};
+
+	(void)state;
+	for (uint32_t tid = 1; tid <= 10; tid++)
+		count_stack(s, tid, 1, addrs, 3, 1);
+	count_stack(s, 1, 2, addrs, 2, 1);
+	assert_int_equal(build(s, &err), 0);
+	assert_int_equal(place_calls, 3);
+	assert_int_equal(s->model->locations.n, 3);
+	assert_string_equal(figure(s, "named_user_pct"), "100.00");
+	ses_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -425,6 +442,7 @@ int main(void)
 	        cmocka_unit_test_setup(test_what_the_model_refuses_is_dropped, setup),
 	        cmocka_unit_test_setup(test_figures_stand_when_the_build_fails, setup),
 	        cmocka_unit_test_setup(test_share_of_named_is_of_all_frames, setup),
+	        cmocka_unit_test_setup(test_an_address_is_placed_once, setup),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
