@@ -25,12 +25,6 @@ struct stack_locs {
 	uint8_t walk;
 };
 
-struct place_key {
-	struct ev_proc_id proc;
-	struct ev_frame frame;
-};
-_Static_assert(sizeof(struct place_key) == 32, "hashed as bytes");
-
 struct build {
 	struct ses *s;
 	struct prof_model *m;
@@ -38,8 +32,7 @@ struct build {
 	struct image_maps *images; /* images[n_images + 1], by id */
 	uint32_t n_images;
 	uint32_t kernel_mapping, jit_mapping; /* model ids, 0 until needed */
-	struct intern *place_keys; /* struct place_key -> index of places; NULL without memory */
-	VEC(struct ev_frame) places;
+	struct ses_places places;
 	struct intern *frame_keys; /* struct ev_frame -> index of frame_locs */
 	VEC(uint32_t) frame_locs;
 	struct intern *stack_keys; /* hash -> index of stacks */
@@ -50,132 +43,19 @@ struct build {
 	uint32_t key_pid, key_tid, key_comm; /* strings */
 };
 
-static void names_done(struct ses_names *n)
-{
-	vec_done(&n->names);
-	n->keys = intern_free(n->keys);
-}
-
 static void build_done(struct build *b)
 {
-	names_done(&b->names);
+	ses_names_done(&b->names);
 	for (uint32_t i = 0; b->images && i <= b->n_images; i++)
 		vec_done(&b->images[i].v);
 	free(b->images);
-	b->place_keys = intern_free(b->place_keys);
-	vec_done(&b->places);
+	ses_places_done(&b->places);
 	b->frame_keys = intern_free(b->frame_keys);
 	vec_done(&b->frame_locs);
 	b->stack_keys = intern_free(b->stack_keys);
 	vec_done(&b->stacks);
 	vec_done(&b->stack_locs);
 	vec_done(&b->locs);
-}
-
-/* ---- places ---------------------------------------------------------------------------------- */
-
-static void find_place(struct ses *s, const struct ev_proc_id *proc, const struct ev_frame *f,
-                       struct ev_frame *ret)
-{
-	struct trk_place pl;
-
-	*ret = *f;
-	if (trk_place(s->trk, proc, f->exact ? f->addr : f->addr - 1, &pl) < 0)
-		return;
-	if (pl.image) {
-		ret->space = EV_SPACE_IMAGE;
-		ret->image = pl.image->id;
-		ret->addr = pl.off + (f->exact ? 0 : 1);
-	} else if (pl.anon) {
-		ret->space = EV_SPACE_ANON;
-	}
-}
-
-/* A raw frame at its place in this process; RAW as it was, if it is no code there. Looked up once:
- * threads and samples share addresses. */
-static void place_raw(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f,
-                      struct ev_frame *ret)
-{
-	const struct place_key key = {.proc = *proc, .frame = *f};
-	uint32_t id = b->place_keys ? intern_find(b->place_keys, &key, sizeof(key)) : INTERN_NONE;
-
-	if (id != INTERN_NONE) {
-		*ret = b->places.p[id];
-		return;
-	}
-	find_place(b->s, proc, f, ret);
-	/* Without memory it is looked up again. */
-	if (b->place_keys && vec_reserve(&b->places, 1) == 0 &&
-	    intern_add(b->place_keys, &key, sizeof(key), &id, NULL) == 0)
-		(void)vec_push(&b->places, *ret); /* has its room */
-}
-
-/* ---- names ----------------------------------------------------------------------------------- */
-
-/* Asks for what the raw frames turn out to be, and for frames that the queue to W had no place for.
- */
-static void request_rest(struct build *b)
-{
-	struct ses *s = b->s;
-	bool all = queue_drops(s->q_w) > 0;
-
-	for (size_t i = 0; all && i < prof_agg_stack_cnt(s->agg); i++) {
-		const struct ev_stack *st = prof_agg_stack_at(s->agg, i);
-
-		for (uint32_t k = 0; k < st->n; k++) {
-			const struct ev_frame *f = &st->frames[k];
-			uint64_t addr = f->exact ? f->addr : f->addr - 1;
-
-			if (f->space == EV_SPACE_KERNEL)
-				ses_request(s, SES_KERNEL_IMAGE, addr);
-			else if (f->space == EV_SPACE_IMAGE)
-				ses_request(s, f->image, addr);
-		}
-	}
-	for (size_t i = 0; i < prof_agg_count_cnt(s->agg); i++) {
-		const struct ev_count *c = prof_agg_count_at(s->agg, i);
-		const struct ev_stack *st = c->ustack ? prof_agg_stack(s->agg, c->ustack) : NULL;
-
-		for (uint32_t k = 0; st && k < st->n; k++) {
-			const struct ev_frame *f = &st->frames[k];
-			struct ev_frame at;
-
-			if (f->space != EV_SPACE_RAW)
-				continue;
-			place_raw(b, &c->proc, f, &at);
-			if (at.space == EV_SPACE_IMAGE)
-				ses_request(s, at.image, at.exact ? at.addr : at.addr - 1);
-		}
-	}
-}
-
-static int collect_names(struct ses *s, struct ses_names *n)
-{
-	int r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &n->keys);
-
-	n->names.max = UINT32_MAX;
-	vec_each (res, &s->results) {
-		for (size_t i = 0; i < res->batch.n && r == 0; i++) {
-			struct ses_addr key = {.addr = res->addrs[i], .image = res->image};
-			uint32_t id;
-			bool is_new = false;
-
-			r = intern_add(n->keys, &key, sizeof(key), &id, &is_new);
-			if (r == 0 && is_new)
-				r = vec_push(&n->names, res->batch.names[i]);
-		}
-	}
-	return r;
-}
-
-static struct sym_name find_name(const struct build *b, uint32_t image, uint64_t addr)
-{
-	struct ses_addr key = {.addr = addr, .image = image};
-	uint32_t id = intern_find(b->names.keys, &key, sizeof(key));
-
-	if (id != INTERN_NONE)
-		return b->names.names.p[id];
-	return (struct sym_name){.reason = EV_REASON_NO_MEMORY, .start = addr};
 }
 
 /* ---- mappings -------------------------------------------------------------------------------- */
@@ -326,11 +206,11 @@ static int make_location(struct build *b, const struct ev_proc_id *proc, const s
 
 	switch ((enum ev_space)f->space) {
 	case EV_SPACE_KERNEL:
-		n = find_name(b, SES_KERNEL_IMAGE, look);
+		n = ses_name_find(&b->names, SES_KERNEL_IMAGE, look);
 		r = kernel_mapping(b, &map);
 		return r < 0 ? r : named_location(b, map, look, &n, look, NULL, ret);
 	case EV_SPACE_IMAGE:
-		n = find_name(b, f->image, look);
+		n = ses_name_find(&b->names, f->image, look);
 		r = image_address(b, proc, f->image, look, &map, &address);
 		if (r == -ENOMEM)
 			return r;
@@ -392,7 +272,7 @@ static int append_frames(struct build *b, const struct ev_proc_id *proc, const s
 
 		if (f.space == EV_SPACE_RAW) {
 			*ret_shared = false;
-			place_raw(b, proc, &st->frames[i], &f);
+			ses_place_raw(b->s, &b->places, proc, &st->frames[i], &f);
 			if (f.space == EV_SPACE_RAW && i > 0 &&
 			    trk_proc_reason(b->s->trk, proc) == EV_REASON_NAMED) {
 				/* Not code of a process whose mappings are known: the frame pointer
@@ -628,7 +508,7 @@ static int prepare(struct build *b)
 		return -ENOMEM;
 	for (uint32_t i = 0; i <= b->n_images; i++)
 		b->images[i].v.max = STRETCHES_MAX;
-	r = collect_names(s, &b->names);
+	r = ses_names_collect(s, &b->names);
 	if (r == 0)
 		r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &b->frame_keys);
 	if (r == 0)
@@ -664,10 +544,8 @@ int ses_profile_build(struct ses *s, struct err *err)
 	const struct prof_agg_stats *as = prof_agg_stats(s->agg);
 	int r;
 
-	b.places.max = UINT32_MAX;
-	(void)intern_new(UINT32_MAX - 1, SIZE_MAX / 2,
-	                 &b.place_keys); /* NULL: looked up each time */
-	request_rest(&b);
+	ses_places_init(&b.places);
+	ses_request_rest(s, &b.places);
 	while (!ses_send_groups(s, UINT64_MAX, true))
 		(void)poll(NULL, 0, 1); /* B makes room: it never waits for us */
 	ses_naming_stop(s);

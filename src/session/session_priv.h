@@ -86,6 +86,26 @@ struct ses_names {
 	VEC(struct sym_name) names; /* strings: borrowed from ses.results */
 };
 
+void ses_names_done(struct ses_names *n);
+/* From the results that B left: 0, -ENOMEM, -E2BIG. B must have ended. */
+int ses_names_collect(struct ses *s, struct ses_names *n);
+struct sym_name ses_name_find(const struct ses_names *n, uint32_t image, uint64_t addr);
+
+/* Raw frames of processes at their places. Thread: C. */
+struct ses_places {
+	struct intern *keys; /* process and frame -> index; NULL without memory */
+	VEC(struct ev_frame) frames;
+};
+void ses_places_init(struct ses_places *p); /* @p is all zero */
+void ses_places_done(struct ses_places *p);
+/* A raw frame at its place in this process; RAW as it was, if it is no code there. Looked up once:
+ * threads and samples share addresses. */
+void ses_place_raw(struct ses *s, struct ses_places *p, const struct ev_proc_id *proc,
+                   const struct ev_frame *f, struct ev_frame *ret);
+/* Asks for what the raw frames turn out to be, and for frames that the queue to W had no place for.
+ */
+void ses_request_rest(struct ses *s, struct ses_places *p);
+
 /* ---- the command ----------------------------------------------------------------------------- */
 
 struct ses_command {
