@@ -117,7 +117,8 @@ struct pfa_stats {
 	uint64_t idle;         /* ticks of the idle task (ALL) */
 	uint64_t weight;       /* of the samples in the profile; 0 until pfa_stop */
 	uint64_t stacks;       /* distinct stacks */
-	uint64_t agent_cpu_ns; /* CPU time of the library's threads and of its BPF programs */
+	uint64_t agent_cpu_ns; /* CPU time of the library's threads and of its BPF programs, until
+	                          sampling ended */
 	uint64_t locked_bytes; /* memory of BPF maps and rings */
 };
 

@@ -32,7 +32,8 @@ struct build {
 	struct image_maps *images; /* images[n_images + 1], by id */
 	uint32_t n_images;
 	uint32_t kernel_mapping, jit_mapping; /* model ids, 0 until needed */
-	struct intern *frame_keys;            /* struct ev_frame -> index of frame_locs */
+	struct ses_places places;
+	struct intern *frame_keys; /* struct ev_frame -> index of frame_locs */
 	VEC(uint32_t) frame_locs;
 	struct intern *stack_keys; /* hash -> index of stacks */
 	VEC(struct stack_locs) stacks;
@@ -42,91 +43,19 @@ struct build {
 	uint32_t key_pid, key_tid, key_comm; /* strings */
 };
 
-static void names_done(struct ses_names *n)
-{
-	vec_done(&n->names);
-	n->keys = intern_free(n->keys);
-}
-
 static void build_done(struct build *b)
 {
-	names_done(&b->names);
+	ses_names_done(&b->names);
 	for (uint32_t i = 0; b->images && i <= b->n_images; i++)
 		vec_done(&b->images[i].v);
 	free(b->images);
+	ses_places_done(&b->places);
 	b->frame_keys = intern_free(b->frame_keys);
 	vec_done(&b->frame_locs);
 	b->stack_keys = intern_free(b->stack_keys);
 	vec_done(&b->stacks);
 	vec_done(&b->stack_locs);
 	vec_done(&b->locs);
-}
-
-/* ---- names ----------------------------------------------------------------------------------- */
-
-/* Asks for what the raw frames turn out to be, and for frames that the queue to W had no place for.
- */
-static void request_rest(struct ses *s)
-{
-	bool all = queue_drops(s->q_w) > 0;
-
-	for (size_t i = 0; all && i < prof_agg_stack_cnt(s->agg); i++) {
-		const struct ev_stack *st = prof_agg_stack_at(s->agg, i);
-
-		for (uint32_t k = 0; k < st->n; k++) {
-			const struct ev_frame *f = &st->frames[k];
-			uint64_t addr = f->exact ? f->addr : f->addr - 1;
-
-			if (f->space == EV_SPACE_KERNEL)
-				ses_request(s, SES_KERNEL_IMAGE, addr);
-			else if (f->space == EV_SPACE_IMAGE)
-				ses_request(s, f->image, addr);
-		}
-	}
-	for (size_t i = 0; i < prof_agg_count_cnt(s->agg); i++) {
-		const struct ev_count *c = prof_agg_count_at(s->agg, i);
-		const struct ev_stack *st = c->ustack ? prof_agg_stack(s->agg, c->ustack) : NULL;
-
-		for (uint32_t k = 0; st && k < st->n; k++) {
-			const struct ev_frame *f = &st->frames[k];
-			struct trk_place pl;
-
-			if (f->space == EV_SPACE_RAW &&
-			    trk_place(s->trk, &c->proc, f->exact ? f->addr : f->addr - 1, &pl) ==
-			            0 &&
-			    pl.image)
-				ses_request(s, pl.image->id, pl.off);
-		}
-	}
-}
-
-static int collect_names(struct ses *s, struct ses_names *n)
-{
-	int r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &n->keys);
-
-	n->names.max = UINT32_MAX;
-	vec_each (res, &s->results) {
-		for (size_t i = 0; i < res->batch.n && r == 0; i++) {
-			struct ses_addr key = {.addr = res->addrs[i], .image = res->image};
-			uint32_t id;
-			bool is_new = false;
-
-			r = intern_add(n->keys, &key, sizeof(key), &id, &is_new);
-			if (r == 0 && is_new)
-				r = vec_push(&n->names, res->batch.names[i]);
-		}
-	}
-	return r;
-}
-
-static struct sym_name find_name(const struct build *b, uint32_t image, uint64_t addr)
-{
-	struct ses_addr key = {.addr = addr, .image = image};
-	uint32_t id = intern_find(b->names.keys, &key, sizeof(key));
-
-	if (id != INTERN_NONE)
-		return b->names.names.p[id];
-	return (struct sym_name){.reason = EV_REASON_NO_MEMORY, .start = addr};
 }
 
 /* ---- mappings -------------------------------------------------------------------------------- */
@@ -246,7 +175,6 @@ static int named_location(struct build *b, uint32_t mapping, uint64_t address,
 		if (r == 0)
 			r = prof_model_string(b->m, n->linkage, &fn.system_name);
 	} else {
-		b->q.reason_frames[n->reason]++;
 		if (module)
 			(void)snprintf(text, sizeof(text), "0x%llx [%s]", (unsigned long long)shown,
 			               module);
@@ -278,11 +206,11 @@ static int make_location(struct build *b, const struct ev_proc_id *proc, const s
 
 	switch ((enum ev_space)f->space) {
 	case EV_SPACE_KERNEL:
-		n = find_name(b, SES_KERNEL_IMAGE, look);
+		n = ses_name_find(&b->names, SES_KERNEL_IMAGE, look);
 		r = kernel_mapping(b, &map);
 		return r < 0 ? r : named_location(b, map, look, &n, look, NULL, ret);
 	case EV_SPACE_IMAGE:
-		n = find_name(b, f->image, look);
+		n = ses_name_find(&b->names, f->image, look);
 		r = image_address(b, proc, f->image, look, &map, &address);
 		if (r == -ENOMEM)
 			return r;
@@ -330,27 +258,6 @@ static int frame_location(struct build *b, const struct ev_proc_id *proc, const 
 	return r;
 }
 
-/* A raw address at its place in this process: 0, or -ENOENT if it is no code there. */
-static int place_raw(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f,
-                     struct ev_frame *ret)
-{
-	struct trk_place pl;
-
-	if (trk_place(b->s->trk, proc, f->exact ? f->addr : f->addr - 1, &pl) < 0)
-		return -ENOENT;
-	*ret = *f;
-	if (pl.image) {
-		ret->space = EV_SPACE_IMAGE;
-		ret->image = pl.image->id;
-		ret->addr = pl.off + (f->exact ? 0 : 1);
-	} else if (pl.anon) {
-		ret->space = EV_SPACE_ANON;
-	} else {
-		return -ENOENT;
-	}
-	return 0;
-}
-
 /* Appends the locations of a stack to b->locs; *ret_walk: why it ended, as far as is known now. */
 static int append_frames(struct build *b, const struct ev_proc_id *proc, const struct ev_stack *st,
                          uint8_t *ret_walk, bool *ret_shared)
@@ -370,7 +277,8 @@ static int append_frames(struct build *b, const struct ev_proc_id *proc, const s
 
 		if (f.space == EV_SPACE_RAW) {
 			*ret_shared = false;
-			if (place_raw(b, proc, &st->frames[i], &f) < 0 && i > 0 &&
+			ses_place_raw(b->s, &b->places, proc, &st->frames[i], &f);
+			if (f.space == EV_SPACE_RAW && i > 0 &&
 			    trk_proc_reason(b->s->trk, proc) == EV_REASON_NAMED) {
 				/* Not code of a process whose mappings are known: the frame pointer
 				 * led astray. */
@@ -447,9 +355,22 @@ static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static bool leaf_named(const struct build *b, size_t i)
+/* Frames of a stack, and those of them with a name. */
+struct named {
+	uint32_t n, named;
+};
+
+static struct named count_named(const struct build *b, size_t first, uint8_t walk)
 {
-	return b->m->locations.p[b->locs.p[i] - 1].reason == EV_REASON_NAMED;
+	/* The last is no frame but a mark: [truncated]. */
+	struct named ret = {.n = (uint32_t)(b->locs.n - first) - (walk == EV_WALK_DEPTH)};
+
+	for (uint32_t i = 0; i < ret.n; i++) {
+		uint32_t loc = b->locs.p[first + i];
+
+		ret.named += b->m->locations.p[loc - 1].reason == EV_REASON_NAMED;
+	}
+	return ret;
 }
 
 static int add_sample(struct build *b, const struct ev_count *c)
@@ -459,27 +380,22 @@ static int add_sample(struct build *b, const struct ev_count *c)
 	const char *comm;
 	int64_t values[2] = {(int64_t)c->samples, (int64_t)c->weight};
 	uint8_t walk = EV_WALK_NONE, kwalk = EV_WALK_NONE;
+	struct named kernel = {0}, user = {0};
 	bool lost = false, klost = false;
 	int r = 0;
 
 	b->locs.n = 0;
 	if (c->kstack) {
 		r = append_stack(b, c, c->kstack, &kwalk, &klost);
-		if (r == 0 && !klost && b->locs.n) {
-			b->q.leaf_kernel += c->weight;
-			if (leaf_named(b, 0))
-				b->q.leaf_kernel_named += c->weight;
-		}
+		if (r == 0 && !klost && b->locs.n)
+			kernel = count_named(b, 0, kwalk);
 	}
 	if (r == 0 && c->ustack) {
 		size_t first = b->locs.n;
 
 		r = append_stack(b, c, c->ustack, &walk, &lost);
-		if (r == 0 && !lost && b->locs.n > first) {
-			b->q.leaf_user += c->weight;
-			if (leaf_named(b, first))
-				b->q.leaf_user_named += c->weight;
-		}
+		if (r == 0 && !lost && b->locs.n > first)
+			user = count_named(b, first, walk);
 	}
 	if (r == 0 && b->locs.n == 0) {
 		r = synthetic(b, c->kthread ? "[kernel thread]" : "[no stack]", &loc);
@@ -504,6 +420,10 @@ static int add_sample(struct build *b, const struct ev_count *c)
 		return r;
 
 	b->q.weight += c->weight;
+	b->q.kernel_frames += (double)kernel.n * (double)c->weight;
+	b->q.kernel_named += (double)kernel.named * (double)c->weight;
+	b->q.user_frames += (double)user.n * (double)c->weight;
+	b->q.user_named += (double)user.named * (double)c->weight;
 	if (lost || klost) {
 		b->q.stack_lost += c->weight;
 		ses_count(b->s, SES_CNT_STACK_LOST, c->samples);
@@ -593,7 +513,7 @@ static int prepare(struct build *b)
 		return -ENOMEM;
 	for (uint32_t i = 0; i <= b->n_images; i++)
 		b->images[i].v.max = STRETCHES_MAX;
-	r = collect_names(s, &b->names);
+	r = ses_names_collect(s, &b->names);
 	if (r == 0)
 		r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &b->frame_keys);
 	if (r == 0)
@@ -629,7 +549,8 @@ int ses_profile_build(struct ses *s, struct err *err)
 	const struct prof_agg_stats *as = prof_agg_stats(s->agg);
 	int r;
 
-	request_rest(s);
+	ses_places_init(&b.places);
+	ses_request_rest(s, &b.places);
 	while (!ses_send_groups(s, UINT64_MAX, true))
 		(void)poll(NULL, 0, 1); /* B makes room: it never waits for us */
 	ses_naming_stop(s);
@@ -644,8 +565,9 @@ int ses_profile_build(struct ses *s, struct err *err)
 	if (r == 0)
 		r = main_mapping(&b);
 	if (r == 0) {
+		vec_each (loc, &s->model->locations)
+			b.q.reason_frames[loc->reason]++;
 		ses_check_privileges(s);
-		ses_account(s); /* all but encoding, whose cost is not known before it is done */
 		r = ses_quality_add(s, &b.q);
 	}
 	return r < 0 ? err_set(err, r, "building the profile: %s", err_name(r)) : 0;

@@ -43,10 +43,9 @@ static void key_of(const char *name, char *ret, size_t size)
 			*p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : '_';
 }
 
-uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c)
+uint64_t ses_threads_cpu_ns(const struct ses *s)
 {
-	uint64_t sum = s->caller_cpu_ns + c->v[ABI_CNT_PROG_NS];
-	uint64_t ticks = c->v[ABI_CNT_TICK_FOREIGN] + c->v[ABI_CNT_TICK_IDLE];
+	uint64_t sum = 0;
 	const struct ses_thread *all[2 + SES_B_MAX] = {&s->d, &s->w};
 
 	for (uint32_t i = 0; i < SES_B_MAX; i++)
@@ -61,6 +60,15 @@ uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c)
 		         clock_gettime(clock, &ts) == 0)
 			sum += (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 	}
+	return sum;
+}
+
+uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c)
+{
+	uint64_t sum = s->end_ns ? s->capture_cpu_ns : ses_threads_cpu_ns(s);
+	uint64_t ticks = c->v[ABI_CNT_TICK_FOREIGN] + c->v[ABI_CNT_TICK_IDLE];
+
+	sum += c->v[ABI_CNT_PROG_NS];
 	/* Of ticks that were none of ours one in 64 was timed. */
 	if (c->v[ABI_CNT_FOREIGN_TIMED])
 		sum += (uint64_t)((double)c->v[ABI_CNT_FOREIGN_NS] * (double)ticks /
@@ -117,6 +125,8 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 	const struct abi_counters *c = &s->kernel_counters;
 	uint64_t missed = s->counters[SES_CNT_MISSED_TICKS];
 	uint64_t busy = s->final.seen + c->v[ABI_CNT_TICK_FOREIGN] + missed;
+	uint64_t finish_ns =
+	        ses_thread_cpu_ns() - s->stop_cpu_ns + ses_threads_cpu_ns(s) - s->capture_cpu_ns;
 	uint64_t complete = q->walk[EV_WALK_ROOT] + q->walk[EV_WALK_NONE];
 	char key[64];
 	int r;
@@ -170,11 +180,11 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 			        pct(q->walk[EV_WALK_DEPTH] + q->kernel_cut, q->weight));
 		if (r == 0)
 			r = add(s, "lost_stacks_pct: %.2f", pct(q->stack_lost, q->weight));
-		if (r == 0 && q->leaf_user)
-			r = add(s, "named_user_pct: %.2f", pct(q->leaf_user_named, q->leaf_user));
-		if (r == 0 && q->leaf_kernel)
+		if (r == 0 && q->user_frames > 0)
+			r = add(s, "named_user_pct: %.2f", 100 * q->user_named / q->user_frames);
+		if (r == 0 && q->kernel_frames > 0)
 			r = add(s, "named_kernel_pct: %.2f",
-			        pct(q->leaf_kernel_named, q->leaf_kernel));
+			        100 * q->kernel_named / q->kernel_frames);
 	}
 	for (int i = EV_REASON_NAMED + 1; i < EV_REASON_CNT && r == 0; i++) {
 		if (!q->reason_frames[i])
@@ -190,6 +200,10 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 		r = add(s, "missed_ticks: %llu", (unsigned long long)missed);
 	if (r == 0)
 		r = add(s, "missed_ticks_pct: %.2f", pct(missed, busy));
+	if (r == 0)
+		r = add(s, "agent_setup_cpu_ms: %.1f", (double)s->setup_cpu_ns / 1e6);
+	if (r == 0)
+		r = add(s, "agent_finish_cpu_ms: %.1f", (double)finish_ns / 1e6);
 	if (r == 0)
 		r = add(s, "agent_cpu_ms: %.1f", (double)s->final.agent_cpu_ns / 1e6);
 	if (r == 0)

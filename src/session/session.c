@@ -165,7 +165,7 @@ static void forget_results(struct ses *s)
 	memset(&s->kernel_counters, 0, sizeof(s->kernel_counters));
 	for (int i = 0; i < SES_CNT_MAX; i++)
 		s->counters[i] = 0;
-	s->caller_cpu_ns = 0;
+	s->setup_cpu_ns = s->capture_cpu_ns = s->stop_cpu_ns = 0;
 	s->start_ns = s->end_ns = 0;
 	s->locked_bytes = 0;
 	pthread_mutex_unlock(&s->stats_lock);
@@ -451,7 +451,7 @@ int ses_start(struct ses *s, struct err *err)
 		return r;
 	}
 	pthread_mutex_lock(&s->stats_lock);
-	s->caller_cpu_ns = ses_thread_cpu_ns() - cpu;
+	s->setup_cpu_ns = ses_thread_cpu_ns() - cpu;
 	s->state = SES_RUNNING;
 	pthread_mutex_unlock(&s->stats_lock);
 	return 0;
@@ -509,6 +509,7 @@ static void final_figures(struct ses *s)
 	s->final.idle = c->v[ABI_CNT_TICK_IDLE] + s->counters[SES_CNT_IDLE_TICKS_MISSED];
 	s->final.elapsed_ns = s->end_ns - s->start_ns;
 	s->final.locked_bytes = s->locked_bytes;
+	s->final.agent_cpu_ns = ses_agent_cpu_ns(s, c);
 }
 
 static int write_output(struct ses *s, struct err *err)
@@ -528,18 +529,6 @@ static int write_output(struct ses *s, struct err *err)
 	return r;
 }
 
-/* The calling thread's work since the last time, or since ses_stop began. */
-void ses_account(struct ses *s)
-{
-	uint64_t now = ses_thread_cpu_ns();
-
-	pthread_mutex_lock(&s->stats_lock);
-	s->caller_cpu_ns += now - s->stop_cpu_ns;
-	pthread_mutex_unlock(&s->stats_lock);
-	s->stop_cpu_ns = now;
-	s->final.agent_cpu_ns = ses_agent_cpu_ns(s, &s->kernel_counters);
-}
-
 int ses_stop(struct ses *s, struct err *err)
 {
 	int r;
@@ -548,6 +537,7 @@ int ses_stop(struct ses *s, struct err *err)
 		return err_set(err, -EINVAL, "the session is not running");
 	pthread_mutex_lock(&s->stats_lock);
 	s->end_ns = now_ns();
+	s->capture_cpu_ns = ses_threads_cpu_ns(s);
 	pthread_mutex_unlock(&s->stats_lock);
 	s->stop_cpu_ns = ses_thread_cpu_ns();
 	ses_threads_stop(s);
@@ -561,7 +551,6 @@ int ses_stop(struct ses *s, struct err *err)
 	if (s->o.target == SES_TARGET_COMMAND)
 		(void)ses_command_poll(&s->cmd); /* asked again by ses_command_status */
 	ses_naming_stop(s);
-	ses_account(s);
 	/* Before the sampler goes: from here on pfa_stats of another thread answers with the final
 	 * figures. */
 	pthread_mutex_lock(&s->stats_lock);

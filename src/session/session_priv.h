@@ -86,6 +86,26 @@ struct ses_names {
 	VEC(struct sym_name) names; /* strings: borrowed from ses.results */
 };
 
+void ses_names_done(struct ses_names *n);
+/* From the results that B left: 0, -ENOMEM, -E2BIG. B must have ended. */
+int ses_names_collect(struct ses *s, struct ses_names *n);
+struct sym_name ses_name_find(const struct ses_names *n, uint32_t image, uint64_t addr);
+
+/* Raw frames of processes at their places. Thread: C. */
+struct ses_places {
+	struct intern *keys; /* process and frame -> index; NULL without memory */
+	VEC(struct ev_frame) frames;
+};
+void ses_places_init(struct ses_places *p); /* @p is all zero */
+void ses_places_done(struct ses_places *p);
+/* A raw frame at its place in this process; RAW as it was, if it is no code there. Looked up once:
+ * threads and samples share addresses. */
+void ses_place_raw(struct ses *s, struct ses_places *p, const struct ev_proc_id *proc,
+                   const struct ev_frame *f, struct ev_frame *ret);
+/* Asks for what the raw frames turn out to be, and for frames that the queue to W had no place for.
+ */
+void ses_request_rest(struct ses *s, struct ses_places *p);
+
 /* ---- the command ----------------------------------------------------------------------------- */
 
 struct ses_command {
@@ -165,8 +185,9 @@ struct ses {
 	uint64_t start_ns, end_ns;
 	uint64_t idle_start_ns; /* of all our CPUs when sampling began; 0: not known */
 	uint64_t start_realtime_ns;
-	uint64_t caller_cpu_ns;              /* C's CPU time inside start and stop */
-	uint64_t stop_cpu_ns;                /* of C: up to here it is counted in caller_cpu_ns */
+	uint64_t setup_cpu_ns;   /* C's CPU time inside start */
+	uint64_t capture_cpu_ns; /* of the threads until sampling ended; from end_ns on */
+	uint64_t stop_cpu_ns;    /* C's CPU clock when sampling ended */
 	struct abi_counters kernel_counters; /* final */
 	_Atomic uint64_t counters[SES_CNT_MAX];
 	uint64_t locked_bytes;
@@ -210,9 +231,6 @@ int ses_check_descriptors(const struct ses *s,
 void ses_check_privileges(struct ses *s);
 int ses_explain(struct ses *s, int code, struct err *err);
 
-/* session.c: adds C's CPU time inside ses_stop so far, and B's. */
-void ses_account(struct ses *s);
-
 /* ses_profile.c: from aggregation, track and names to the model. C. */
 int ses_profile_build(struct ses *s, struct err *err);
 
@@ -222,11 +240,14 @@ struct ses_quality_sums {
 	        kernel_weight;      /* all; with a user stack; with a kernel stack */
 	uint64_t walk[EV_WALK_CNT]; /* weight by outcome of the user walk */
 	uint64_t kernel_cut, stack_lost;
-	uint64_t leaf_user, leaf_user_named, leaf_kernel, leaf_kernel_named;
+	/* Frames times weight, which may pass 64 bits; and those of them with a name. */
+	double user_frames, user_named, kernel_frames, kernel_named;
 	uint64_t reason_frames[EV_REASON_CNT]; /* distinct frames by reason */
 };
 int ses_quality_add(struct ses *s, const struct ses_quality_sums *q);
 uint64_t ses_sum_drops(const struct ses *s, const struct abi_counters *c); /* of both tables */
+uint64_t ses_threads_cpu_ns(const struct ses *s); /* of D, W and B so far */
+/* Of the capture itself: threads and BPF programs, until sampling ended. */
 uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c);
 
 #endif

@@ -111,11 +111,10 @@ static void burn_ms(unsigned int ms)
 {
 	struct timespec t;
 	uint64_t until = 0, now;
-	volatile unsigned int x = 0;
 
 	do {
-		for (int i = 0; i < 10000; i++)
-			x += (unsigned int)i;
+		for (volatile int i = 0; i < 10000; i++)
+			continue;
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 		now = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 		if (!until)

@@ -14,6 +14,7 @@
 
 /* Image i is mapped a page at a time at i << 32, and none of its pages lies beside another. */
 #define PAGE       4096ULL
+#define NO_CODE    0x7f0000000000ULL
 #define AT(i, off) (((uint64_t)(i) << 32) + 2 * ((off) / PAGE) * PAGE + (off) % PAGE)
 
 static struct trk_image images[64];
@@ -380,6 +381,55 @@ static void test_figures_stand_when_the_build_fails(void **state)
 	ses_free(s);
 }
 
+static const char *figure(const struct ses *s, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (size_t i = 0; i < s->quality.n; i++)
+		if (strncmp(s->quality.p[i], key, len) == 0 && s->quality.p[i][len] == ':')
+			return s->quality.p[i] + len + 2;
+	return "none";
+}
+
+static void test_share_of_named_is_of_all_frames(void **state)
+{
+	struct ses *s = new_capture(4);
+	/* The last two are no code: frames without a name where nobody knows better. */
+	const uint64_t one[] = {AT(1, 16), AT(1, 32), NO_CODE}, two[] = {AT(1, 16), NO_CODE + 1};
+	struct err err = {0};
+
+	(void)state;
+	proc_reason = EV_REASON_NOT_PERMITTED;
+	count_stack(s, 1, 1, one, 3, 30);
+	count_stack(s, 2, 2, two, 2, 10);
+	count_stack(s, 3, 2, two, 2, 50); /* refused: in no figure */
+	sample_fails_in = 2;
+	sample_error = -E2BIG;
+	assert_int_equal(build(s, &err), 0);
+	/* (2 * 30 + 10) / (3 * 30 + 2 * 10) */
+	assert_string_equal(figure(s, "named_user_pct"), "63.64");
+	assert_string_equal(figure(s, "unnamed_frames_process_not_readable"), "2");
+	assert_string_equal(figure(s, "complete_stacks_pct"), "100.00");
+	ses_free(s);
+}
+
+static void test_an_address_is_placed_once(void **state)
+{
+	struct ses *s = new_capture(4);
+	const uint64_t addrs[] = {AT(1, 16), AT(1, PAGE + 4), AT(1, 32)};
+	struct err err = {0};
+
+	(void)state;
+	for (uint32_t tid = 1; tid <= 10; tid++)
+		count_stack(s, tid, 1, addrs, 3, 1);
+	count_stack(s, 1, 2, addrs, 2, 1);
+	assert_int_equal(build(s, &err), 0);
+	assert_int_equal(place_calls, 3);
+	assert_int_equal(s->model->locations.n, 3);
+	assert_string_equal(figure(s, "named_user_pct"), "100.00");
+	ses_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -391,6 +441,8 @@ int main(void)
 	        cmocka_unit_test_setup(test_frames_past_the_stretches_of_an_image, setup),
 	        cmocka_unit_test_setup(test_what_the_model_refuses_is_dropped, setup),
 	        cmocka_unit_test_setup(test_figures_stand_when_the_build_fails, setup),
+	        cmocka_unit_test_setup(test_share_of_named_is_of_all_frames, setup),
+	        cmocka_unit_test_setup(test_an_address_is_placed_once, setup),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -381,10 +381,10 @@ static void test_quality_figures(void **state)
 {
 	struct ses *s = new_session(SES_TARGET_ALL);
 	struct ses_quality_sums q = {.weight = 1000,
-	                             .leaf_user = 800,
-	                             .leaf_user_named = 600,
-	                             .leaf_kernel = 200,
-	                             .leaf_kernel_named = 50,
+	                             .user_frames = 800,
+	                             .user_named = 600,
+	                             .kernel_frames = 200,
+	                             .kernel_named = 50,
 	                             .stack_lost = 100,
 	                             .kernel_cut = 30};
 
@@ -400,6 +400,10 @@ static void test_quality_figures(void **state)
 	s->final.elapsed_ns = 2000000000;
 	s->final.agent_cpu_ns = 20000000;
 	s->final.idle = 30;
+	s->setup_cpu_ns = 300000000;
+	s->capture_cpu_ns = 15000000;
+	s->d.cpu_ns = 25000000;
+	s->stop_cpu_ns = ses_thread_cpu_ns();
 	s->kernel_counters.v[ABI_CNT_TICK_FOREIGN] = 10;
 	s->kernel_counters.v[ABI_CNT_DROP_AGENT] = 8;
 	ses_count(s, SES_CNT_DROP_UNREAD, 2);
@@ -437,11 +441,38 @@ static void test_quality_figures(void **state)
 	assert_string_equal(figure(s, "idle_pct"), "15.00"); /* 30 of 60 + 10 + 100 + 30 */
 	assert_string_equal(figure(s, "missed_ticks"), "100");
 	assert_string_equal(figure(s, "missed_ticks_pct"), "58.82");
+	assert_string_equal(figure(s, "agent_setup_cpu_ms"), "300.0");
+	/* 10 of D since sampling ended, and what this test itself has spent. */
+	assert_true(strtod(figure(s, "agent_finish_cpu_ms"), NULL) >= 10);
+	assert_true(strtod(figure(s, "agent_finish_cpu_ms"), NULL) < 300);
 	assert_string_equal(figure(s, "agent_cpu_ms"), "20.0");
 	assert_string_equal(figure(s, "agent_cpu_pct"), "1.00");
 	s->state = SES_RUNNING;
 	assert_null(ses_quality(s, 0)); /* not yet */
 	s->state = SES_STOPPED;
+	ses_free(s);
+}
+
+static void test_agent_cpu_is_of_the_capture(void **state)
+{
+	struct ses *s = new_session(SES_TARGET_ALL);
+	struct abi_counters c = {0};
+
+	(void)state;
+	c.v[ABI_CNT_PROG_NS] = 7;
+	c.v[ABI_CNT_TICK_FOREIGN] = 100;
+	c.v[ABI_CNT_TICK_IDLE] = 28;
+	c.v[ABI_CNT_FOREIGN_NS] = 50;
+	c.v[ABI_CNT_FOREIGN_TIMED] = 2;
+	s->setup_cpu_ns = 1000000; /* in neither */
+	s->d.cpu_ns = 20;
+	s->w.cpu_ns = 30;
+	s->b[SES_B_MAX - 1].cpu_ns = 50;
+	s->capture_cpu_ns = 60;
+	assert_int_equal(ses_threads_cpu_ns(s), 100);
+	assert_int_equal(ses_agent_cpu_ns(s, &c), 100 + 7 + 50 * 64);
+	s->end_ns = 1; /* what the threads do from here on is none of sampling */
+	assert_int_equal(ses_agent_cpu_ns(s, &c), 60 + 7 + 50 * 64);
 	ses_free(s);
 }
 
@@ -735,6 +766,7 @@ int main(void)
 	        cmocka_unit_test_setup(test_a_status_that_somebody_else_took, setup),
 	        cmocka_unit_test_setup(test_counters_are_those_of_both_tables, setup),
 	        cmocka_unit_test_setup(test_quality_figures, setup),
+	        cmocka_unit_test_setup(test_agent_cpu_is_of_the_capture, setup),
 	        cmocka_unit_test_setup(test_every_loss_is_a_line, setup),
 	        cmocka_unit_test_setup(test_quality_of_nothing, setup),
 	        cmocka_unit_test_setup(test_refusals_name_what_is_missing, setup),
