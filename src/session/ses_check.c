@@ -84,9 +84,9 @@ int ses_check_target(struct ses *s, struct err *err)
 }
 
 /* What a capture holds open at the same time beside one file of each image: maps, programs and
- * their links, BTF, the ring, the output, pidfd and eventfd; more while libbpf probes the kernel.
- * For each CPU: an event, its link, its ring. */
-#define DESCRIPTORS         40
+ * their links, BTF, the ring, the output, pidfd, epoll and eventfd; more while libbpf probes the
+ * kernel. For each CPU: an event, its link, its ring. */
+#define DESCRIPTORS         41
 #define DESCRIPTORS_PER_CPU 3
 
 int ses_check_descriptors(const struct ses *s, struct err *err)
@@ -118,6 +118,15 @@ int ses_check_descriptors(const struct ses *s, struct err *err)
 	return 0;
 }
 
+/* What libbpf guesses of the reason, in parentheses, is beside the point where we know it. */
+static void cut_at(char *msg, const char *mark)
+{
+	char *at = strstr(msg, mark);
+
+	if (at)
+		*at = '\0';
+}
+
 int ses_explain(struct ses *s, int code, struct err *err)
 {
 	static const int need[] = {CAP_BPF, CAP_PERFMON};
@@ -135,11 +144,13 @@ int ses_explain(struct ses *s, int code, struct err *err)
 		        err->msg);
 	if (code != -EPERM && code != -EACCES)
 		return code;
-	if (!cap_ns_initial())
-		/* What stands there already blames what is beside the point. */
-		return strstr(err->msg, CAP_NS_TEXT)
-		               ? code
-		               : err_set(err, code, "%.250s: " CAP_NS_TEXT, err->msg);
+	if (!cap_ns_initial()) {
+		/* perfevent says it itself. */
+		if (strstr(err->msg, CAP_NS_TEXT))
+			return code;
+		cut_at(err->msg, " (");
+		return err_set(err, code, "%.250s: " CAP_NS_TEXT, err->msg);
+	}
 	if (!cap_effective(CAP_SYS_ADMIN))
 		for (size_t i = 0; i < ARRAY_SIZE(need); i++)
 			if (!cap_effective(need[i])) {
@@ -149,15 +160,9 @@ int ses_explain(struct ses *s, int code, struct err *err)
 			}
 	proc_lockdown(lockdown);
 	if (missing[0]) {
-		/* What libbpf guesses of the reason, in parentheses, is beside the point then. */
-		char *guess = strstr(err->msg, " (");
 		/* The remedy is told once, behind all that is missing. */
-		char *grant = strstr(err->msg, ": " CAP_GRANT);
-
-		if (guess)
-			*guess = '\0';
-		if (grant)
-			*grant = '\0';
+		cut_at(err->msg, " (");
+		cut_at(err->msg, ": " CAP_GRANT);
 		return err_set(err, code, "%.250s: missing %s: " CAP_GRANT, err->msg, missing);
 	}
 	if (strcmp(lockdown, "confidentiality") == 0)

@@ -143,7 +143,7 @@ def a_user_namespace_is_what_refuses():
     inside = as_nobody([], ['unshare', '--user', '--map-root-user'])
     if subprocess.run([*inside, 'true'], capture_output=True).returncode != 0:
         return 'no user namespace can be made here'
-    for target in (['-a'], [SPIN, '--seconds', '1']):
+    for target in (['-a'], ['--', SPIN, '--seconds', '1']):
         r = run([*inside, AGENT, '--profile', '--duration', '300ms', '--profile-output', OUT, *target])
         equal((r.rc, len(r.lines)), (1, 1), r)
         check('a user namespace: its capabilities do not count for bpf(2) and perf_event_open(2)' in r.err, r)
