@@ -114,7 +114,7 @@ int ses_check_descriptors(const struct ses *s, struct err *err)
 		               "more: raise it with ulimit -n %llu",
 		               (unsigned long long)lim.rlim_cur, (unsigned long long)used,
 		               s->n_cpus, (unsigned long long)need,
-		               (unsigned long long)(2 * (used + need)));
+		               2 * ((unsigned long long)used + (unsigned long long)need));
 	return 0;
 }
 

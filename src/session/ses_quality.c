@@ -69,7 +69,7 @@ uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c)
 	uint64_t ticks = c->v[ABI_CNT_TICK_FOREIGN] + c->v[ABI_CNT_TICK_IDLE];
 
 	sum += c->v[ABI_CNT_PROG_NS];
-	/* Of ticks that were none of ours one in 64 was timed. */
+	/* Of ticks that hit none of ours some were timed: with --pid one in 64, else all. */
 	if (c->v[ABI_CNT_FOREIGN_TIMED])
 		sum += (uint64_t)((double)c->v[ABI_CNT_FOREIGN_NS] * (double)ticks /
 		                  (double)c->v[ABI_CNT_FOREIGN_TIMED]);
