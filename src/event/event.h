@@ -34,7 +34,7 @@ _Static_assert(sizeof(struct ev_frame) == 16, "frames are hashed as bytes");
 /* Why a walk ended. Values are those of ABI_WALK_* (bpf/abi); append only. */
 #define EV_WALKS(X)                                                                                \
 	X(NONE, 0, "no walk", "no user stack was asked for or there is none (kernel thread)")      \
-	X(ROOT, 1, "root reached", "the frame pointer chain ended with a zero")                    \
+	X(ROOT, 1, "root reached", "the outermost frame was reached")                              \
 	X(DEPTH, 2, "depth limit",                                                                 \
 	  "more frames than the limit: the stack is cut at its root side")                         \
 	X(FAULT, 3, "read fault", "the next frame could not be read from the stack")               \
@@ -42,7 +42,12 @@ _Static_assert(sizeof(struct ev_frame) == 16, "frames are hashed as bytes");
 	  "the frame pointer did not point up the stack, as in code built without frame pointers") \
 	X(NO_REGS, 5, "no registers", "the task's user registers could not be read")               \
 	X(COMPAT, 6, "32-bit task", "32-bit code is not walked")                                   \
-	X(BAD_PC, 7, "bad return address", "the return address is not a user address")
+	X(BAD_PC, 7, "bad return address", "the return address is not a user address")             \
+	X(NO_TABLE, 8, "no table yet", "the unwind table of a file was not there yet")             \
+	X(UNCOVERED, 9, "no rule", "code without call-frame information, and no guess fitted")     \
+	X(BAD_RULE, 10, "bad rule", "call-frame information that is damaged or not understood")    \
+	X(GONE, 11, "process gone", "what a copied first sample needs was gone when it was looked at") \
+	X(JIT, 12, "JIT code", "code generated at run time, without frame pointers")
 enum ev_walk {
 #define X(id, val, name, help) EV_WALK_##id = (val),
 	EV_WALKS(X)
@@ -161,11 +166,16 @@ struct ev_count {
 	uint64_t weight;         /* ns (cpu-clock) or events (hardware) */
 };
 
+/* Flags of a user stack; values are those of ABI_STACK_* (bpf/abi). */
+#define EV_STACK_GUESSED 1 /* a step without a rule found a caller of it */
+#define EV_STACK_JIT     2 /* some frames lie in JIT code, walked by frame pointer */
+
 /* A stack, delivered at least once before or after its first count. */
 struct ev_stack {
 	uint64_t hash; /* != 0 */
 	bool kernel;
-	uint8_t walk; /* enum ev_walk */
+	uint8_t walk;  /* enum ev_walk */
+	uint8_t flags; /* EV_STACK_* */
 	uint32_t n;
 	const struct ev_frame *frames; /* frames[n], leaf first; borrowed during the call */
 };

@@ -72,6 +72,52 @@ size_t img_segments(const struct img_file *f, const struct img_segment **ret);
  */
 int img_off_to_vaddr(const struct img_file *f, uint64_t off, uint64_t *ret);
 /**
+ * img_vaddr_to_off - virtual address of code to file offset, through the executable segments
+ * Returns: 0, -ENOENT (in none, or in a part without bytes in the file).
+ */
+int img_vaddr_to_off(const struct img_file *f, uint64_t vaddr, uint64_t *ret);
+/**
+ * img_read_vaddr - bytes at a virtual address, through the PT_LOAD segments
+ * Returns: 0, -ENODATA (not wholly in one segment's bytes of the file), errno of pread.
+ */
+int img_read_vaddr(const struct img_file *f, uint64_t vaddr, void *buf, size_t len);
+/**
+ * img_machine, img_entry - EM_* of the header; virtual address of the entry point, 0 if none
+ */
+uint16_t img_machine(const struct img_file *f);
+uint64_t img_entry(const struct img_file *f);
+
+/* Parts of a file that unwinding needs. */
+enum img_area_kind {
+	IMG_AREA_EH_FRAME_HDR, /* PT_GNU_EH_FRAME, else the section */
+	IMG_AREA_EH_FRAME,     /* the section; without section headers from where the header points to
+	                        * the end of its segment */
+	IMG_AREA_DEBUG_FRAME,  /* .debug_frame or .zdebug_frame */
+	IMG_AREA_GOPCLNTAB,    /* .gopclntab or .data.rel.ro.gopclntab; -ENOENT without sections */
+	IMG_AREA_PLT,          /* .plt; .plt.sec and .plt.got have none of their own here */
+};
+struct img_area {
+	uint64_t off, file_size; /* bytes in the file */
+	uint64_t vaddr;          /* 0 where it is not loaded */
+	uint64_t size;           /* bytes once decompressed; file_size if it is not compressed */
+	uint8_t packing;         /* 0 none, 1 zlib, 2 zstd */
+	uint8_t header;          /* bytes before the packed data: 24, 12, or 12 of .zdebug */
+};
+/**
+ * img_area_find - where such a part lies
+ * Returns: 0, -ENOENT (there is none), -EINVAL (it contradicts itself; counted in img_bad_items).
+ */
+int img_area_find(struct img_file *f, enum img_area_kind kind, struct img_area *ret);
+/**
+ * img_area_load - its bytes, decompressed, in memory of the caller's
+ * @max: more bytes than this are refused; memory never exceeds it by more than a block
+ * @ret: malloc'ed, ret[*ret_len]
+ * Returns: 0, -E2BIG (larger than @max), -EINVAL (packed data is damaged), -ENODATA (cut off),
+ * -ENOMEM, errno of pread.
+ */
+int img_area_load(const struct img_file *f, const struct img_area *a, size_t max, uint8_t **ret,
+                  size_t *ret_len);
+/**
  * img_is_64 - whether it is an ELF file of 64 bits
  */
 bool img_is_64(const struct img_file *f);

@@ -1,13 +1,223 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unwind - user stacks walked on the host with the step that BPF runs (unwind_step.h).
- * Thread: any; no state.
+ * unwind - call-frame information -> rows -> tables; and the walks that run in user space, with the
+ * step that BPF runs (unwind_step.h).
+ *
+ *   file -> uw_table_build: rules are interned in uw_rules, rows point to them by 16-bit codes
+ *        -> uw_store_install: packs the rows into the word space that the kernel reads
+ *        -> uw_walk: the same look-up and step over a copy of a stack
+ *
+ * Shapes of codes, rules, words and images: bpf/abi/abi_unwind.h.
  */
 #ifndef PA_UNWIND_H
 #define PA_UNWIND_H
 
 #include "base/base.h"
 #include "bpf/abi/abi.h"
+#include "image/image.h"
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+/* How the caller's value of a column is found. */
+struct uw_col {
+	uint8_t kind; /* enum abi_col_kind */
+	int32_t val;  /* as abi_wide.val; expressions: index of their first operation in uw_rules */
+};
+/* One rule, unpacked. Equal rules are equal as values of all fields that their kinds use. */
+struct uw_rule {
+	uint8_t kind;     /* enum abi_rule_kind: NONE, FRAME (the fields below), ROOT, BAD, FP */
+	uint8_t cfa_kind; /* enum abi_cfa_kind */
+	uint8_t cfa_reg;
+	bool signal;      /* signal frame: the caller's pc is exact */
+	int32_t cfa_off, cfa_off2;
+	struct uw_col col[ABI_REGS + 1]; /* by DWARF number; ABI_COL_RA: the return address.
+	                                  * A return address of kind SAME or UNDEF is the root. */
+};
+
+/* The rule tables of a capture: all images share them. Each has a cap; nothing is ever removed. */
+struct uw_rules;
+/* Where they are written: mapped from the kernel, or the caller's memory. All zero at first. */
+struct uw_rules_mem {
+	struct abi_rule *rules;
+	struct abi_wide *wides;
+	struct abi_op *ops;
+	uint32_t n_rules, n_wides, n_ops; /* entries; at most ABI_RULES_MAX, … */
+};
+/* What one file may add: a hostile one must not fill the tables of all. Zeroed by the caller. */
+struct uw_quota {
+	uint32_t rules, wides, ops; /* used */
+};
+struct uw_rules_stats {
+	uint32_t rules, wides, ops; /* in use */
+	uint64_t refused;           /* rules that found no place: their code is BAD */
+};
+
+/**
+ * uw_rules_new - empty rule tables
+ * @mem: copied; NULL: of its own, of the largest size
+ * Returns: 0, -EINVAL (a table of no or of too many entries), -ENOMEM.
+ */
+int uw_rules_new(const struct uw_rules_mem *mem, struct uw_rules **ret);
+/**
+ * uw_rules_free, uw_rules_freep - NULL is accepted; free returns NULL; the caller's memory stays
+ */
+struct uw_rules *uw_rules_free(struct uw_rules *r);
+void uw_rules_freep(struct uw_rules **r);
+/**
+ * uw_rules_code - the code of a rule, interned if it has no inline form
+ * Returns: 0, -E2BIG (the tables or @q are full; counted), -ENOMEM.
+ * Thread: any, a lock inside. Cost: a hash look-up.
+ */
+int uw_rules_code(struct uw_rules *r, struct uw_quota *q, const struct uw_rule *rule, uint16_t *ret);
+/**
+ * uw_rules_ops - the index of an expression, interned
+ * @ops: ops[n], the last one is ABI_OP_END
+ * Returns: 0, -EINVAL (no END, or longer than ABI_EXPR_OPS), -E2BIG, -ENOMEM.
+ */
+int uw_rules_ops(struct uw_rules *r, struct uw_quota *q, const struct abi_op *ops, size_t n,
+                 int32_t *ret);
+/**
+ * uw_rules_expand - the rule behind a code
+ * Returns: 0, -ENOENT (no such rule).
+ */
+int uw_rules_expand(const struct uw_rules *r, uint16_t code, struct uw_rule *ret);
+/**
+ * uw_rules_mem - the tables, for the walk; borrowed until uw_rules_free
+ */
+const struct uw_rules_mem *uw_rules_mem(const struct uw_rules *r);
+void uw_rules_stats(const struct uw_rules *r, struct uw_rules_stats *ret);
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+struct uw_row {
+	uint32_t rel;  /* offset from the table's lo, bytes; governs until the next row */
+	uint16_t code; /* ABI_CODE_* or a rule */
+	uint16_t pad;
+};
+/* Of one file; sorted by rel, the first row at 0, no two neighbours equal. */
+struct uw_table {
+	uint64_t lo;       /* file offset, a multiple of ABI_CHUNK_BYTES */
+	uint32_t n_chunks; /* what it covers, in ABI_CHUNK_BYTES */
+	uint32_t n_rows;
+	struct uw_row *rows;
+};
+struct uw_build_stats {
+	uint64_t entries;     /* functions (FDEs, Go functions) read */
+	uint64_t bad_entries; /* damaged or over a limit: their code is BAD */
+	uint64_t unsupported; /* bytes of instructions and expressions that are not understood */
+	uint64_t overlaps;    /* entries that cover code of another one */
+	uint64_t rows, rules; /* rows; rules that this file added */
+	bool eh_frame, debug_frame, gopclntab; /* what it was built from */
+	bool go;                               /* a Go program */
+};
+/* Bounds of one build; 0: the default. */
+struct uw_build_limits {
+	uint64_t area_bytes; /* of one area, decompressed; 1 GiB */
+	uint64_t rows;       /* 64 M */
+};
+
+/**
+ * uw_table_build - rows of one file
+ * @f: of this machine's processor
+ * Reads .eh_frame (by section, else by PT_GNU_EH_FRAME), .debug_frame, and for Go programs
+ * .gopclntab; what more than one covers is taken from the first. Code at the entry point without
+ * information is the outermost frame.
+ * @stats: may be NULL; filled also on failure
+ * Returns: 0, -ENOENT (it has none of them), -ENOTSUP (another processor, or 32 bits), -E2BIG,
+ * -ENOMEM, errno of pread. One damaged entry costs that entry. Thread: any.
+ */
+int uw_table_build(struct img_file *f, struct uw_rules *rules, const struct uw_build_limits *lim,
+                   struct uw_table **ret, struct uw_build_stats *stats, struct err *err);
+struct uw_table *uw_table_free(struct uw_table *t);
+void uw_table_freep(struct uw_table **t);
+/**
+ * uw_table_find - the code that governs a file offset; ABI_CODE_NONE outside
+ * Cost: O(log rows).
+ */
+uint16_t uw_table_find(const struct uw_table *t, uint64_t off);
+/**
+ * uw_rule_print - a rule as text, one line without newline: "CFA=rsp+16 rbp=[CFA-16] RA=[CFA-8]"
+ */
+int uw_rule_print(const struct uw_rules *rules, const struct uw_rule *rule, struct sbuf *b);
+
+/* ---- store: tables in the word space --------------------------------------------------------- */
+
+struct uw_store;
+/* What the kernel side reads, or memory of the caller's (tests). */
+struct uw_backing {
+	struct abi_image *images; /* images[n_images], by image id; zero at first */
+	uint32_t n_images;
+	uint32_t max_segments; /* at most ABI_SEGMENTS_MAX */
+	/* Words of segment @i, made on its first use: 0 and *ret (ABI_SEGMENT_WORDS words, borrowed as
+	 * long as the store lives), or a negative errno. Called with the store's lock held. */
+	int (*segment)(void *arg, uint32_t i, uint32_t **ret);
+	void *arg;
+};
+struct uw_store_stats {
+	uint64_t installed, evicted; /* tables, ever */
+	uint64_t refused;            /* tables larger than the budget, or without a place */
+	uint64_t bytes;              /* of tables now in the word space, resting ones included */
+	uint64_t segments;           /* made */
+	uint64_t rows;
+};
+
+/**
+ * uw_store_new - an empty word space
+ * @b:            copied
+ * @budget_bytes: of tables; 0: 256 MiB. When a table does not fit, those that were not used for
+ *                longest go first.
+ */
+int uw_store_new(const struct uw_backing *b, uint64_t budget_bytes, struct uw_store **ret);
+struct uw_store *uw_store_free(struct uw_store *s);
+void uw_store_freep(struct uw_store **s);
+/**
+ * uw_store_install - pack a table and publish it as that of an image
+ * @t: NULL: there is none to be had (ABI_TABLE_NONE)
+ * An evicted table's words rest for 100 ms, until no program can still read them: until then a new
+ * table may find no place.
+ * Returns: 0; -ENOENT (no such image in the kernel side's array), -EEXIST (it has one), -ENOSPC
+ * (larger than the budget, or nothing to evict: the image is ABI_TABLE_NONE now), -EAGAIN (there will
+ * be room once words have rested: the image is as it was), what segment() gives. Thread: any, a lock
+ * inside.
+ */
+int uw_store_install(struct uw_store *s, uint32_t image, const struct uw_table *t);
+/**
+ * uw_store_code - code at a file offset of an image, as the kernel side would find it
+ * Returns: 0; -EAGAIN (ABSENT), -ENOENT (ABI_TABLE_NONE, or no such image). Thread: any.
+ */
+int uw_store_code(const struct uw_store *s, uint32_t image, uint64_t off, uint16_t *ret);
+void uw_store_stats(const struct uw_store *s, struct uw_store_stats *ret);
+
+/* ---- walks in user space --------------------------------------------------------------------- */
+
+/* Where an address of the target lies, and its memory. Borrowed for the walk. */
+struct uw_target {
+	/* 0 and the image and file offset of an address in executable memory; image 0: JIT code.
+	 * -ENOENT: no executable memory is known there. */
+	int (*place)(void *arg, uint64_t addr, uint32_t *ret_image, uint64_t *ret_off);
+	/* 8 bytes of data, of code: 0, or non-zero on a fault. */
+	int (*read)(void *arg, uint64_t *ret, uint64_t addr);
+	int (*read_code)(void *arg, uint64_t *ret, uint64_t addr);
+	void *arg;
+};
+struct uw_walk {
+	int walk;          /* enum abi_walk */
+	uint8_t flags;     /* ABI_STACK_* */
+	uint32_t n;        /* frames */
+	uint32_t guessed;  /* of them without a rule */
+	uint32_t image;    /* NO_TABLE: the image without a table */
+	uint64_t frames[ABI_MAX_USER_FRAMES]; /* as in the ring's record */
+};
+
+/**
+ * uw_walk - walk a user stack with tables
+ * @pc, @reg: reg[ABI_REGS], the leaf's
+ * @final:    an image without a table is walked by guesses; else the walk ends there with NO_TABLE
+ * @ret:      filled always
+ * Cost: as in the kernel, a look-up and a read or two a frame. Allocates: no. Thread: any.
+ */
+void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const struct uw_target *t,
+             uint64_t pc, const uint64_t *reg, bool final, struct uw_walk *ret);
 
 /* Reads 8 bytes at a target's address: 0, or non-zero on a fault. */
 typedef int (*uw_read_fn)(void *arg, uint64_t *ret, uint64_t addr);
@@ -35,8 +245,9 @@ size_t uw_walk_fp(const struct uw_start *at, const struct uw_memory *mem, uint64
  * @seed:   abi_config's hash_seed
  * @frames: frames[n], as they stand in the ring's record
  * @walk:   enum abi_walk
+ * @flags:  ABI_STACK_*
  */
-uint64_t uw_stack_hash(uint64_t seed, const uint64_t *frames, size_t n, int walk);
+uint64_t uw_stack_hash(uint64_t seed, const uint64_t *frames, size_t n, int walk, uint8_t flags);
 /**
  * uw_call_precedes - could a call end right before a return address?
  * @before: the 8 bytes before it

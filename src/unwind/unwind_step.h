@@ -1,54 +1,755 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * unwind_step - one frame of a user stack: registers and a way to read memory -> the caller's
- * registers, or why the walk ends. No helpers, no maps: the same text is compiled for BPF and for
- * the host, where unit tests, property tests and the fuzzer drive it.
+ * unwind_step - one frame of a user stack: registers, a code and a way to read memory -> the
+ * caller's registers, or why the walk ends. No helpers, no maps: the same text is compiled for BPF
+ * and for the host, where unit tests, property tests, fuzzers and the walk of copied stacks use it.
  *
- * Until call-frame rules are read, the one rule is the frame pointer: [fp] holds the caller's fp
- * and [fp + 8] the return address (x86-64 ABI; AAPCS64 frame records have the same shape).
+ * A register that a rule saves is not read: the state keeps where it lies, and it is read when a
+ * later rule asks for it. One that no rule names keeps its value.
  *
  * Before including, define
  *   UW_MEM                       the type behind which memory is reached
  *   UW_READ(mem, ret_u64, addr)  reads 8 bytes at addr into *ret_u64: 0, or non-zero on a fault
+ *   UW_READ_CODE(mem, ret_u64, addr)  the same, of code
+ *   UW_IS_CODE(mem, addr)        non-zero if addr can be a return address: it lies in executable
+ *                                memory, and as far as can be told behind a call
+ *   UW_RULE(mem, i), UW_WIDE(mem, i), UW_OP(mem, i)
+ *                                const struct abi_rule *, abi_wide *, abi_op *, or NULL
+ * and, where functions must be verified one by one (BPF), UW_SPLIT with
+ *   UW_DO_WIDE(u, mem, i), UW_DO_COLUMN(u, mem, i, col), UW_DO_EXPR(u, mem, i), UW_DO_OP(u, mem)
+ *                                which come back to uw_step_wide, uw_wide_column, uw_expr, uw_expr_op
  */
 #ifndef PA_UNWIND_STEP_H
 #define PA_UNWIND_STEP_H
 
 #include "bpf/abi/abi.h"
 
+#define UW_INLINE static __attribute__((always_inline)) inline
+
 /* Highest user address + 1 of every page-table layout we meet (57 bits, x86-64 LA57; arm64 has 52).
  */
 #define UW_USER_END (1ULL << 56)
 /* Nothing is mapped below: mmap_min_addr. */
 #define UW_USER_MIN 4096ULL
+/* Words above the stack pointer where code without rules and frame pointer may keep its return
+ * address: leaves of hand-written assembly push few registers. */
+#define UW_SCAN_WORDS 4
 
-struct uw_regs {
-	__u64 pc; /* of the frame: the instruction (leaf) or the return address */
-	__u64 sp; /* a lower bound of where the caller's frame begins */
-	__u64 fp;
+/* Of one walk. All of it is set by uw_begin but pc and reg, which are the leaf's. */
+struct uw_state {
+	__u64 pc;             /* of the frame: the instruction (exact) or the return address */
+	__u64 reg[ABI_REGS];  /* value, or the address where it was saved (lazy) */
+	__u32 lazy, lost;     /* bit by register: saved at that address; not known any more */
+	__u32 exact;          /* 1: pc is the instruction itself: leaf, or above a signal frame */
+	__u32 guessed;        /* frames found without a rule */
+	/* A wide step: the caller's registers while those of this frame are still needed. */
+	__u64 cfa, ra;
+	__u64 next[ABI_REGS];
+	__u32 next_lazy, next_lost;
+	/* An expression. */
+	__u64 stack[ABI_EXPR_DEPTH];
+	__u32 depth, ip;
 };
 
-/* 0: *r is the caller's frame. Else the ABI_WALK_* outcome, *r unchanged. */
-static __attribute__((always_inline)) inline int uw_step_fp(struct uw_regs *r, UW_MEM *mem)
+/* Starts a walk at the leaf, whose pc and registers stand in @u. */
+UW_INLINE void uw_begin(struct uw_state *u)
 {
-	__u64 fp = r->fp, next_fp, ra;
+	u->lazy = u->lost = 0;
+	u->exact = 1;
+	u->guessed = 0;
+}
 
-	if (fp == 0)
-		return ABI_WALK_ROOT;
-	/* The record lies at or above the stack pointer and is aligned: else rbp is no frame
-	 * pointer here. */
-	if ((fp & 7) || fp < r->sp || fp >= UW_USER_END)
-		return ABI_WALK_IMPLAUSIBLE;
-	if (UW_READ(mem, &next_fp, fp) || UW_READ(mem, &ra, fp + 8))
-		return ABI_WALK_FAULT;
+/* Where pc is looked up: a return address belongs to the call before it, which may end a function.
+ */
+UW_INLINE __u64 uw_lookup_pc(const struct uw_state *u)
+{
+	return u->exact ? u->pc : u->pc - 1;
+}
+
+/* The value of a register: 0, or ABI_WALK_*. */
+UW_INLINE int uw_value(struct uw_state *u, UW_MEM *mem, __u32 r, __u64 *ret)
+{
+	__u64 v;
+
+	r &= ABI_REGS - 1;
+	if ((u->lazy | u->lost) & (1u << r)) {
+		if (u->lost & (1u << r))
+			return ABI_WALK_BAD_RULE;
+		if (UW_READ(mem, &v, u->reg[r]))
+			return ABI_WALK_FAULT;
+		u->reg[r] = v;
+		u->lazy &= ~(1u << r);
+	}
+	*ret = u->reg[r];
+	return 0;
+}
+
+UW_INLINE void uw_saved_at(struct uw_state *u, __u32 r, __u64 addr)
+{
+	u->reg[r & (ABI_REGS - 1)] = addr;
+	u->lazy |= 1u << (r & (ABI_REGS - 1));
+	u->lost &= ~(1u << (r & (ABI_REGS - 1)));
+}
+
+UW_INLINE void uw_set(struct uw_state *u, __u32 r, __u64 value)
+{
+	u->reg[r & (ABI_REGS - 1)] = value;
+	u->lazy &= ~(1u << (r & (ABI_REGS - 1)));
+	u->lost &= ~(1u << (r & (ABI_REGS - 1)));
+}
+
+/* Goes over to the caller: 0, or ABI_WALK_* with the frame unchanged. */
+UW_INLINE int uw_finish(struct uw_state *u, __u64 cfa, __u64 ra, __u32 signal)
+{
+#ifdef ABI_ARM64
+	/* Pointer authentication signs the bits above a virtual address of 48 bits. */
+	ra &= (1ULL << 48) - 1;
+#endif
 	if (ra == 0)
 		return ABI_WALK_ROOT;
 	if (ra < UW_USER_MIN || ra >= UW_USER_END)
 		return ABI_WALK_BAD_PC;
-	r->pc = ra;
-	r->sp = fp + 16;
-	r->fp = next_fp;
+	if (cfa < UW_USER_MIN || cfa >= UW_USER_END || (ra == u->pc && cfa == u->reg[ABI_REG_SP]))
+		return ABI_WALK_IMPLAUSIBLE;
+	u->pc = ra;
+	u->exact = signal != 0;
+	uw_set(u, ABI_REG_SP, cfa);
+#ifdef ABI_ARM64
+	if (!signal)
+		uw_set(u, ABI_REG_LR, ra);
+#endif
 	return 0;
+}
+
+/* ---- frame pointer --------------------------------------------------------------------------- */
+
+/* [fp] holds the caller's fp and [fp + 8] the return address (x86-64 ABI; AAPCS64 frame records
+ * have the same shape). */
+UW_INLINE int uw_step_fp(struct uw_state *u, UW_MEM *mem)
+{
+	__u64 fp, next_fp, ra;
+	int r = uw_value(u, mem, ABI_REG_FP, &fp);
+
+	if (r)
+		return r;
+	if (fp == 0)
+		return ABI_WALK_ROOT;
+	/* The record lies at or above the stack pointer and is aligned: else rbp is no frame
+	 * pointer here. */
+	if ((fp & 7) || fp < u->reg[ABI_REG_SP] || fp >= UW_USER_END)
+		return ABI_WALK_IMPLAUSIBLE;
+	if (UW_READ(mem, &next_fp, fp) || UW_READ(mem, &ra, fp + 8))
+		return ABI_WALK_FAULT;
+	r = uw_finish(u, fp + 16, ra, 0);
+	if (r == 0)
+		uw_set(u, ABI_REG_FP, next_fp);
+	return r;
+}
+
+/* ---- expressions ----------------------------------------------------------------------------- */
+
+#ifndef UW_SPLIT
+#define UW_DO_OP(u, mem)             uw_expr_op(u, mem)
+#define UW_DO_EXPR(u, mem, i)        uw_expr(u, mem, i)
+#define UW_DO_COLUMN(u, mem, i, col) uw_wide_column(u, mem, i, col)
+#define UW_DO_WIDE(u, mem, i)        uw_step_wide(u, mem, i)
+#endif
+
+#define UW_TOP(u, n) ((u)->stack[((u)->depth - 1 - (n)) & (ABI_EXPR_DEPTH - 1)])
+
+/* One operation, the one at u->ip: 0, 1 at the end, -1 if it cannot be done. */
+UW_INLINE int uw_expr_op(struct uw_state *u, UW_MEM *mem)
+{
+	const struct abi_op *op = UW_OP(mem, u->ip);
+	__u32 pops = 0, pushes = 0;
+	__u64 a, b, v = 0;
+	__s64 arg;
+
+	if (!op)
+		return -1;
+	u->ip++;
+	arg = op->arg;
+	switch (op->op) {
+	case ABI_OP_END:
+		return 1;
+	case ABI_OP_CONST:
+	case ABI_OP_REG:
+	case ABI_OP_PC:
+		pushes = 1;
+		break;
+	case ABI_OP_DUP:
+	case ABI_OP_PICK:
+		pops = op->op == ABI_OP_DUP ? 1 : (__u32)(arg & (ABI_EXPR_DEPTH - 1)) + 1;
+		break;
+	case ABI_OP_CONST_HI:
+	case ABI_OP_DEREF:
+	case ABI_OP_DEREF_N:
+	case ABI_OP_PLUS_CONST:
+	case ABI_OP_NEG:
+	case ABI_OP_NOT:
+	case ABI_OP_ABS:
+	case ABI_OP_DROP:
+	case ABI_OP_BRA:
+		pops = 1;
+		break;
+	case ABI_OP_SKIP:
+		break;
+	case ABI_OP_ROT:
+		pops = 3;
+		break;
+	default:
+		pops = 2;
+		break;
+	}
+	if (u->depth < pops || u->depth + pushes > ABI_EXPR_DEPTH || u->depth > ABI_EXPR_DEPTH)
+		return -1;
+	a = UW_TOP(u, 0);
+	b = UW_TOP(u, 1);
+	switch (op->op) {
+	case ABI_OP_CONST:
+		v = (__u64)arg;
+		goto push;
+	case ABI_OP_CONST_HI:
+		v = ((__u64)arg << 32) | (a & 0xffffffffULL);
+		goto unary;
+	case ABI_OP_REG:
+		if (uw_value(u, mem, op->reg, &v))
+			return -1;
+		v += (__u64)arg;
+		goto push;
+	case ABI_OP_PC:
+		v = u->pc + (__u64)arg;
+		goto push;
+	case ABI_OP_DUP:
+		v = a;
+		goto push_checked;
+	case ABI_OP_PICK:
+		v = UW_TOP(u, (__u32)arg & (ABI_EXPR_DEPTH - 1));
+		goto push_checked;
+	case ABI_OP_DEREF:
+		if (UW_READ(mem, &v, a))
+			return -1;
+		goto unary;
+	case ABI_OP_DEREF_N:
+		if (UW_READ(mem, &v, a))
+			return -1;
+		v &= arg >= 4 ? 0xffffffffULL : arg >= 2 ? 0xffffULL : 0xffULL;
+		goto unary;
+	case ABI_OP_PLUS_CONST:
+		v = a + (__u64)arg;
+		goto unary;
+	case ABI_OP_NEG:
+		v = 0 - a;
+		goto unary;
+	case ABI_OP_NOT:
+		v = ~a;
+		goto unary;
+	case ABI_OP_ABS:
+		v = (__s64)a < 0 ? 0 - a : a;
+		goto unary;
+	case ABI_OP_DROP:
+		u->depth--;
+		return 0;
+	case ABI_OP_BRA:
+		u->depth--;
+		if (a && arg > 0)
+			u->ip += (__u32)arg;
+		return 0;
+	case ABI_OP_SKIP:
+		if (arg > 0)
+			u->ip += (__u32)arg;
+		return 0;
+	case ABI_OP_SWAP:
+		UW_TOP(u, 0) = b;
+		UW_TOP(u, 1) = a;
+		return 0;
+	case ABI_OP_ROT:
+		/* The top goes to the third place. */
+		v = UW_TOP(u, 2);
+		UW_TOP(u, 0) = b;
+		UW_TOP(u, 1) = v;
+		UW_TOP(u, 2) = a;
+		return 0;
+	case ABI_OP_PLUS:
+		v = b + a;
+		break;
+	case ABI_OP_MINUS:
+		v = b - a;
+		break;
+	case ABI_OP_MUL:
+		v = b * a;
+		break;
+	case ABI_OP_AND:
+		v = b & a;
+		break;
+	case ABI_OP_OR:
+		v = b | a;
+		break;
+	case ABI_OP_XOR:
+		v = b ^ a;
+		break;
+	case ABI_OP_SHL:
+		v = a < 64 ? b << (a & 63) : 0;
+		break;
+	case ABI_OP_SHR:
+		v = a < 64 ? b >> (a & 63) : 0;
+		break;
+	case ABI_OP_SHRA:
+		v = (__u64)((__s64)b >> (a < 64 ? a & 63 : 63));
+		break;
+	case ABI_OP_EQ:
+		v = b == a;
+		break;
+	case ABI_OP_NE:
+		v = b != a;
+		break;
+	case ABI_OP_LT:
+		v = (__s64)b < (__s64)a;
+		break;
+	case ABI_OP_LE:
+		v = (__s64)b <= (__s64)a;
+		break;
+	case ABI_OP_GT:
+		v = (__s64)b > (__s64)a;
+		break;
+	case ABI_OP_GE:
+		v = (__s64)b >= (__s64)a;
+		break;
+	default:
+		return -1;
+	}
+	u->depth--;
+unary:
+	UW_TOP(u, 0) = v;
+	return 0;
+push_checked:
+	if (u->depth + 1 > ABI_EXPR_DEPTH)
+		return -1;
+push:
+	u->depth++;
+	UW_TOP(u, 0) = v;
+	return 0;
+}
+
+/* Runs ops[@i …] on what is on the stack already: 0 with the result on top, or ABI_WALK_*. */
+UW_INLINE int uw_expr(struct uw_state *u, UW_MEM *mem, __u32 i)
+{
+	__u32 n;
+	int r;
+
+	u->ip = i;
+	for (n = 0; n < ABI_EXPR_OPS; n++) {
+		r = UW_DO_OP(u, mem);
+		if (r < 0)
+			return ABI_WALK_BAD_RULE;
+		if (r > 0)
+			return u->depth ? 0 : ABI_WALK_BAD_RULE;
+	}
+	(void)mem;
+	return ABI_WALK_BAD_RULE;
+}
+
+/* ---- wide rules ------------------------------------------------------------------------------ */
+
+/* The caller's value of column @col (a register, or ABI_COL_RA) into next[] or ra: 0 or ABI_WALK_*.
+ * A register that cannot be had is lost, which ends the walk only if a later rule asks for it. */
+UW_INLINE int uw_wide_column(struct uw_state *u, UW_MEM *mem, __u32 i, __u32 col)
+{
+	const struct abi_wide *w = UW_WIDE(mem, i);
+	__u32 kind, reg, bit, in_memory = 0;
+	__u64 v = 0;
+	__s32 val;
+	int r = 0;
+
+	if (!w || col > ABI_COL_RA)
+		return ABI_WALK_BAD_RULE;
+	kind = w->kind[col];
+	val = w->val[col];
+	reg = (__u32)val & (ABI_REGS - 1);
+	switch (kind) {
+	case ABI_COL_SAME:
+		if (col == ABI_COL_RA)
+			return ABI_WALK_ROOT;
+		return 0;
+	case ABI_COL_AT_CFA:
+		v = u->cfa + (__u64)(__s64)val;
+		in_memory = 1;
+		break;
+	case ABI_COL_CFA:
+		v = u->cfa + (__u64)(__s64)val;
+		break;
+	case ABI_COL_REG:
+		r = uw_value(u, mem, reg, &v);
+		break;
+	case ABI_COL_AT_REG:
+		r = uw_value(u, mem, reg, &v);
+		v += (__u64)(__s64)(val >> 8);
+		in_memory = 1;
+		break;
+	case ABI_COL_AT_EXPR:
+	case ABI_COL_EXPR:
+		u->stack[0] = u->cfa;
+		u->depth = 1;
+		r = UW_DO_EXPR(u, mem, (__u32)val);
+		v = UW_TOP(u, 0);
+		in_memory = kind == ABI_COL_AT_EXPR;
+		break;
+	default:
+		r = ABI_WALK_BAD_RULE;
+		break;
+	}
+	if (col == ABI_COL_RA) {
+		if (kind == ABI_COL_UNDEF)
+			return ABI_WALK_ROOT;
+		if (r == 0 && in_memory && UW_READ(mem, &v, v))
+			return ABI_WALK_FAULT;
+		u->ra = v;
+		return r;
+	}
+	col &= ABI_REGS - 1; /* verifier: true already */
+	bit = 1u << col;
+	u->next[col] = v;
+	if (r) {
+		u->next_lost |= bit;
+		u->next_lazy &= ~bit;
+	} else {
+		u->next_lost &= ~bit;
+		u->next_lazy = in_memory ? u->next_lazy | bit : u->next_lazy & ~bit;
+	}
+	return 0;
+}
+
+UW_INLINE int uw_step_wide(struct uw_state *u, UW_MEM *mem, __u32 i)
+{
+	const struct abi_wide *w = UW_WIDE(mem, i);
+	__u64 cfa = 0;
+	__u32 signal, col;
+	int r = 0;
+
+	if (!w)
+		return ABI_WALK_BAD_RULE;
+	signal = w->flags & ABI_RULE_SIGNAL;
+	if (w->cfa_kind == ABI_CFA_EXPR) {
+		u->depth = 0;
+		r = UW_DO_EXPR(u, mem, (__u32)w->cfa_off);
+		cfa = UW_TOP(u, 0);
+	} else {
+		r = uw_value(u, mem, w->cfa_reg, &cfa);
+		cfa += (__u64)(__s64)w->cfa_off;
+		if (r == 0 && w->cfa_kind == ABI_CFA_DEREF) {
+			if (UW_READ(mem, &cfa, cfa))
+				r = ABI_WALK_FAULT;
+			cfa += (__u64)(__s64)w->cfa_off2;
+		} else if (w->cfa_kind == ABI_CFA_PLT) {
+			if ((__s32)(u->pc & 15) >= w->cfa_off2)
+				cfa += 8;
+		}
+	}
+	if (r)
+		return r;
+	u->cfa = cfa;
+	for (col = 0; col < ABI_REGS; col++)
+		u->next[col] = u->reg[col];
+	u->next_lazy = u->lazy;
+	u->next_lost = u->lost;
+	r = UW_DO_COLUMN(u, mem, i, ABI_COL_RA);
+	if (r)
+		return r;
+	for (col = 0; col < ABI_REGS; col++) {
+		/* sp is the CFA unless a rule says otherwise. */
+		r = UW_DO_COLUMN(u, mem, i, col);
+		if (r)
+			return r;
+	}
+	/* A register that was read meanwhile still has its old address in next[], which is as good.
+	 */
+	w = UW_WIDE(mem, i);
+	if (!w)
+		return ABI_WALK_BAD_RULE;
+	if (w->kind[ABI_REG_SP] != ABI_COL_SAME) {
+		if (u->next_lost & (1u << ABI_REG_SP))
+			return ABI_WALK_BAD_RULE;
+		cfa = u->next[ABI_REG_SP];
+		if (u->next_lazy & (1u << ABI_REG_SP) && UW_READ(mem, &cfa, cfa))
+			return ABI_WALK_FAULT;
+	}
+	r = uw_finish(u, cfa, u->ra, signal);
+	if (r)
+		return r;
+	for (col = 0; col < ABI_REGS; col++)
+		if (col != ABI_REG_SP)
+			u->reg[col] = u->next[col];
+	u->lazy = u->next_lazy & ~(1u << ABI_REG_SP);
+	u->lost = u->next_lost & ~(1u << ABI_REG_SP);
+#ifdef ABI_ARM64
+	if (!signal)
+		uw_set(u, ABI_REG_LR, u->pc);
+#endif
+	return 0;
+}
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+#ifdef ABI_ARM64
+#define UW_SAVE_REG(i) (19u + (i))
+#else
+/* rbx, rbp, r12 … r15 */
+#define UW_SAVE_REG(i) ((i) == 0 ? 3u : (i) == 1 ? 6u : 10u + (i))
+#endif
+
+UW_INLINE int uw_step_inline(struct uw_state *u, UW_MEM *mem, __u32 code)
+{
+	__u64 cfa, ra;
+	int r = uw_value(u, mem, code & ABI_IN_FP ? ABI_REG_FP : ABI_REG_SP, &cfa);
+
+	if (r)
+		return r;
+#ifdef ABI_ARM64
+	{
+		__u64 n = (__u64)(code & ABI_IN_A64_OFF_MASK) * ABI_IN_A64_OFF_FACTOR;
+		__u32 k = (code >> ABI_IN_A64_K_SHIFT) & 15, i;
+
+		cfa += n;
+		if (!(code & ABI_IN_A64_SAVED)) {
+			/* Only a leaf, or what was interrupted, has its return address there. */
+			if (!u->exact)
+				return ABI_WALK_BAD_RULE;
+			r = uw_value(u, mem, ABI_REG_LR, &ra);
+			return r ? r : uw_finish(u, cfa, ra, 0);
+		}
+		if (UW_READ(mem, &ra, cfa - n + 8))
+			return ABI_WALK_FAULT;
+		r = uw_finish(u, cfa, ra, 0);
+		if (r)
+			return r;
+		uw_saved_at(u, ABI_REG_FP, cfa - n);
+		for (i = 0; i < 10; i++)
+			if (i < k)
+				uw_saved_at(u, 19 + i, cfa - n + 16 + 8 * (__u64)i);
+		return 0;
+	}
+#else
+	cfa += (__u64)(code & ABI_IN_OFF_MASK) * ABI_IN_OFF_FACTOR;
+	if (UW_READ(mem, &ra, cfa - 8))
+		return ABI_WALK_FAULT;
+	r = uw_finish(u, cfa, ra, 0);
+	if (r)
+		return r;
+	cfa -= 16;
+#define UW_POPPED(flag, reg)                                                                       \
+	if (code & (flag)) {                                                                       \
+		uw_saved_at(u, reg, cfa);                                                          \
+		cfa -= 8;                                                                          \
+	}
+	if ((code & (ABI_IN_RBP_FIRST | ABI_IN_RBP)) == (ABI_IN_RBP_FIRST | ABI_IN_RBP)) {
+		UW_POPPED(ABI_IN_RBP, 6)
+		code &= ~ABI_IN_RBP;
+	}
+	UW_POPPED(ABI_IN_R15, 15)
+	UW_POPPED(ABI_IN_R14, 14)
+	UW_POPPED(ABI_IN_R13, 13)
+	UW_POPPED(ABI_IN_R12, 12)
+	UW_POPPED(ABI_IN_RBP, 6)
+	UW_POPPED(ABI_IN_RBX, 3)
+#undef UW_POPPED
+	return 0;
+#endif
+}
+
+UW_INLINE int uw_step_rule(struct uw_state *u, UW_MEM *mem, __u32 id)
+{
+	const struct abi_rule *rule = UW_RULE(mem, id);
+	__u64 cfa, ra;
+	__u32 i;
+	int r;
+
+	if (!rule)
+		return ABI_WALK_BAD_RULE;
+	switch (rule->kind) {
+	case ABI_RULE_FRAME:
+		break;
+	case ABI_RULE_WIDE:
+		return UW_DO_WIDE(u, mem, (__u32)rule->cfa_off);
+	case ABI_RULE_ROOT:
+		return ABI_WALK_ROOT;
+	case ABI_RULE_FP:
+		return uw_step_fp(u, mem);
+	default:
+		return ABI_WALK_BAD_RULE;
+	}
+	r = uw_value(u, mem, rule->cfa_reg, &cfa);
+	if (r)
+		return r;
+	cfa += (__u64)(__s64)rule->cfa_off;
+	if (rule->flags & ABI_RULE_DEREF) {
+		if (UW_READ(mem, &cfa, cfa))
+			return ABI_WALK_FAULT;
+		cfa += (__u64)(__s64)rule->cfa_off2;
+	}
+	if (rule->flags & ABI_RULE_RA_REG) {
+#ifdef ABI_ARM64
+		if (!u->exact && rule->ra_off == ABI_REG_LR)
+			return ABI_WALK_BAD_RULE;
+#endif
+		r = uw_value(u, mem, (__u32)rule->ra_off, &ra);
+		if (r)
+			return r;
+	} else if (UW_READ(mem, &ra, cfa + (__u64)(__s64)rule->ra_off)) {
+		return ABI_WALK_FAULT;
+	}
+	r = uw_finish(u, cfa, ra, rule->flags & ABI_RULE_SIGNAL);
+	if (r)
+		return r;
+	for (i = 0; i < ABI_SAVES; i++)
+		if (rule->save[i])
+			uw_saved_at(u, UW_SAVE_REG(i), cfa + 8 * (__u64)(__s64)rule->save[i]);
+	return 0;
+}
+
+/**
+ * uw_step - the caller's frame by a code
+ * @code: of uw_lookup_pc; not NONE and not BAD, for which there is uw_step_guess
+ * Returns: 0 (*u is the caller's frame), or ABI_WALK_* (ROOT: this was the last frame).
+ */
+UW_INLINE int uw_step(struct uw_state *u, UW_MEM *mem, __u32 code)
+{
+	if (code & ABI_CODE_INLINE)
+		return uw_step_inline(u, mem, code);
+	if (code == ABI_CODE_ROOT)
+		return ABI_WALK_ROOT;
+	if (code == ABI_CODE_FP)
+		return uw_step_fp(u, mem);
+	return uw_step_rule(u, mem, code);
+}
+
+/* ---- without a rule -------------------------------------------------------------------------- */
+
+#ifdef ABI_ARM64
+/* mov x8, #139; svc 0 */
+#define UW_SIGRETURN      0xd4000001d2801168ULL
+#define UW_SIGRETURN_MASK (~0ULL)
+#else
+/* mov $15, %rax; syscall: the first 8 of its 9 bytes */
+#define UW_SIGRETURN      0x0f0000000fc0c748ULL
+#define UW_SIGRETURN_MASK (~0ULL)
+#endif
+
+/* At a signal's return trampoline the stack pointer is at the kernel's frame, whose shape is part of
+ * its interface: arch/x86/include/uapi/asm/sigcontext.h, arch/arm64/include/uapi/asm/sigcontext.h. */
+UW_INLINE int uw_step_sigframe(struct uw_state *u, UW_MEM *mem)
+{
+	__u64 sp = u->reg[ABI_REG_SP], cfa, ra;
+	int r;
+#ifdef ABI_ARM64
+	/* siginfo 128; ucontext: flags, link, stack 40, mask 128, padding 8; fault address 8 */
+	__u64 regs = sp + 128 + 176 + 8;
+	__u32 i;
+
+	if (UW_READ(mem, &cfa, regs + 31 * 8) || UW_READ(mem, &ra, regs + 32 * 8))
+		return ABI_WALK_FAULT;
+	r = uw_finish(u, cfa, ra, 1);
+	if (r)
+		return r;
+	for (i = 0; i < 31; i++)
+		uw_saved_at(u, i, regs + 8 * (__u64)i);
+#else
+	/* ucontext: flags, link, stack; then r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip */
+	__u64 regs = sp + 40;
+	__u32 i;
+
+	if (UW_READ(mem, &cfa, regs + 15 * 8) || UW_READ(mem, &ra, regs + 16 * 8))
+		return ABI_WALK_FAULT;
+	r = uw_finish(u, cfa, ra, 1);
+	if (r)
+		return r;
+	for (i = 0; i < 8; i++)
+		uw_saved_at(u, 8 + i, regs + 8 * (__u64)i);
+	uw_saved_at(u, 5, regs + 8 * 8);
+	uw_saved_at(u, 4, regs + 9 * 8);
+	uw_saved_at(u, 6, regs + 10 * 8);
+	uw_saved_at(u, 3, regs + 11 * 8);
+	uw_saved_at(u, 1, regs + 12 * 8);
+	uw_saved_at(u, 0, regs + 13 * 8);
+	uw_saved_at(u, 2, regs + 14 * 8);
+#endif
+	return 0;
+}
+
+/* By the frame pointer, if a return address stands beside it. */
+UW_INLINE int uw_guess_fp(struct uw_state *u, UW_MEM *mem)
+{
+	__u64 fp, ra;
+	int r = uw_value(u, mem, ABI_REG_FP, &fp);
+
+	if (r)
+		return r;
+	if (fp && !(fp & 7) && fp >= u->reg[ABI_REG_SP] && fp < UW_USER_END) {
+		if (UW_READ(mem, &ra, fp + 8))
+			return ABI_WALK_FAULT;
+		if (ra && !UW_IS_CODE(mem, ra))
+			return ABI_WALK_IMPLAUSIBLE;
+	}
+	return uw_step_fp(u, mem);
+}
+
+/* By the first of the words @from … @to - 1 above the stack pointer that can be a return address. */
+UW_INLINE int uw_guess_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 to)
+{
+	__u64 sp = u->reg[ABI_REG_SP], ra;
+	__u32 i;
+
+	for (i = from; i < to; i++) {
+		if (UW_READ(mem, &ra, sp + 8 * (__u64)i))
+			return ABI_WALK_FAULT;
+		if (UW_IS_CODE(mem, ra))
+			return uw_finish(u, sp + 8 * (__u64)i + 8, ra, 0);
+	}
+	return ABI_WALK_IMPLAUSIBLE;
+}
+
+/**
+ * uw_step_guess - the caller's frame of code without a rule
+ * @code: ABI_CODE_NONE or ABI_CODE_BAD
+ * @jit:  non-zero in code that was generated at run time: such code has frame pointers
+ * In this order: a signal's trampoline (no guess: its code says it); a leaf that has pushed nothing
+ * (PLT stubs, small assembly), whose return address is on top; the frame pointer; the words above the
+ * stack pointer. u->guessed counts what a guess found, but for frame pointers of JIT code.
+ * Returns: 0, or ABI_WALK_*: UNCOVERED, BAD_RULE and JIT where nothing fits.
+ */
+UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, __u32 code, __u32 jit)
+{
+	__u64 insn;
+	int r = ABI_WALK_IMPLAUSIBLE;
+
+	if (UW_READ_CODE(mem, &insn, u->pc) == 0 && (insn & UW_SIGRETURN_MASK) == UW_SIGRETURN)
+		return uw_step_sigframe(u, mem);
+#ifdef ABI_ARM64
+	if (u->exact && !jit) {
+		/* A leaf's return address is in lr, if that is one. */
+		__u64 lr;
+
+		r = uw_value(u, mem, ABI_REG_LR, &lr);
+		if (r == 0)
+			r = UW_IS_CODE(mem, lr) ? uw_finish(u, u->reg[ABI_REG_SP], lr, 0)
+			                        : ABI_WALK_IMPLAUSIBLE;
+	}
+#else
+	if (u->exact && !jit)
+		r = uw_guess_scan(u, mem, 0, 1);
+#endif
+	if (r)
+		r = uw_guess_fp(u, mem);
+	/* A zero in a leaf's frame pointer may be anything. */
+	if (!jit && r != 0 && (r != ABI_WALK_ROOT || u->exact)) {
+		int scan = uw_guess_scan(u, mem, 0, UW_SCAN_WORDS);
+
+		r = scan == 0 || r != ABI_WALK_ROOT ? scan : r;
+	}
+	if (r == 0 || r == ABI_WALK_ROOT) {
+		u->guessed += !jit;
+		return r;
+	}
+	return jit ? ABI_WALK_JIT : code == ABI_CODE_BAD ? ABI_WALK_BAD_RULE : ABI_WALK_UNCOVERED;
 }
 
 /**
@@ -57,9 +758,9 @@ static __attribute__((always_inline)) inline int uw_step_fp(struct uw_regs *r, U
  * A guess that costs one read, for return addresses that lie in no known mapping: heap and stack
  * pointers that merely look like code fail it.
  */
-static __attribute__((always_inline)) inline int uw_after_call(__u64 code)
+UW_INLINE int uw_after_call(__u64 code)
 {
-#if defined(__aarch64__) || defined(__TARGET_ARCH_arm64)
+#ifdef ABI_ARM64
 	__u32 insn = (__u32)(code >> 32);
 
 	/* bl imm26 · blr xn · blraa/blrab families */
@@ -83,7 +784,7 @@ static __attribute__((always_inline)) inline int uw_after_call(__u64 code)
  * unchanged, and would cancel against one in the next frame whatever the starting value is. 64
  * bits: two different stacks among a million collide once in 37 million captures.
  */
-static __attribute__((always_inline)) inline __u64 uw_hash_mix(__u64 h, __u64 v, __u64 key)
+UW_INLINE __u64 uw_hash_mix(__u64 h, __u64 v, __u64 key)
 {
 	h = (h ^ v) * 0x9e3779b97f4a7c15ULL;
 	h = (h ^ (h >> 32)) * (key | 1);
@@ -91,7 +792,7 @@ static __attribute__((always_inline)) inline __u64 uw_hash_mix(__u64 h, __u64 v,
 }
 
 /* Closes the hash over the number of frames and the outcome; never 0. */
-static __attribute__((always_inline)) inline __u64 uw_hash_finish(__u64 h, __u32 n, __u32 walk,
+UW_INLINE __u64 uw_hash_finish(__u64 h, __u32 n, __u32 walk,
                                                                   __u64 key)
 {
 	h = uw_hash_mix(h, ((__u64)walk << 32) | n, key);

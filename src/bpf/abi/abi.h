@@ -8,6 +8,8 @@
 
 #include <linux/types.h>
 
+#include "bpf/abi/abi_unwind.h"
+
 /* 512: deepest user stack walked; the verifier needs a constant bound. */
 #define ABI_MAX_USER_FRAMES 512
 /* 127: kernel.perf_event_max_stack's default. A lower sysctl makes bpf_get_stack cut earlier,
@@ -47,6 +49,11 @@ enum abi_walk {
 	ABI_WALK_NO_REGS = 5,
 	ABI_WALK_COMPAT = 6,
 	ABI_WALK_BAD_PC = 7,
+	ABI_WALK_NO_TABLE = 8,
+	ABI_WALK_UNCOVERED = 9,
+	ABI_WALK_BAD_RULE = 10,
+	ABI_WALK_GONE = 11,
+	ABI_WALK_JIT = 12,
 };
 
 /* ---- configuration, read-only for the programs, written before load -------------------------- */
@@ -54,6 +61,16 @@ enum abi_walk {
 #define ABI_TARGET_ALL 2 /* per-CPU events, everything but idle */
 #define ABI_TARGET_TREE                                                                            \
 	3 /* per-CPU events, processes in the followed map: a command and what it forks */
+
+/* How user stacks are walked. */
+#define ABI_UNWIND_FP     0 /* frame pointers only */
+#define ABI_UNWIND_TABLES 1
+/* For tests and benchmarks: what is not done, or done besides. */
+#define ABI_WALK_NO_CACHE  1 /* without the shared cache of codes */
+#define ABI_WALK_NO_WINDOW 2 /* each word read by itself */
+#define ABI_WALK_TWICE     4 /* again plainly, and compared: WALKS_DIFFER */
+#define ABI_WALK_NO_COPY   8 /* first samples are guessed */
+#define ABI_WALK_COPY_ALL  16 /* a copy of every walked sample, with its hash, besides counting */
 
 struct abi_config {
 	__u32 target;          /* ABI_TARGET_* */
@@ -67,8 +84,12 @@ struct abi_config {
 	__u32 shipped_mask;    /* entries of the cache of shipped stacks - 1 */
 	__u32 max_kframes; /* kernel frames that bpf_get_stack can give: as many are a cut stack */
 	__u64 hash_seed;   /* random key of the stack hash */
+	__u32 unwind;      /* ABI_UNWIND_* */
+	__u32 walk_flags;  /* ABI_WALK_NO_CACHE … */
+	__u32 copy_quota;  /* copies for each process and image without a table */
+	__u32 copy_wake_bytes; /* wake the reader when this much waits in the ring of copies */
 };
-_Static_assert(sizeof(struct abi_config) == 48, "shared layout");
+_Static_assert(sizeof(struct abi_config) == 64, "shared layout");
 
 /* Written by user space while the programs run (mapped .bss). */
 struct abi_control {
@@ -76,8 +97,10 @@ struct abi_control {
 	__u32 active;          /* 0, 1: which table of counts is written */
 	__u32 resolved_tgid;   /* PID, nested: the kernel's number of the target once it was seen */
 	__u32 agent_tids[ABI_AGENT_TIDS]; /* numbers in our pid namespace, 0 = none */
+	__u32 epoch; /* stamped on tables that are used; counts up while the capture runs */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct abi_control) == 48, "shared layout");
+_Static_assert(sizeof(struct abi_control) == 56, "shared layout");
 
 /* ---- process map ----------------------------------------------------------------------------- */
 
@@ -140,10 +163,38 @@ _Static_assert(sizeof(struct abi_thread) == 16, "shared layout");
 struct abi_stack {
 	__u64 hash; /* != 0 */
 	__u16 kind; /* ABI_STACK_* */
-	__u16 walk; /* enum abi_walk */
+	__u8 walk;  /* enum abi_walk */
+	__u8 flags; /* ABI_STACK_GUESSED, ABI_STACK_JIT */
 	__u32 n;
 };
 _Static_assert(sizeof(struct abi_stack) == 16, "shared layout");
+
+/* Flags of a user stack: a step without a rule found its caller; some of its frames lie in JIT code
+ * (which is walked by frame pointer, and not called guessed for that). */
+#define ABI_STACK_GUESSED 1u
+#define ABI_STACK_JIT     2u
+
+/* ---- ring of copies: first samples ------------------------------------------------------------ */
+/* 16 KiB from 256 bytes below the stack pointer: epilogues have popped what rules still name. Read
+ * in steps, since a read that touches an absent page fails whole. */
+#define ABI_COPY_BYTES 16384u
+#define ABI_COPY_STEP  2048u
+#define ABI_COPY_BELOW 256u
+
+/* A sample that met an image without a table: registers, then len bytes of stack. It is not in the
+ * table of counts: user space unwinds it and counts it. With ABI_WALK_COPY_ALL key.ustack is the
+ * hash of the walk of the same instant, which is counted, and this is only for comparison. */
+struct abi_copy {
+	struct abi_count_key key; /* ustack 0 */
+	struct abi_count count;
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u64 pc;
+	__u64 reg[ABI_REGS];
+	__u64 addr;  /* of the first byte of the copy */
+	__u32 len;   /* bytes, a multiple of ABI_COPY_STEP; 0: none could be read */
+	__u32 image; /* the first one without a table; 0 with ABI_WALK_COPY_ALL */
+};
+_Static_assert(sizeof(struct abi_copy) == 96 + 8 * ABI_REGS, "shared layout");
 
 /* ---- counters -------------------------------------------------------------------------------- */
 enum abi_counter {

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unwind, private: the pieces behind unwind.h.
+ *
+ *   uw_cfi.c         CIEs and FDEs of .eh_frame and .debug_frame
+ *   uw_insn.c        their instructions: rows of one function
+ *   uw_expr.c        DWARF expressions -> operations, and the shapes that need none
+ *   uw_go.c          functions of Go programs from .gopclntab
+ *   uw_go_special.c  Go functions that change stacks
+ *   uw_rules.c       interned rules and their codes
+ *   uw_build.c       from all sources to one sorted table
+ *   uw_store.c       tables in the word space
+ *   uw_print.c       rules as text
+ *   walk.c           the walks of user space
+ */
+#ifndef PA_UNWIND_PRIV_H
+#define PA_UNWIND_PRIV_H
+
+#include "unwind/unwind.h"
+
+/* Who takes rows. All addresses are virtual ones of the file. */
+struct uw_sink {
+	struct uw_rules *rules;
+	struct uw_quota *quota;
+	struct uw_build_stats *stats;
+	/* One function: [start, end), then its rows in ascending order, the first at start; each governs
+	 * until the next one. @code: ABI_CODE_*. A row outside of the function is left out. -E2BIG or
+	 * -ENOMEM end the reading. */
+	int (*function)(void *arg, uint64_t start, uint64_t end);
+	int (*row)(void *arg, uint64_t at, uint16_t code);
+	void *arg;
+};
+
+/* An area in memory, with what its pointers are relative to. */
+struct uw_area {
+	const uint8_t *p;
+	size_t len;
+	uint64_t vaddr;   /* of p[0] */
+	bool debug_frame; /* .debug_frame's shape, else .eh_frame's */
+};
+
+/* All FDEs of an area, in file order: 0, or what the sink gives. What is damaged is counted. */
+int uw_cfi_read(struct img_file *f, const struct uw_area *a, struct uw_sink *sink);
+/* All functions of .gopclntab: 0, -ENOENT (no version that is known), or what the sink gives. */
+int uw_go_read(struct img_file *f, struct uw_sink *sink, const struct uw_build_limits *lim);
+/* Rules for Go functions that change stacks, by their names in .gopclntab: overrides what the other
+ * sources say. 0, -ENOENT (no Go program, or nothing found). */
+int uw_go_special_read(struct img_file *f, struct uw_sink *sink, const struct uw_build_limits *lim);
+
+/* Expression bytes -> operations. */
+struct uw_ops {
+	struct abi_op op[ABI_EXPR_OPS];
+	uint32_t n; /* with the END */
+};
+/* 0, -ENOTSUP (an operation that is not understood; *ret_bad: bytes), -EINVAL (cut off, too long, or
+ * a jump that goes back). @cfa_pushed: the CFA is on the stack at its start. */
+int uw_expr_decode(const uint8_t *p, size_t len, bool cfa_pushed, struct uw_ops *ret,
+                   uint64_t *ret_bad);
+
+#endif
