@@ -180,6 +180,19 @@ struct ev_stack {
 	const struct ev_frame *frames; /* frames[n], leaf first; borrowed during the call */
 };
 
+/* A first sample: the registers and a copy of the stack of a thread that was met in code whose unwind
+ * table was not there yet. To be unwound, then counted. */
+#define EV_COPY_REGS 32 /* room for the registers of every processor, by DWARF number */
+struct ev_copy {
+	struct ev_count count; /* ustack 0; with it (tests) the hash of the walk of the same instant */
+	uint64_t time_ns;      /* CLOCK_MONOTONIC */
+	uint64_t pc, reg[EV_COPY_REGS];
+	uint64_t addr;        /* of bytes[0] in the thread's memory */
+	uint32_t len;         /* bytes[len] */
+	uint32_t image;       /* the first image that had no table */
+	const uint8_t *bytes; /* borrowed during the call */
+};
+
 /* The name of a thread that was sampled. */
 struct ev_thread {
 	struct ev_proc_id proc;

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "bpf/abi/abi.h"
+#include "unwind/unwind.h"
 
 struct load_oncpu;
 
@@ -19,11 +20,14 @@ struct load_sizes {
 	uint32_t proc_entries;
 	uint32_t shipped_entries; /* power of two */
 	uint32_t followed_entries;
+	uint32_t image_entries;   /* images that can have an unwind table; 0: no tables (frame
+	                           * pointers only) */
+	uint32_t copy_ring_bytes; /* power of two, >= page size: first samples */
 };
 
 /**
  * load_oncpu_open - open, size and load the object; no program is attached yet
- * @cfg:   copied; shipped_mask and ring_wake_bytes are filled in from @sizes
+ * @cfg:   copied; shipped_mask, ring_wake_bytes and copy_wake_bytes are filled in from @sizes
  * @sizes: copied; entries of each table, bytes of the ring
  * The fork programs are loaded only for ABI_TARGET_TREE. Where the kernel refuses tables that
  * allocate as they go (-EINVAL, before 6.1), it is tried again with preallocated ones.
@@ -86,15 +90,27 @@ int load_proc_set(struct load_oncpu *l, uint32_t tgid, const struct abi_proc *p)
  */
 int load_proc_del(struct load_oncpu *l, uint32_t tgid);
 
+/* ---- unwind tables: any thread, through the locks of uw_rules and uw_store ------------------- */
+
+/**
+ * load_tables - the mapped tables that the walk reads
+ * @rules:   for uw_rules_new
+ * @backing: for uw_store_new; its segment() makes an inner map, maps it, and puts it in its place,
+ *           which waits an RCU grace period (10 ms); several are made at a time
+ * Borrowed until load_oncpu_free. Returns: 0, -ENOENT (image_entries was 0).
+ */
+int load_tables(struct load_oncpu *l, struct uw_rules_mem *rules, struct uw_backing *backing);
+
 /* ---- what comes back: thread D -------------------------------------------------------------- */
 
 /* A whole record of the ring, @len bytes; borrowed until it returns. */
 typedef void (*load_ring_fn)(void *arg, const void *rec, size_t len);
 /**
- * load_ring_drain - hand on the stacks that are in the ring
+ * load_ring_drain - hand on the stacks and the copies (first samples) that are in the rings
+ * @copy: gets struct abi_copy and its bytes
  * Returns: records handed on, or negative errno of libbpf's ring_buffer__consume. Allocates: no.
  */
-int load_ring_drain(struct load_oncpu *l, load_ring_fn fn, void *arg);
+int load_ring_drain(struct load_oncpu *l, load_ring_fn stack, load_ring_fn copy, void *arg);
 /**
  * load_ring_fd - descriptor that polls readable once the ring is past its fill mark, half
  * Borrowed until load_oncpu_free. Thread: any.

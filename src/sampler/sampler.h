@@ -24,6 +24,7 @@ struct smp_sink {
 	void (*stack)(void *arg, const struct ev_stack *s);
 	void (*count)(void *arg, const struct ev_count *c);
 	void (*thread)(void *arg, const struct ev_thread *t);
+	void (*copy)(void *arg, const struct ev_copy *c);
 	void *arg;
 };
 
@@ -97,6 +98,7 @@ uint32_t smp_skipped_cpus(const struct smp *s);
  * Returns: 0, -EINVAL (cut off, hash 0, or a kind, outcome, count or frame that does not exist).
  * Pure; fuzzed.
  */
+int smp_copy_parse(const void *rec, size_t len, struct ev_copy *ret);
 int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret);
 
 #endif
