@@ -190,6 +190,7 @@ struct ev_copy {
 	uint64_t addr;        /* of bytes[0] in the thread's memory */
 	uint32_t len;         /* bytes[len] */
 	uint32_t image;       /* the first image that had no table */
+	bool in_syscall;      /* pc is behind the instruction of a system call */
 	const uint8_t *bytes; /* borrowed during the call */
 };
 

@@ -199,6 +199,7 @@ struct uw_target {
 	int (*read)(void *arg, uint64_t *ret, uint64_t addr);
 	int (*read_code)(void *arg, uint64_t *ret, uint64_t addr);
 	void *arg;
+	bool in_syscall; /* the leaf's pc is behind the instruction of a system call */
 };
 struct uw_walk {
 	int walk;          /* enum abi_walk */

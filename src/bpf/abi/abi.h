@@ -126,6 +126,8 @@ _Static_assert(sizeof(struct abi_proc) == 24, "shared layout");
 /* FOREIGN_NS: the numbers are the kernel's, the task is outside our pid namespace. */
 #define ABI_KEY_FOREIGN_NS 1u
 #define ABI_KEY_KTHREAD    2u
+/* Of a copy's key only: the registers are those of a system call, whose instruction ends before pc. */
+#define ABI_KEY_IN_SYSCALL 4u
 
 struct abi_count_key {
 	__u64 ustack, kstack; /* hashes, 0 = none */
@@ -191,7 +193,7 @@ struct abi_copy {
 	__u64 pc;
 	__u64 reg[ABI_REGS];
 	__u64 addr;  /* of the first byte of the copy */
-	__u32 len;   /* bytes, a multiple of ABI_COPY_STEP; 0: none could be read */
+	__u32 len;   /* bytes, a multiple of 8; 0: none could be read */
 	__u32 image; /* the first one without a table; 0 with ABI_WALK_COPY_ALL */
 };
 _Static_assert(sizeof(struct abi_copy) == 96 + 8 * ABI_REGS, "shared layout");
