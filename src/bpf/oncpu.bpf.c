@@ -63,7 +63,8 @@ static __noinline __u32 ns_number(struct task_struct *task)
 	return 0;
 }
 
-/* ---- stacks ------------------------------------------------------------------------------------ */
+/* ---- stacks ------------------------------------------------------------------------------------
+ */
 
 static __always_inline void walk_kernel(struct bpf_perf_event_data *ctx, struct scratch *s,
                                         struct abi_counters *c)
@@ -179,17 +180,42 @@ static __always_inline int is_agent(__u32 tgid, __u32 tid)
 	return 0;
 }
 
-/* The user registers of the sample, into @ret_pc and @ret_reg: 0, or 1 if they cannot be had. A macro,
- * since the program's context must be read field by field. */
-#define TAKE_REGS(ctx, s, in_user, ret_pc, ret_reg)                                                \
-	do {                                                                                       \
-		if (in_user && cfg.unwind)                                                         \
-			REGS_TAKE(ret_pc, ret_reg, &(ctx)->regs);                                  \
-		else if (in_user)                                                                  \
-			REGS_TAKE_FP(ret_pc, ret_reg, &(ctx)->regs);                               \
-		else                                                                               \
-			REGS_TAKE(ret_pc, ret_reg, &(s)->regs);                                    \
-	} while (0)
+/* Registers out of s->regs. A function of its own: otherwise the compiler merges its reads with
+ * those of the program's context, through a pointer that the verifier refuses. */
+__noinline int take_saved(__u32 for_copy)
+{
+	struct scratch *s = get_scratch();
+
+	if (!s)
+		return 1;
+	if (for_copy)
+		REGS_TAKE(&s->copy.pc, s->copy.reg, &s->regs);
+	else
+		REGS_TAKE(&s->u.pc, s->u.reg, &s->regs);
+	return 0;
+}
+
+/* The user registers of the sample for the walk. */
+static __always_inline void take_regs(struct bpf_perf_event_data *ctx, struct scratch *s,
+                                      __u32 in_user)
+{
+	if (!in_user)
+		(void)take_saved(0); /* verifier: it cannot fail */
+	else if (cfg.unwind)
+		REGS_TAKE(&s->u.pc, s->u.reg, &ctx->regs);
+	else
+		REGS_TAKE_FP(&s->u.pc, s->u.reg, &ctx->regs);
+}
+
+/* And for a copy. */
+static __always_inline void take_copy_regs(struct bpf_perf_event_data *ctx, struct scratch *s,
+                                           __u32 in_user)
+{
+	if (in_user)
+		REGS_TAKE(&s->copy.pc, s->copy.reg, &ctx->regs);
+	else
+		(void)take_saved(1); /* verifier: it cannot fail */
+}
 
 /* The saved user registers of a task that is in the kernel, into s->regs: 0, or non-zero. */
 static __always_inline long saved_regs(struct scratch *s, struct task_struct *task)
@@ -215,7 +241,7 @@ static __always_inline void walk(struct bpf_perf_event_data *ctx, struct scratch
 		s->plain |= PLAIN_CACHE;
 	if (cfg.walk_flags & ABI_WALK_NO_WINDOW)
 		s->plain |= PLAIN_WINDOW;
-	TAKE_REGS(ctx, s, in_user, &s->u.pc, s->u.reg);
+	take_regs(ctx, s, in_user);
 	walk_user(s);
 	CNT_ADD(c, FRAMES, s->ustack.n);
 	CNT_ADD(c, FRAMES_RAW, s->n_raw);
@@ -227,7 +253,7 @@ static __always_inline void walk(struct bpf_perf_event_data *ctx, struct scratch
 		return;
 	hash = s->ustack.hash;
 	s->plain = PLAIN_CACHE | PLAIN_WINDOW;
-	TAKE_REGS(ctx, s, in_user, &s->u.pc, s->u.reg);
+	take_regs(ctx, s, in_user);
 	walk_user(s);
 	if (s->ustack.hash != hash)
 		CNT_ADD(c, WALKS_DIFFER, 1);
@@ -241,7 +267,7 @@ static __always_inline int user_stack(struct bpf_perf_event_data *ctx, struct sc
 	s->may_copy = !(cfg.walk_flags & ABI_WALK_NO_COPY);
 	walk(ctx, s, c, in_user);
 	if (s->missing == 2) {
-		TAKE_REGS(ctx, s, in_user, &s->copy.pc, s->copy.reg);
+		take_copy_regs(ctx, s, in_user);
 		if (ship_copy(s, c) == 0)
 			return 1;
 		s->may_copy = 0;
@@ -250,7 +276,7 @@ static __always_inline int user_stack(struct bpf_perf_event_data *ctx, struct sc
 	ship(&s->ustack, ABI_MAX_USER_FRAMES, c);
 	s->key.ustack = s->ustack.hash;
 	if (cfg.walk_flags & ABI_WALK_COPY_ALL) {
-		TAKE_REGS(ctx, s, in_user, &s->copy.pc, s->copy.reg);
+		take_copy_regs(ctx, s, in_user);
 		s->missing_image = 0;
 		(void)ship_copy(s, c); /* counted there; only compared with */
 	}

@@ -161,7 +161,8 @@ int load_counters_drain(struct load_oncpu *l, struct abi_counters *ret);
 struct abi_control *load_control(struct load_oncpu *l);
 /**
  * load_locked_bytes - memory of all maps, as their fdinfo tells ("memlock")
- * A map whose fdinfo cannot be read or parsed counts 0. Cost: a file in /proc for each map.
+ * A map whose fdinfo cannot be read or parsed counts 0. Segments of tables made meanwhile count.
+ * Cost: a file in /proc for each map.
  */
 uint64_t load_locked_bytes(const struct load_oncpu *l);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * unwind_lookup - file offset -> code, over the packed tables of bpf/abi/abi_unwind.h. The same text
- * for BPF and the host.
+ * unwind_lookup - file offset -> code, over the packed tables of bpf/abi/abi_unwind.h. The same
+ * text for BPF and the host.
  *
  * Before including, define
  *   UW_TABLES                    the type behind which the word space is reached

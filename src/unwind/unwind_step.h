@@ -17,7 +17,8 @@
  *                                const struct abi_rule *, abi_wide *, abi_op *, or NULL
  * and, where functions must be verified one by one (BPF), UW_SPLIT with
  *   UW_DO_WIDE(u, mem, i), UW_DO_COLUMN(u, mem, i, col), UW_DO_EXPR(u, mem, i), UW_DO_OP(u, mem)
- *                                which come back to uw_step_wide, uw_wide_column, uw_expr, uw_expr_op
+ *                                which come back to uw_step_wide, uw_wide_column, uw_expr,
+ * uw_expr_op
  */
 #ifndef PA_UNWIND_STEP_H
 #define PA_UNWIND_STEP_H
@@ -37,12 +38,12 @@
 
 /* Of one walk. All of it is set by uw_begin but pc and reg, which are the leaf's. */
 struct uw_state {
-	__u64 pc;             /* of the frame: the instruction (exact) or the return address */
-	__u64 reg[ABI_REGS];  /* value, or the address where it was saved (lazy) */
-	__u32 lazy, lost;     /* bit by register: saved at that address; not known any more */
+	__u64 pc;            /* of the frame: the instruction (exact) or the return address */
+	__u64 reg[ABI_REGS]; /* value, or the address where it was saved (lazy) */
+	__u32 lazy, lost;    /* bit by register: saved at that address; not known any more */
 	__u32 exact; /* 1: pc is the instruction itself: leaf, or above a signal frame; 0 also in a
 	              * system call, whose instruction ends before pc */
-	__u32 guessed;        /* frames found without a rule */
+	__u32 guessed; /* frames found without a rule */
 	/* A wide step: the caller's registers while those of this frame are still needed. */
 	__u64 cfa, ra;
 	__u64 next[ABI_REGS];
@@ -647,8 +648,9 @@ UW_INLINE int uw_at_sigreturn(const struct uw_state *u, UW_MEM *mem)
 	       insn == UW_SIGRETURN;
 }
 
-/* At a signal's return trampoline the stack pointer is at the kernel's frame, whose shape is part of
- * its interface: arch/x86/include/uapi/asm/sigcontext.h, arch/arm64/include/uapi/asm/sigcontext.h. */
+/* At a signal's return trampoline the stack pointer is at the kernel's frame, whose shape is part
+ * of its interface: arch/x86/include/uapi/asm/sigcontext.h,
+ * arch/arm64/include/uapi/asm/sigcontext.h. */
 UW_INLINE int uw_step_sigframe(struct uw_state *u, UW_MEM *mem)
 {
 	__u64 sp = u->reg[ABI_REG_SP], cfa, ra;
@@ -666,7 +668,8 @@ UW_INLINE int uw_step_sigframe(struct uw_state *u, UW_MEM *mem)
 	for (i = 0; i < 31; i++)
 		uw_saved_at(u, i, regs + 8 * (__u64)i);
 #else
-	/* ucontext: flags, link, stack; then r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip */
+	/* ucontext: flags, link, stack; then r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip
+	 */
 	__u64 regs = sp + 40;
 	__u32 i;
 
@@ -705,7 +708,8 @@ UW_INLINE int uw_guess_fp(struct uw_state *u, UW_MEM *mem)
 	return uw_step_fp(u, mem);
 }
 
-/* By the first of the words @from … @to - 1 above the stack pointer that can be a return address. */
+/* By the first of the words @from … @to - 1 above the stack pointer that can be a return address.
+ */
 UW_INLINE int uw_guess_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 to)
 {
 	__u64 sp = u->reg[ABI_REG_SP], ra;
@@ -725,8 +729,8 @@ UW_INLINE int uw_guess_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 t
  * @code: ABI_CODE_NONE or ABI_CODE_BAD
  * @jit:  non-zero in code that was generated at run time: such code has frame pointers
  * In this order: a signal's trampoline (no guess: its code says it); a leaf that has pushed nothing
- * (PLT stubs, small assembly), whose return address is on top; the frame pointer; the words above the
- * stack pointer. u->guessed counts what a guess found, but for frame pointers of JIT code.
+ * (PLT stubs, small assembly), whose return address is on top; the frame pointer; the words above
+ * the stack pointer. u->guessed counts what a guess found, but for frame pointers of JIT code.
  * Returns: 0, or ABI_WALK_*: UNCOVERED, BAD_RULE and JIT where nothing fits.
  */
 UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, __u32 code, __u32 jit)

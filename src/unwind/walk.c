@@ -48,7 +48,8 @@ static int walk_is_code(const struct walk_mem *m, __u64 addr)
 	uint32_t image;
 	uint64_t off, before;
 
-	if (addr < UW_USER_MIN || addr >= UW_USER_END || t->place(t->arg, addr - 1, &image, &off) < 0)
+	if (addr < UW_USER_MIN || addr >= UW_USER_END ||
+	    t->place(t->arg, addr - 1, &image, &off) < 0)
 		return 0;
 	if (t->read_code(t->arg, &before, addr - 8))
 		return 1;

@@ -45,8 +45,8 @@ typedef struct pt_regs user_regs_t;
 #define REGS_STACK_PAD  0
 #elif defined(__TARGET_ARCH_arm64)
 typedef struct user_pt_regs user_regs_t;
-#define REGS_IS_USER(r)   (((r)->pstate & 0xf) == 0)
-#define REGS_IS_COMPAT(r) (((r)->pstate & 0x10) != 0)
+#define REGS_IS_USER(r)    (((r)->pstate & 0xf) == 0)
+#define REGS_IS_COMPAT(r)  (((r)->pstate & 0x10) != 0)
 /* Not told by the UAPI part. The instruction after svc is looked up, which has the same row but at
  * the very end of a function. */
 #define REGS_IN_SYSCALL(r) 0
@@ -64,7 +64,7 @@ typedef struct user_pt_regs user_regs_t;
 	} while (0)
 #define REGS_STACK_SIZE 16384
 /* struct pt_regs is longer than its UAPI part, which stands first: 336 bytes since 5.10. */
-#define REGS_STACK_PAD (336 - sizeof(struct user_pt_regs))
+#define REGS_STACK_PAD  (336 - sizeof(struct user_pt_regs))
 #else
 #error "perf-agent knows x86-64 and arm64"
 #endif
