@@ -109,7 +109,7 @@ static int insert(struct load_oncpu *l, const uint32_t *at, const int *fds, uint
 		r = bpf_map_update_batch(outer, at, fds, &done, NULL);
 	if (r == 0)
 		return 0;
-	/* Kernels before 5.14 know no batches of maps of maps. */
+	/* Kernels before 6.0 know no batches of maps of maps. */
 	for (uint32_t i = 0; i < n; i++) {
 		r = bpf_map_update_elem(outer, &at[i], &fds[i], BPF_ANY);
 		if (r < 0)

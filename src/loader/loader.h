@@ -22,7 +22,7 @@ struct load_sizes {
 	uint32_t followed_entries;
 	uint32_t image_entries;   /* images that can have an unwind table; 0: no tables (frame
 	                           * pointers only) */
-	uint32_t copy_ring_bytes; /* power of two, >= page size: first samples */
+	uint32_t copy_ring_bytes; /* power of two: first samples; a page at least */
 };
 
 /**

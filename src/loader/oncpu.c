@@ -28,7 +28,8 @@ static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, bool pr
 	        {skel->maps.ranges, z->range_entries, false},
 	        {skel->maps.shipped, z->shipped_entries, false},
 	        {skel->maps.images, MAX_OF(z->image_entries, 1U), false},
-	        {skel->maps.copies, z->copy_ring_bytes, false},
+	        {skel->maps.copies, MAX_OF(z->copy_ring_bytes, (uint32_t)sysconf(_SC_PAGESIZE)),
+	         false},
 	};
 	struct bpf_map *tables[] = {skel->maps.rules, skel->maps.wides, skel->maps.ops,
 	                            skel->maps.pc_cache, skel->maps.quotas};
