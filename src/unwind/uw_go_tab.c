@@ -119,6 +119,12 @@ static bool is_top(const char *name)
 	       strcmp(name, "runtime.rt0_go") == 0;
 }
 
+/* Where the kernel starts the program; the start of a library is called and returns. */
+static bool is_start(const char *name)
+{
+	return str_starts(name, "_rt0_") && !strstr(name, "_lib");
+}
+
 int uw_go_tab_func(const struct uw_go_tab *t, uint64_t i, struct uw_go_func *ret)
 {
 	/* The version's record: where its fields are. */
@@ -149,7 +155,7 @@ int uw_go_tab_func(const struct uw_go_tab *t, uint64_t i, struct uw_go_func *ret
 		if (cursor_u8(&c, &flag) < 0)
 			return -EINVAL;
 	}
-	fn.top = (flag & 1) || (t->version < UW_GO_118 && is_top(fn.name));
+	fn.top = (flag & 1) || is_start(fn.name) || (t->version < UW_GO_118 && is_top(fn.name));
 	*ret = fn;
 	return 0;
 }
