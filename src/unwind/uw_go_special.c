@@ -57,6 +57,7 @@ static const struct {
         /* Called on the thread's stack, goes on on that of the goroutine: back to C. */
         {"runtime.cgocallback", BY_FP},
         {"runtime.nanotime1", BY_FP},
+        {"time.now", BY_FP},
         {"runtime.walltime", BY_FP},
         {"runtime.walltime1", BY_FP},
         {"runtime.vgetrandom1", BY_FP},

@@ -11,7 +11,7 @@
 package main
 
 /*
-#cgo CFLAGS: -O1 -g -fno-optimize-sibling-calls
+#cgo CFLAGS: -O1 -g
 extern void c_work(int rounds);
 extern void c_outer(int depth);
 */
