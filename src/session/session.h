@@ -145,4 +145,16 @@ int ses_top(const struct ses *s, struct ses_function *ret, size_t max);
  */
 const char *ses_weight_unit(const struct ses *s);
 
+/* One line without newline; borrowed until it returns. */
+typedef void (*ses_line_fn)(void *arg, const char *text);
+/**
+ * ses_unwind_info - what unwind tables know about a file, "key: value" a line
+ * @pc: NULL: sources, functions, rows, rules and bytes; else the rule at this virtual address
+ * Returns: 0; errno of open; -EINVAL (not a regular file, or damaged headers), -ENOEXEC (no ELF
+ * file), -ENOTSUP (32 bits, or another processor), -ENOENT (no call-frame information, or @pc is no
+ * code), -E2BIG, -ENOMEM, errno of pread. @err says what to do. Thread: any.
+ */
+int ses_unwind_info(const char *path, const uint64_t *pc, ses_line_fn line, void *arg,
+                    struct err *err);
+
 #endif
