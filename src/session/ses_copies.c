@@ -224,7 +224,9 @@ static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
 		k->due_ns = now + UNKNOWN_AGAIN_NS;
 		return false;
 	}
-	if (known != EV_REASON_NAMED) {
+	/* Without a stack too: a process that executes another program or exits has lost its memory
+	 * before its registers. */
+	if (known != EV_REASON_NAMED || k->c.len == 0) {
 		const uint64_t leaf = ABI_FRAME_EXACT | (k->c.pc & ABI_FRAME_ADDR_MASK);
 
 		add(s, k, &leaf, 1, ABI_WALK_GONE, 0);
@@ -236,6 +238,12 @@ static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
 		k->tries++;
 		k->need = t->walk.image;
 		ses_table_ask(t, k->need);
+		return false;
+	}
+	/* It may have been mapped just before: the event is still on its way. */
+	if (t->walk.unplaced && !final && now - k->taken_ns < UNKNOWN_NS) {
+		k->need = 0;
+		k->due_ns = now + UNKNOWN_AGAIN_NS;
 		return false;
 	}
 	add(s, k, t->walk.frames, MIN_OF(t->walk.n, (uint32_t)ABI_MAX_USER_FRAMES), t->walk.walk,

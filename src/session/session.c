@@ -311,9 +311,10 @@ static void choose_sizes(const struct ses *s, struct load_sizes *z)
 	z->copy_ring_bytes = pow2_at_least(MAX_OF((uint64_t)(one ? 1 : 2) << 20, page));
 }
 
-/* First samples of a process in an image without a table: what the drain interval can bring on one
- * CPU at some hundred Hz. */
-#define COPY_QUOTA 32
+/* First samples of a process in an image without a table, at least; and what an eighth of a second
+ * brings on one CPU, in which a table of any size is built where there is a core for it. */
+#define COPY_QUOTA 32U
+#define COPY_RATE  8
 
 static int open_tables(struct ses *s, struct err *err)
 {
@@ -358,7 +359,7 @@ static int open_sampler(struct ses *s, struct err *err)
 	s->hash_seed = o.cfg.hash_seed;
 	o.cfg.unwind = s->o.unwind == SES_UNWIND_FP ? ABI_UNWIND_FP : ABI_UNWIND_TABLES;
 	o.cfg.walk_flags = s->o.walk_flags;
-	o.cfg.copy_quota = COPY_QUOTA;
+	o.cfg.copy_quota = MAX_OF(COPY_QUOTA, s->o.rate_hz / COPY_RATE);
 	choose_sizes(s, &o.sizes);
 	r = smp_open(&o, &s->smp, err);
 	if (r < 0)
