@@ -67,6 +67,10 @@ int uw_go_read(struct img_file *f, struct uw_sink *sink, const struct uw_build_l
 	int r;
 
 	r = uw_go_tab_open(f, lim, &t);
+	if (r == -EINVAL || r == -ENODATA) {
+		sink->stats->bad_entries++;
+		return -ENOENT;
+	}
 	if (r < 0)
 		return r;
 	for (uint64_t i = 0; i < t.n; i++) {

@@ -308,8 +308,6 @@ int uw_go_tab_open(struct img_file *f, const struct uw_build_limits *lim, struct
 	if (img_machine(f) != GO_MACHINE || !img_is_64(f))
 		return -ENOENT;
 	r = img_area_find(f, IMG_AREA_GOPCLNTAB, &a);
-	if (r == -EINVAL)
-		return -ENOENT;
 	if (r == 0)
 		r = img_area_load(f, &a, (size_t)MIN_OF(max, (uint64_t)SIZE_MAX), &t.data, &t.len);
 	if (r < 0)
