@@ -25,8 +25,8 @@
 #define GO_QUANTUM 1
 #endif
 
-/* Deepest frame that is believed: Go's linker refuses frames of 1 GiB. */
-#define DEPTH_MAX (1 << 30)
+/* Deepest frame that a rule can tell; runtime.call1073741824 has one of 1 GiB. */
+#define DEPTH_MAX (INT32_MAX - 16)
 
 static struct cursor tab_at(const struct uw_go_tab *t, uint64_t off)
 {
