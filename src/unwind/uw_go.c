@@ -19,7 +19,7 @@ static int code_of(struct reader *rd, const struct uw_go_row *row, uint16_t *ret
 	struct uw_rule rule;
 	int r;
 
-	if (row->depth < 0) {
+	if (row->depth == UW_GO_DAMAGED) {
 		*ret = ABI_CODE_BAD;
 		return 0;
 	}

@@ -181,6 +181,7 @@ static const struct gb_fn fns[] = {
         {.name = "runtime.goexit", .flag = 1, .len = 16, .step = {{0, 16}}},
         {.name = "main.odd", .len = 16, .step = {{0, 4}, {-16, 4}, {16, 8}}},
         {.name = "main.none", .len = 16, .no_pcsp = true},
+        {.name = "main.popped", .len = 16, .step = {{0, 4}, {-8, 4}, {0, 8}}},
 };
 
 static void check_fns(const struct got *g, const struct gb_map *m)
@@ -196,7 +197,8 @@ static void check_fns(const struct got *g, const struct gb_map *m)
 	        {2, 3, "r7+8"},      {2, 4, "r7+16"},     {2, 11, "r7+16"},   {2, 12, "r7+8"},
 	        {3, 6, "r7+8"},      {3, 7, "r7+520"},    {3, 14, "r7+520"},  {3, 15, "r7+520 fp"},
 	        {4, 0, "root"},      {4, 15, "root"},     {5, 0, "r7+8"},     {5, 4, "bad"},
-	        {5, 8, "r7+24"},     {6, 0, "none"},
+	        {5, 8, "r7+24"},     {6, 0, "none"},      {7, 3, "r7+8"},     {7, 4, "r7+0"},
+	        {7, 8, "r7+8"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
