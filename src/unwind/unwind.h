@@ -121,8 +121,8 @@ struct uw_build_limits {
 /**
  * uw_table_build - rows of one file
  * @f: of this machine's processor
- * Reads .eh_frame (by section, else by PT_GNU_EH_FRAME), .debug_frame, and for Go programs
- * .gopclntab; what more than one covers is taken from the first. Code at the entry point without
+ * Reads .eh_frame (by section, else by PT_GNU_EH_FRAME), for Go programs .gopclntab, and
+ * .debug_frame; what more than one covers is taken from the first. Code at the entry point without
  * information is the outermost frame.
  * @stats: may be NULL; filled also on failure
  * Returns: 0, -ENOENT (it has none of them), -ENOTSUP (another processor, or 32 bits), -E2BIG,
