@@ -292,6 +292,11 @@ static uint32_t do_job(struct ses *s)
 	return image;
 }
 
+static void one_round(struct ses *s)
+{
+	assert_int_not_equal(ses_identify_round(s), -EPIPE);
+}
+
 static void want(uint32_t image, uint32_t times)
 {
 	kernel_images[image].wanted += times;
@@ -550,14 +555,14 @@ static void test_first_sample_waits_for_its_tables(void **state)
 	walk_needs[0] = 3;
 	walk_needs[1] = 4;
 	take(s, 0x10);
-	assert_int_equal(ses_identify_round(s), 0);
+	one_round(s);
 	assert_int_equal(walks, 1);
 	assert_int_equal(do_job(s), 3);
-	assert_int_equal(ses_identify_round(s), 0); /* woken by B */
+	one_round(s); /* woken by B */
 	assert_int_equal(walks, 2);
 	assert_int_equal(samples_in(s->tables->walked), 0);
 	assert_int_equal(do_job(s), 4);
-	assert_int_equal(ses_identify_round(s), 0);
+	one_round(s);
 	assert_int_equal(walks, 3);
 	assert_int_equal(final_walks, 0);
 	assert_int_equal(s->tables->pending, 0);
@@ -588,7 +593,7 @@ static void test_samples_of_one_stack_are_one(void **state)
 	(void)state;
 	for (int i = 0; i < 5; i++)
 		take(s, 0x10);
-	assert_int_equal(ses_identify_round(s), 0);
+	one_round(s);
 	ses_copies_merge(s);
 	assert_int_equal(prof_agg_count_cnt(s->agg), 1);
 	assert_int_equal(samples_in(s->agg), 5);
@@ -638,12 +643,12 @@ static void test_no_sample_is_lost_for_want_of_room(void **state)
 	assert_non_null(prof_agg_stack(s->agg, empty));
 	assert_int_equal(prof_agg_stack(s->agg, empty)->walk, EV_WALK_NO_TABLE);
 	assert_int_equal(prof_agg_stack(s->agg, empty)->n, 0);
-	while (ses_identify_round(s) == 0 && queue_len(s->q_w) > 0)
+	while (ses_identify_round(s) != -EPIPE && queue_len(s->q_w) > 0)
 		;
 	assert_int_equal(s->tables->pending, 0);
 	take(s, 0x10); /* there is room again */
 	assert_int_equal(queue_len(s->q_w), 1);
-	assert_int_equal(ses_identify_round(s), 0);
+	one_round(s);
 	ses_copies_merge(s);
 	assert_int_equal(samples_in(s->agg), 4101);
 	ses_free(s);
@@ -661,7 +666,7 @@ static void test_copies_have_a_cap_in_bytes(void **state)
 	for (int i = 0; i < 4096; i++)
 		ses_copy_take(s, &c);
 	assert_true(s->tables->pending_bytes <= (uint64_t)64 << 20);
-	assert_true(s->tables->pending > 4000 && s->tables->pending < 4096);
+	assert_true(s->tables->pending > 3900 && s->tables->pending < 4096);
 	assert_int_equal(s->tables->pending + samples_in(s->agg), 4096);
 	ses_free(s); /* what waits in the queue is freed */
 }
@@ -689,7 +694,7 @@ static void test_unknown_process_is_waited_for_then_gone(void **state)
 	proc_reason = EV_REASON_NO_MAPPING;
 	take(s, (5ULL << 32) + 0x10);
 	take(s, (5ULL << 32) + 0x10);
-	assert_int_equal(ses_identify_round(s), 0);
+	one_round(s);
 	assert_int_equal(s->tables->pending, 2);
 	proc_reason = EV_REASON_NAMED;
 	clock_ns = 0;
@@ -699,12 +704,12 @@ static void test_unknown_process_is_waited_for_then_gone(void **state)
 
 	proc_reason = EV_REASON_NO_MAPPING;
 	take(s, (5ULL << 32) + 0x10);
-	assert_int_equal(ses_identify_round(s), 0);
+	one_round(s);
 	round_later(s, 1500);
 	assert_int_equal(s->tables->pending, 0);
 	proc_reason = EV_REASON_NOT_PERMITTED; /* that will not change */
 	take(s, (5ULL << 32) + 0x11);
-	assert_int_equal(ses_identify_round(s), 0);
+	one_round(s);
 	assert_int_equal(s->tables->pending, 0);
 	assert_int_equal(walks, 2);
 	ses_copies_merge(s);
@@ -765,7 +770,7 @@ static void test_walk_sees_the_copy_and_the_files(void **state)
 	images[3].mem_len = 10;
 	walk_looks = look_around;
 	take(s, 0x10);
-	assert_int_equal(ses_identify_round(s), 0);
+	one_round(s);
 	assert_int_equal(walks, 1);
 	ses_free(s);
 }
@@ -787,7 +792,7 @@ static void test_copy_without_bytes_reads_nothing(void **state)
 	c.bytes = NULL;
 	walk_looks = look_at_nothing;
 	ses_copy_take(s, &c);
-	assert_int_equal(ses_identify_round(s), 0);
+	one_round(s);
 	assert_int_equal(walks, 1);
 	ses_free(s);
 }
@@ -878,7 +883,7 @@ static void test_abandoned_capture_waits_for_nothing(void **state)
 	(void)state;
 	walk_needs[0] = 3;
 	take(s, 0x10);
-	assert_int_equal(ses_identify_round(s), 0);
+	one_round(s);
 	s->tables->abandoned = true;
 	ses_tables_finish(s); /* without B: it would never end */
 	assert_int_equal(s->tables->pending, 1);
