@@ -66,7 +66,7 @@ static int check_options(const struct ses_options *o, struct err *err)
 		return err_set(err, -EINVAL, "sample rate: must be at least 1 Hz");
 	if (o->event > SES_EVENT_AUTO)
 		return err_set(err, -EINVAL, "event: unknown");
-	if (o->unwind > SES_UNWIND_DWARF)
+	if (o->unwind > SES_UNWIND_FP)
 		return err_set(err, -EINVAL, "unwind: unknown mode %u", (unsigned int)o->unwind);
 	if (o->table_budget_bytes && (o->table_budget_bytes < SES_BUDGET_MIN_BYTES ||
 	                              o->table_budget_bytes > SES_BUDGET_MAX_BYTES))
