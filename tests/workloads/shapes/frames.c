@@ -145,7 +145,7 @@ static const char *const tail_chains[] = {
 
 #define HUGE_BYTES (100 << 10)
 
-#define HUGE(n, next)                                                                              \
+#define HUGE_FRAME(n, next)                                                                        \
 	WL_FUNC static uint64_t huge_##n(uint64_t x)                                               \
 	{                                                                                          \
 		volatile char local[HUGE_BYTES];                                                   \
@@ -153,12 +153,12 @@ static const char *const tail_chains[] = {
 		local[x % HUGE_BYTES] = (char)x;                                                   \
 		return next(x + 1) + (uint64_t)local[x % HUGE_BYTES];                              \
 	}
-HUGE(5, shape_spin)
-HUGE(4, huge_5)
-HUGE(3, huge_4)
-HUGE(2, huge_3)
-HUGE(1, huge_2)
-HUGE(0, huge_1)
+HUGE_FRAME(5, shape_spin)
+HUGE_FRAME(4, huge_5)
+HUGE_FRAME(3, huge_4)
+HUGE_FRAME(2, huge_3)
+HUGE_FRAME(1, huge_2)
+HUGE_FRAME(0, huge_1)
 static void huge(void)
 {
 	wl_sink += huge_0(SHAPE_BATCHES);

@@ -3,9 +3,11 @@
  * deep ones for stacks. */
 #include <stdint.h>
 
-uint64_t plug_tiny(uint64_t x);
-uint64_t plug_other(uint64_t x);
-uint64_t plug_outer(uint64_t (*fn)(uint64_t), uint64_t arg);
+#define SHAPE_EXPORT __attribute__((visibility("default")))
+
+SHAPE_EXPORT uint64_t plug_tiny(uint64_t x);
+SHAPE_EXPORT uint64_t plug_other(uint64_t x);
+SHAPE_EXPORT uint64_t plug_outer(uint64_t (*fn)(uint64_t), uint64_t arg);
 
 __attribute__((noinline, noclone)) uint64_t plug_tiny(uint64_t x)
 {

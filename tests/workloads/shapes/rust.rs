@@ -85,8 +85,8 @@ fn main() {
     let seconds: f64 = after("--seconds").parse().unwrap();
     let chain = match shape.as_str() {
         "spin" => "\"shape_spin\", \"rust_c\", \"rust_b\", \"rust_a\", \"rust_main\"",
-        // "?" is what catch_unwind calls.
-        "panic" => "\"panic_now\", \"panic_b\", \"panic_a\", \"?\", \"rust_main\"",
+        // catch_unwind has no frame where it is inlined.
+        "panic" => "\"panic_now\", \"panic_b\", \"panic_a\", \"rust_main\"",
         _ => panic!("no shape of that name"),
     };
     std::panic::set_hook(Box::new(|_| {}));
