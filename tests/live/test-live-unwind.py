@@ -230,11 +230,11 @@ def capture_command(program, shape, *args):
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 
-def judge(seen, said, guessed, complete, root, below_max):
+def judge(seen, said, guessed, complete, root, below_max, share):
     p = seen.p
     check_conserved(p)
     check(count(p.samples) >= ENOUGH, *seen.facts())
-    check(seen.share() >= CHAIN_SHARE, f'{seen.share():.2%} of the weight shows a published chain', *seen.facts())
+    check(seen.share() >= share, f'{seen.share():.2%} of the weight shows a published chain', *seen.facts())
     if complete:
         # One sample of a short capture is more than 0.1 % of it.
         check(float(p.comments['complete_stacks_pct']) >= COMPLETE_PCT or incomplete(p) <= 1, *seen.facts())
@@ -254,7 +254,8 @@ def judge(seen, said, guessed, complete, root, below_max):
 
 
 def shape(name, program=own('shapes'), title=None, above=2, guessed='none', complete=True, root='_start', args=(),
-          names_of=None, after_start=None, command=False, how='auto', more=None, below_max=4):
+          names_of=None, after_start=None, command=False, how='auto', more=None, below_max=4,
+          share=CHAIN_SHARE):
     """A test of one shape. above: frames of libraries above the published ones; guessed: none, some or any;
     root: the last frame, None where it is a thread's, at most
     below_max below main; more: further checks, of the profile."""
@@ -277,7 +278,7 @@ def shape(name, program=own('shapes'), title=None, above=2, guessed='none', comp
             # Also in the profile: the command's own start and end, and the parent's calls between two children.
             seen.p.samples = [s for s in p.samples if s in seen.good or s in seen.bad or s.user]
             note(f'{seen.share():.2%}')
-        judge(seen, said, guessed, complete, root, below_max)
+        judge(seen, said, guessed, complete, root, below_max, share)
         return more(seen, said) if more else None
     run.__name__ = title or name
     test(run)
@@ -359,8 +360,11 @@ def two_places(seen, said):
 shape('reload', own('shape-load'), args=('--file', own('libshape.so')), title='library loaded again elsewhere', above=12)
 shape('twice', own('shape-load'), args=('--file', own('libshape.so')), title='library mapped twice', more=two_places)
 
-# Above are the functions of the C++ library, of libgcc and of the dynamic linker, which both ask for tables.
-shape('throw', own('shape-exceptions'), title='exceptions', above=12)
+# Above are the functions of the C++ library, of libgcc and of the dynamic linker, which both ask for tables. Where libgcc
+# jumps to a handler it moves the stack pointer past frames that are no more, in some instructions whose call-frame
+# information says otherwise: in two samples of a hundred and twenty libdw too finds functions that were left already.
+EH_SHARE = 0.95
+shape('throw', own('shape-exceptions'), title='exceptions', above=12, share=EH_SHARE)
 
 for each in ('static', 'static-pie'):
     for kind in ('deep', 'signal', 'thread'):
@@ -380,7 +384,7 @@ for each in ('deep', 'signal', 'sigaltstack', 'thread'):
 shape('matmul', fortran, title='fortran', above=4)
 # Below are the frames of Rust's start, above those of a panic and of an unwinder that has one more call for each.
 shape('spin', rust('abort'), title='rust panic=abort', below_max=12)
-shape('panic', rust('unwind'), title='rust panic=unwind', above=30, below_max=12)
+shape('panic', rust('unwind'), title='rust panic=unwind', above=30, below_max=12, share=EH_SHARE)
 
 
 @test
