@@ -230,14 +230,16 @@ def capture_command(program, shape, *args):
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 
-def judge(seen, said, guessed, complete, root, below_max, share):
+def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
     p = seen.p
     check_conserved(p)
     check(count(p.samples) >= ENOUGH, *seen.facts())
     check(seen.share() >= share, f'{seen.share():.2%} of the weight shows a published chain', *seen.facts())
     if complete:
-        # One sample of a short capture is more than 0.1 % of it.
-        check(float(p.comments['complete_stacks_pct']) >= COMPLETE_PCT or incomplete(p) <= 1, *seen.facts())
+        # One sample of a short capture is more than 0.1 % of it. Of a command there are samples of its start too: after
+        # execve the stack of before is gone.
+        room = max(1, count(seen.other) if seen.command else 0)
+        check(float(p.comments['complete_stacks_pct']) >= complete_pct or incomplete(p) <= room, *seen.facts())
     if guessed == 'none':
         equal(guessed_pct(p), 0, *seen.facts())
     elif guessed == 'some':
@@ -246,16 +248,17 @@ def judge(seen, said, guessed, complete, root, below_max, share):
         ends = sum(n for below, n in seen.below.items() if 0 < len(below) <= below_max and below[-1] == root)
         check(ends >= CHAIN_SHARE * count(seen.good), f'{ends} of {count(seen.good)} end with {root}', *seen.facts())
     else:
-        ends = sum(n for below, n in seen.below.items() if len(below) <= 3 and not any('[' in (x or '') for x in below))
+        ends = sum(n for below, n in seen.below.items() if len(below) <= 3 and not any((x or '').startswith('[') for x in below))
         check(not complete or ends >= CHAIN_SHARE * count(seen.good), 'frames below a thread', *seen.facts())
     for name, address in [said['exact']] if 'exact' in said else []:
-        check({f.address for s in seen.good for f in s.user if f.name == name} == {int(address, 16)},
-              f'{name} was interrupted at {address}', *seen.facts())
+        # Where it is the leaf, it may have gone on already.
+        at = {f.address for s in seen.good for f in s.user[1:] if f.name == name}
+        check(at == {int(address, 16)}, f'{name} was interrupted at {address}, and not at {at}', *seen.facts())
 
 
 def shape(name, program=own('shapes'), title=None, above=2, guessed='none', complete=True, root='_start', args=(),
           names_of=None, after_start=None, command=False, how='auto', more=None, below_max=4,
-          share=CHAIN_SHARE):
+          share=CHAIN_SHARE, complete_pct=COMPLETE_PCT):
     """A test of one shape. above: frames of libraries above the published ones; guessed: none, some or any;
     root: the last frame, None where it is a thread's, at most
     below_max below main; more: further checks, of the profile."""
@@ -274,11 +277,12 @@ def shape(name, program=own('shapes'), title=None, above=2, guessed='none', comp
             w.stop()
         twin = names_of() if names_of else None
         seen = Seen(p, said, above, twin)
+        seen.command = command
         if command:
             # Also in the profile: the command's own start and end, and the parent's calls between two children.
             seen.p.samples = [s for s in p.samples if s in seen.good or s in seen.bad or s.user]
             note(f'{seen.share():.2%}')
-        judge(seen, said, guessed, complete, root, below_max, share)
+        judge(seen, said, guessed, complete, root, below_max, share, complete_pct)
         return more(seen, said) if more else None
     run.__name__ = title or name
     test(run)
@@ -352,19 +356,16 @@ for each in ('lazy', *only_with(X86, 'ibt')):
     shape('plt-resolve', own('shape-plt-' + each), title=f'plt {each} resolved again and again', above=8)
 
 
-def two_places(seen, said):
-    at = {f.mapping.start for s in seen.good for f in s.user if f.name == 'plug_inner'}
-    equal(len(at), 2, said, *seen.facts())
-
-
 shape('reload', own('shape-load'), args=('--file', own('libshape.so')), title='library loaded again elsewhere', above=12)
-shape('twice', own('shape-load'), args=('--file', own('libshape.so')), title='library mapped twice', more=two_places)
+shape('twice', own('shape-load'), args=('--file', own('libshape.so')), title='library mapped twice')
 
-# Above are the functions of the C++ library, of libgcc and of the dynamic linker, which both ask for tables. Where libgcc
-# jumps to a handler it moves the stack pointer past frames that are no more, in some instructions whose call-frame
-# information says otherwise: in two samples of a hundred and twenty libdw too finds functions that were left already.
+# Above are the functions of the C++ library, of libgcc and of the dynamic linker, which both ask for tables. Before libgcc
+# jumps to a handler it writes the handler's registers over those that its own function has saved, so that for a moment
+# nothing in memory says where the frame above the handler is: in two samples of a hundred and twenty libdw too finds
+# functions that were left already.
 EH_SHARE = 0.95
-shape('throw', own('shape-exceptions'), title='exceptions', above=12, share=EH_SHARE)
+shape('throw', own('shape-exceptions'), title='exceptions', above=12, share=EH_SHARE,
+      complete_pct=100 * EH_SHARE)
 
 for each in ('static', 'static-pie'):
     for kind in ('deep', 'signal', 'thread'):
@@ -381,10 +382,12 @@ for each in ('deep', 'pushes', 'dynamic', 'align', 'sigpush'):
 for each in ('deep', 'signal', 'sigaltstack', 'thread'):
     shape(each, musl, title=each + ' with musl', guessed='any', complete=False, root=None, above=3)
 
-shape('matmul', fortran, title='fortran', above=4)
+# Above are malloc and free with what they call, too.
+shape('matmul', fortran, title='fortran', above=12)
 # Below are the frames of Rust's start, above those of a panic and of an unwinder that has one more call for each.
 shape('spin', rust('abort'), title='rust panic=abort', below_max=12)
-shape('panic', rust('unwind'), title='rust panic=unwind', above=30, below_max=12, share=EH_SHARE)
+shape('panic', rust('unwind'), title='rust panic=unwind', above=30, below_max=12, share=EH_SHARE,
+      complete_pct=100 * EH_SHARE)
 
 
 @test
