@@ -277,7 +277,7 @@ static __always_inline int user_stack(struct bpf_perf_event_data *ctx, struct sc
 	s->key.ustack = s->ustack.hash;
 	if (cfg.walk_flags & ABI_WALK_COPY_ALL) {
 		take_copy_regs(ctx, s, in_user);
-		s->missing_image = 0;
+		s->missing_image = s->copy_wake = 0;
 		(void)ship_copy(s, c); /* counted there; only compared with */
 	}
 	return 0;
