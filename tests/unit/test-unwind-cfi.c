@@ -156,8 +156,14 @@ static const struct insn_case insn_cases[] = {
         {"expression", CB("\x10\x03\x02\x77\x10"), "0 r7+8 ra=[c-8] r3=[r7+16]", 0},
         {"any other expression", CB("\x10\x03\x03\x77\x10\x06"), "0 r7+8 ra=[c-8] r3=[expr]", 0},
         {"val_expression", CB("\x16\x03\x02\x77\x10"), "0 r7+8 ra=[c-8] r3=expr", 0},
-        {"def_cfa_register after an expression", CB("\x0f\x05\x77\x08\x80\x00\x22\x0d\x07"),
-         "0 bad", 0},
+        {"def_cfa_register after an expression takes the offset before it",
+         CB("\x0e\x18\x0f\x05\x77\x08\x80\x00\x22\x41\x0d\x07"),
+         "0 expr ra=[c-8]; 1 r7+24 ra=[c-8]", 0},
+        {"def_cfa_offset under an expression waits for a register",
+         CB("\x0f\x03\x76\x78\x06\x0e\x18\x41\x0d\x07"), "0 [r6-8]+0 ra=[c-8]; 1 r7+24 ra=[c-8]",
+         0},
+        {"restore_state brings that offset back, too",
+         CB("\x0a\x0e\x18\x0b\x0f\x03\x76\x78\x06\x41\x0d\x07"), "0 [r6-8]+0 ra=[c-8]; 1 " CALL, 0},
         {"register too high for a CFA", CB("\x0d\x10"), "0 bad", 0},
         {"an empty CFA expression", CB("\x0f\x00"), "0 bad", 0},
         {"an expression that is not understood", CB("\x0f\x03\x77\x08\xe0"), "0 bad", 1},
@@ -613,7 +619,8 @@ static void test_equal_rules_are_asked_for_once(void **state)
 	cb_init(&c, false, false);
 	cie = cb_cie(&c, &(struct cb_cie){0});
 	for (size_t i = 0; i < 100; i++)
-		(void)cb_fde(&c, cie, 0, CB_TEXT + 0x20 * i, 0x20, CB("\x41\x0e\x10\x45\x0e" CALL_OFF));
+		(void)cb_fde(&c, cie, 0, CB_TEXT + 0x20 * i, 0x20,
+		             CB("\x41\x0e\x10\x45\x0e" CALL_OFF));
 	rec_init(&rec);
 	assert_int_equal(cb_read(&c, file, &rec), 0);
 	assert_int_equal(rec.funcs.n, 100);
