@@ -16,132 +16,16 @@
 #include "bpf/abi/abi.h"
 #include "bpf/lib/kernel_types.h"
 #include "bpf/lib/regs.h"
+#include "bpf/lib/state.h"
+#include "bpf/lib/walk.h"
+#include "bpf/lib/copy.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-const volatile struct abi_config cfg = {};
-struct abi_control ctl = {};
-
-/* A page: a read never crosses one, since one absent page fails it whole. */
-#define WINDOW_SIZE 4096
-
-/* Working memory of one sample. A map value, since it is far beyond the 512 bytes of a BPF stack.
- */
-struct scratch {
-	/* What is shipped: header and frames stand together. */
-	struct abi_stack ustack;
-	__u64 uframes[ABI_MAX_USER_FRAMES];
-	struct abi_stack kstack;
-	__u64 kframes[ABI_MAX_KERNEL_FRAMES + 1];
-
-	struct abi_count_key key;
-	struct abi_thread_key tkey;
-	struct abi_thread thread;
-	struct abi_count count;
-
-	/* The walk. */
-	__u64 pc, sp, fp;
-	__u64 hash;
-	__u32 n_raw;
-	__u32 range_first, range_cnt; /* of this process; cnt 0: not known */
-	struct abi_range range;       /* the one that was found last */
-	__u64 window_base;            /* address of window[0] */
-	__u32 window_len;             /* valid bytes */
-	__u32 pad;
-	user_regs_t regs;
-	__u8 window[WINDOW_SIZE];
-};
-_Static_assert(sizeof(struct scratch) <= 32768, "a per-CPU array value is at most 32 KiB");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct scratch);
-} scratch SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct abi_counters);
-} counters SEC(".maps");
-
-/* Sizes of the following maps are set before load. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct abi_range);
-} ranges SEC(".maps");
-
-/* Not preallocated: a preallocated element is handed to another process while a reader still looks
- * at it. Kernels before 6.1 refuse that for perf_event programs; the loader then clears the flag,
- * and the walk copies and compares what it reads. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct abi_proc);
-} procs SEC(".maps");
-
-struct count_map {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1);
-	__type(key, struct abi_count_key);
-	__type(value, struct abi_count);
-};
-struct count_map counts_a SEC(".maps");
-struct count_map counts_b SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1);
-	__type(key, struct abi_thread_key);
-	__type(value, struct abi_thread);
-} threads SEC(".maps");
-
-/* TREE: the kernel's number of each process of the command -> its start, which tells a number that
- * was used again. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} followed SEC(".maps");
-
-/* Hashes of stacks that the ring took, direct-mapped in pairs. A collision only ships a stack
- * again. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} shipped SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
-} ring SEC(".maps");
-
-#define CNT_ADD(c, id, n) ((c)->v[ABI_CNT_##id] += (n))
 
 #define HAS_HELPER(name) bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_##name)
 /* Reads a field of a task: directly where it is a typed pointer (5.11), else by a probe read. */
 #define TASK_GET(task, field)                                                                      \
 	(HAS_HELPER(get_current_task_btf) ? (task)->field : BPF_CORE_READ(task, field))
-
-static __always_inline struct scratch *get_scratch(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&scratch, &zero);
-}
 
 static __always_inline struct task_struct *current_task(void)
 {
@@ -179,171 +63,8 @@ static __noinline __u32 ns_number(struct task_struct *task)
 	return 0;
 }
 
-/* ---- memory of the target -------------------------------------------------------------------- */
-
-/* Reads 8 bytes through the window: one copy up to the end of the page serves the frames that
- * follow. */
-static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
-{
-	__u64 off = addr - s->window_base;
-	__u32 len;
-
-	if ((addr & 7) == 0) {
-		if (off >= s->window_len) {
-			len = WINDOW_SIZE - (addr & (WINDOW_SIZE - 1));
-			/* verifier: 1 … 4096 */
-			if (len > WINDOW_SIZE)
-				return -1;
-			s->window_len = 0;
-			if (bpf_probe_read_user(s->window, len, (const void *)addr) == 0) {
-				s->window_base = addr;
-				s->window_len = len;
-			}
-			off = 0;
-		}
-		if (s->window_len) {
-			/* verifier: aligned and below 4096, both true already */
-			*ret = *(__u64 *)(s->window + (off & (WINDOW_SIZE - 8)));
-			return 0;
-		}
-	}
-	return bpf_probe_read_user(ret, sizeof(*ret), (const void *)addr) ? -1 : 0;
-}
-
-#define UW_MEM                  struct scratch
-#define UW_READ(mem, ret, addr) read_word(mem, ret, addr)
-#include "unwind/unwind_step.h"
-
-/* ---- process map ----------------------------------------------------------------------------- */
-
-/* Puts the range that holds @pc into s->range: 0, or 1 if there is none. Global, so that it is
- * verified once. */
-__noinline int find_range(__u64 pc)
-{
-	struct scratch *s = get_scratch();
-	__u32 lo, hi, mid, i;
-	struct abi_range *r;
-
-	if (!s)
-		return 1;
-	lo = s->range_first;
-	hi = lo + s->range_cnt;
-	/* Last range with start <= pc. */
-	for (i = 0; i < ABI_BISECT_STEPS && lo < hi; i++) {
-		mid = lo + (hi - lo) / 2;
-		r = bpf_map_lookup_elem(&ranges, &mid);
-		if (!r)
-			return 1;
-		if (r->start <= pc)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == s->range_first)
-		return 1;
-	lo--;
-	r = bpf_map_lookup_elem(&ranges, &lo);
-	if (!r || pc < r->start || pc >= r->end)
-		return 1;
-	s->range = *r;
-	return 0;
-}
-
-static __always_inline __u64 encode_frame(struct scratch *s, __u64 pc, __u64 lookup, int *ret_known)
-{
-	*ret_known = 1;
-	if (lookup < s->range.start || lookup >= s->range.end) {
-		if (!s->range_cnt || find_range(lookup)) {
-			*ret_known = 0;
-			return pc & ABI_FRAME_ADDR_MASK;
-		}
-	}
-	if (s->range.image == 0)
-		return (ABI_SPACE_ANON << ABI_FRAME_SPACE_SHIFT) | (pc & ABI_FRAME_ADDR_MASK);
-	return (ABI_SPACE_IMAGE << ABI_FRAME_SPACE_SHIFT) |
-	       ((__u64)(s->range.image & ABI_IMAGE_MAX) << ABI_FRAME_IMAGE_SHIFT) |
-	       ((pc - s->range.start + s->range.pgoff) & ABI_FRAME_OFF_MASK);
-}
-
-/* ---- the walk -------------------------------------------------------------------------------- */
-
-/*
- * Records frame @i and steps to its caller: 0 to go on, else ABI_WALK_*. A global function,
- * verified once; the loop around it takes a frame number and this finds its own state.
+/* ---- stacks ------------------------------------------------------------------------------------
  */
-__noinline int walk_frame(__u32 i)
-{
-	struct scratch *s = get_scratch();
-	struct uw_regs r;
-	__u64 frame, code;
-	int known, stop;
-
-	if (!s)
-		return ABI_WALK_NO_REGS;
-	r.pc = s->pc;
-	r.sp = s->sp;
-	r.fp = s->fp;
-	/* A return address belongs to the call before it, which may end a mapping. */
-	frame = encode_frame(s, r.pc, i ? r.pc - 1 : r.pc, &known);
-	if (!known) {
-		/* In a process whose mappings are known, what is no code of them is code only if a
-		 * call stands before it (new or generated code): else a heap or stack pointer in
-		 * rbp led here. */
-		if (i && s->range_cnt &&
-		    (bpf_probe_read_user(&code, sizeof(code), (const void *)(r.pc - 8)) ||
-		     !uw_after_call(code)))
-			return ABI_WALK_IMPLAUSIBLE;
-		s->n_raw++;
-	}
-	if (i == 0)
-		frame |= ABI_FRAME_EXACT;
-	s->uframes[i & (ABI_MAX_USER_FRAMES - 1)] = frame; /* verifier: i < 512 */
-	s->ustack.n = i + 1;
-	s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
-	stop = uw_step_fp(&r, s);
-	if (stop)
-		return stop;
-	s->pc = r.pc;
-	s->sp = r.sp;
-	s->fp = r.fp;
-	return 0;
-}
-
-static __always_inline void walk_user(struct scratch *s, user_regs_t *regs)
-{
-	__u32 i, stop = ABI_WALK_DEPTH;
-
-	s->ustack.n = 0;
-	s->n_raw = 0;
-	s->window_len = 0;
-	s->window_base = 0;
-	s->range.start = s->range.end = 0;
-	s->hash = cfg.hash_seed;
-	s->pc = REGS_PC(regs);
-	s->sp = REGS_SP(regs);
-	s->fp = REGS_FP(regs);
-	if (REGS_IS_COMPAT(regs)) {
-		int known;
-		__u64 frame = encode_frame(s, s->pc, s->pc, &known) | ABI_FRAME_EXACT;
-
-		s->uframes[0] = frame;
-		s->ustack.n = 1;
-		s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
-		stop = ABI_WALK_COMPAT;
-	} else {
-		for (i = 0; i < ABI_MAX_USER_FRAMES; i++) {
-			int r = walk_frame(i);
-
-			if (r) {
-				stop = r;
-				break;
-			}
-		}
-	}
-	s->ustack.kind = ABI_STACK_USER;
-	s->ustack.walk = stop;
-	s->ustack.hash = uw_hash_finish(s->hash, s->ustack.n, stop, cfg.hash_seed);
-}
 
 static __always_inline void walk_kernel(struct bpf_perf_event_data *ctx, struct scratch *s,
                                         struct abi_counters *c)
@@ -366,8 +87,9 @@ static __always_inline void walk_kernel(struct bpf_perf_event_data *ctx, struct 
 	}
 	s->kstack.kind = ABI_STACK_KERNEL;
 	s->kstack.walk = walk;
+	s->kstack.flags = 0;
 	s->kstack.n = n;
-	s->kstack.hash = uw_hash_finish(h, n, walk, cfg.hash_seed);
+	s->kstack.hash = uw_hash_finish(h, n, walk, 0, cfg.hash_seed);
 }
 
 /* Sends a stack unless user space has it. It counts as sent only after the ring took it. */
@@ -458,13 +180,116 @@ static __always_inline int is_agent(__u32 tgid, __u32 tid)
 	return 0;
 }
 
+/* Registers out of s->regs. A function of its own: otherwise the compiler merges its reads with
+ * those of the program's context, through a pointer that the verifier refuses. */
+__noinline int take_saved(__u32 for_copy)
+{
+	struct scratch *s = get_scratch();
+
+	if (!s)
+		return 1;
+	if (for_copy)
+		REGS_TAKE(&s->copy.pc, s->copy.reg, &s->regs);
+	else
+		REGS_TAKE(&s->u.pc, s->u.reg, &s->regs);
+	return 0;
+}
+
+/* The user registers of the sample for the walk. */
+static __always_inline void take_regs(struct bpf_perf_event_data *ctx, struct scratch *s,
+                                      __u32 in_user)
+{
+	if (!in_user)
+		(void)take_saved(0); /* verifier: it cannot fail */
+	else if (cfg.unwind)
+		REGS_TAKE(&s->u.pc, s->u.reg, &ctx->regs);
+	else
+		REGS_TAKE_FP(&s->u.pc, s->u.reg, &ctx->regs);
+}
+
+/* And for a copy. */
+static __always_inline void take_copy_regs(struct bpf_perf_event_data *ctx, struct scratch *s,
+                                           __u32 in_user)
+{
+	if (in_user)
+		REGS_TAKE(&s->copy.pc, s->copy.reg, &ctx->regs);
+	else
+		(void)take_saved(1); /* verifier: it cannot fail */
+}
+
+/* The saved user registers of a task that is in the kernel, into s->regs: 0, or non-zero. */
+static __always_inline long saved_regs(struct scratch *s, struct task_struct *task)
+{
+	const char *top;
+
+	if (HAS_HELPER(task_pt_regs))
+		return bpf_probe_read_kernel(&s->regs, sizeof(s->regs),
+		                             (void *)bpf_task_pt_regs(task));
+	top = (const char *)TASK_GET(task, stack) + REGS_STACK_SIZE - REGS_STACK_PAD -
+	      sizeof(s->regs);
+	return bpf_probe_read_kernel(&s->regs, sizeof(s->regs), top);
+}
+
+/* Walks as configured; for tests once more without what makes it fast. */
+static __always_inline void walk(struct bpf_perf_event_data *ctx, struct scratch *s,
+                                 struct abi_counters *c, __u32 in_user)
+{
+	__u64 hash;
+
+	s->plain = 0;
+	if (cfg.walk_flags & ABI_WALK_NO_CACHE)
+		s->plain |= PLAIN_CACHE;
+	if (cfg.walk_flags & ABI_WALK_NO_WINDOW)
+		s->plain |= PLAIN_WINDOW;
+	take_regs(ctx, s, in_user);
+	walk_user(s);
+	CNT_ADD(c, FRAMES, s->ustack.n);
+	CNT_ADD(c, FRAMES_RAW, s->n_raw);
+	CNT_ADD(c, FRAMES_GUESSED, s->u.guessed);
+	CNT_ADD(c, FRAMES_JIT, s->n_jit);
+	CNT_ADD(c, CACHE_HIT, s->n_hit);
+	CNT_ADD(c, CACHE_MISS, s->n_miss);
+	if (!(cfg.walk_flags & ABI_WALK_TWICE) || s->missing)
+		return;
+	hash = s->ustack.hash;
+	s->plain = PLAIN_CACHE | PLAIN_WINDOW;
+	take_regs(ctx, s, in_user);
+	walk_user(s);
+	if (s->ustack.hash != hash)
+		CNT_ADD(c, WALKS_DIFFER, 1);
+}
+
+/* Walks the user stack and ships it: 1 if a copy of it was made instead, which is counted in user
+ * space. */
+static __always_inline int user_stack(struct bpf_perf_event_data *ctx, struct scratch *s,
+                                      struct abi_counters *c, __u32 in_user)
+{
+	s->may_copy = !(cfg.walk_flags & ABI_WALK_NO_COPY);
+	walk(ctx, s, c, in_user);
+	if (s->missing == 2) {
+		take_copy_regs(ctx, s, in_user);
+		if (ship_copy(s, c) == 0)
+			return 1;
+		s->may_copy = 0;
+		walk(ctx, s, c, in_user);
+	}
+	ship(&s->ustack, ABI_MAX_USER_FRAMES, c);
+	s->key.ustack = s->ustack.hash;
+	if (cfg.walk_flags & ABI_WALK_COPY_ALL) {
+		take_copy_regs(ctx, s, in_user);
+		s->missing_image = 0;
+		(void)ship_copy(s, c); /* counted there; only compared with */
+	}
+	return 0;
+}
+
 static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_counters *c,
                                    struct task_struct *task, __u32 tgid, __u32 tid)
 {
 	struct scratch *s = get_scratch();
 	struct task_struct *leader = TASK_GET(task, group_leader);
 	struct abi_proc *p;
-	__u32 in_user = REGS_IS_USER(&ctx->regs), kthread, flags = 0;
+	__u32 in_user = REGS_IS_USER(&ctx->regs), kthread, flags = 0, copied = 0;
 
 	CNT_ADD(c, SEEN, 1);
 	if (!s) {
@@ -501,8 +326,12 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 	s->count.samples = 1;
 	s->count.weight = ctx->sample_period;
 
+	if (!in_user && cfg.kernel_stacks) {
+		walk_kernel(ctx, s, c);
+		ship(&s->kstack, ABI_MAX_KERNEL_FRAMES, c);
+		s->key.kstack = s->kstack.hash;
+	}
 	if (!kthread) {
-		user_regs_t *regs = &s->regs;
 		long bad = 0;
 
 		/* Which program was mapped when: a map of an earlier exec is not used. */
@@ -520,37 +349,34 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 		if (!s->range_cnt)
 			CNT_ADD(c, RANGE_STALE, 1);
 
-		if (in_user) {
-			REGS_COPY(regs, &ctx->regs);
-		} else if (HAS_HELPER(task_pt_regs)) {
-			bad = bpf_probe_read_kernel(regs, sizeof(*regs),
-			                            (void *)bpf_task_pt_regs(task));
-		} else {
-			const char *top = (const char *)TASK_GET(task, stack) + REGS_STACK_SIZE -
-			                  REGS_STACK_PAD - sizeof(*regs);
-
-			bad = bpf_probe_read_kernel(regs, sizeof(*regs), top);
-		}
-		if (bad || !REGS_IS_USER(regs)) {
+		if (!in_user)
+			bad = saved_regs(s, task) || !REGS_IS_USER(&s->regs);
+		if (bad) {
 			s->ustack.kind = ABI_STACK_USER;
 			s->ustack.walk = ABI_WALK_NO_REGS;
+			s->ustack.flags = 0;
 			s->ustack.n = 0;
-			s->ustack.hash =
-			        uw_hash_finish(cfg.hash_seed, 0, ABI_WALK_NO_REGS, cfg.hash_seed);
+			s->ustack.hash = uw_hash_finish(cfg.hash_seed, 0, ABI_WALK_NO_REGS, 0,
+			                                cfg.hash_seed);
+			ship(&s->ustack, ABI_MAX_USER_FRAMES, c);
+			s->key.ustack = s->ustack.hash;
 		} else {
-			walk_user(s, regs);
-			CNT_ADD(c, FRAMES, s->ustack.n);
-			CNT_ADD(c, FRAMES_RAW, s->n_raw);
+			s->in_syscall = !in_user && REGS_IN_SYSCALL(&s->regs);
+			if (in_user)
+				s->compat = REGS_IS_COMPAT(&ctx->regs);
+			else
+				s->compat = REGS_IS_COMPAT(&s->regs);
+			/* It has given its memory back: nothing of the stack is left to read. */
+			s->gone = !TASK_GET(task, mm);
+			copied = user_stack(ctx, s, c, in_user);
 		}
-		ship(&s->ustack, ABI_MAX_USER_FRAMES, c);
-		s->key.ustack = s->ustack.hash;
-	}
-	if (!in_user && cfg.kernel_stacks) {
-		walk_kernel(ctx, s, c);
-		ship(&s->kstack, ABI_MAX_KERNEL_FRAMES, c);
-		s->key.kstack = s->kstack.hash;
 	}
 	note_thread(s, c);
+	if (copied) {
+		CNT_ADD(c, COPIED, 1);
+		CNT_ADD(c, KEPT, 1);
+		return;
+	}
 	if (ctl.active & 1)
 		count_in(&counts_b, s, c);
 	else

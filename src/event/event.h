@@ -46,7 +46,8 @@ _Static_assert(sizeof(struct ev_frame) == 16, "frames are hashed as bytes");
 	X(NO_TABLE, 8, "no table yet", "the unwind table of a file was not there yet")             \
 	X(UNCOVERED, 9, "no rule", "code without call-frame information, and no guess fitted")     \
 	X(BAD_RULE, 10, "bad rule", "call-frame information that is damaged or not understood")    \
-	X(GONE, 11, "process gone", "what a copied first sample needs was gone when it was looked at") \
+	X(GONE, 11, "process gone",                                                                \
+	  "what a copied first sample needs was gone when it was looked at")                       \
 	X(JIT, 12, "JIT code", "code generated at run time, without frame pointers")
 enum ev_walk {
 #define X(id, val, name, help) EV_WALK_##id = (val),
@@ -180,16 +181,18 @@ struct ev_stack {
 	const struct ev_frame *frames; /* frames[n], leaf first; borrowed during the call */
 };
 
-/* A first sample: the registers and a copy of the stack of a thread that was met in code whose unwind
- * table was not there yet. To be unwound, then counted. */
+/* A first sample: the registers and a copy of the stack of a thread that was met in code whose
+ * unwind table was not there yet. To be unwound, then counted. */
 #define EV_COPY_REGS 32 /* room for the registers of every processor, by DWARF number */
 struct ev_copy {
-	struct ev_count count; /* ustack 0; with it (tests) the hash of the walk of the same instant */
-	uint64_t time_ns;      /* CLOCK_MONOTONIC */
+	struct ev_count
+	        count;    /* ustack 0; with it (tests) the hash of the walk of the same instant */
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint64_t pc, reg[EV_COPY_REGS];
 	uint64_t addr;        /* of bytes[0] in the thread's memory */
 	uint32_t len;         /* bytes[len] */
 	uint32_t image;       /* the first image that had no table */
+	bool in_syscall;      /* pc is behind the instruction of a system call */
 	const uint8_t *bytes; /* borrowed during the call */
 };
 

@@ -90,11 +90,11 @@ uint64_t img_entry(const struct img_file *f);
 /* Parts of a file that unwinding needs. */
 enum img_area_kind {
 	IMG_AREA_EH_FRAME_HDR, /* PT_GNU_EH_FRAME, else the section */
-	IMG_AREA_EH_FRAME,     /* the section; without section headers from where the header points to
-	                        * the end of its segment */
-	IMG_AREA_DEBUG_FRAME,  /* .debug_frame or .zdebug_frame */
-	IMG_AREA_GOPCLNTAB,    /* .gopclntab or .data.rel.ro.gopclntab; -ENOENT without sections */
-	IMG_AREA_PLT,          /* .plt; .plt.sec and .plt.got have none of their own here */
+	IMG_AREA_EH_FRAME, /* the section; without section headers from where the header points to
+	                    * the end of its segment */
+	IMG_AREA_DEBUG_FRAME, /* .debug_frame or .zdebug_frame */
+	IMG_AREA_GOPCLNTAB,   /* .gopclntab or .data.rel.ro.gopclntab; -ENOENT without sections */
+	IMG_AREA_PLT,         /* .plt; .plt.sec and .plt.got have none of their own here */
 };
 struct img_area {
 	uint64_t off, file_size; /* bytes in the file */

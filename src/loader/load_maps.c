@@ -37,9 +37,10 @@ int load_proc_del(struct load_oncpu *l, uint32_t tgid)
 
 /* ---- ring ------------------------------------------------------------------------------------ */
 
-int load_ring_drain(struct load_oncpu *l, load_ring_fn fn, void *arg)
+int load_ring_drain(struct load_oncpu *l, load_ring_fn stack, load_ring_fn copy, void *arg)
 {
-	l->ring_fn = fn;
+	l->ring_fn = stack;
+	l->copy_fn = copy;
 	l->ring_arg = arg;
 	return ring_buffer__consume(l->ring);
 }
@@ -209,6 +210,8 @@ uint64_t load_locked_bytes(const struct load_oncpu *l)
 		if (bpf_map__fd(m) >= 0)
 			sum += memlock_of(bpf_map__fd(m));
 	}
+	/* Their descriptors are closed. */
+	sum += (uint64_t)l->n_segments * ABI_SEGMENT_WORDS * sizeof(uint32_t);
 	return sum;
 }
 

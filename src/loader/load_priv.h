@@ -13,6 +13,12 @@
 struct oncpu_bpf;
 struct ring_buffer;
 
+/* A map that is mapped; p is NULL when it is not. */
+struct load_mapped {
+	void *p;
+	size_t bytes;
+};
+
 struct load_oncpu {
 	struct oncpu_bpf *skel;
 	struct load_sizes sizes;
@@ -21,8 +27,13 @@ struct load_oncpu {
 	struct abi_range *ranges; /* mapped */
 	size_t ranges_bytes;
 
-	struct ring_buffer *ring;
-	load_ring_fn ring_fn; /* during a drain */
+	/* Tables; segments[n_segments] change under the lock of the store that asks for them. */
+	struct load_mapped images, rules, wides, ops;
+	struct load_mapped *segments;
+	uint32_t n_segments;
+
+	struct ring_buffer *ring;      /* both: stacks and copies */
+	load_ring_fn ring_fn, copy_fn; /* during a drain */
 	void *ring_arg;
 
 	int n_cpus; /* possible CPUs: values of per-CPU maps */
@@ -35,6 +46,10 @@ struct load_oncpu {
 	struct abi_thread *threads;
 	struct abi_counters *per_cpu; /* per_cpu[n_cpus] */
 };
+
+/* load_tables.c: maps what load_tables hands out, and gives it back. */
+int load_tables_map(struct load_oncpu *l, struct err *err);
+void load_tables_unmap(struct load_oncpu *l);
 
 /* Where libbpf's own words go during a call into it; see load_error.c. */
 struct load_log {

@@ -22,7 +22,7 @@ struct load_sizes {
 	uint32_t followed_entries;
 	uint32_t image_entries;   /* images that can have an unwind table; 0: no tables (frame
 	                           * pointers only) */
-	uint32_t copy_ring_bytes; /* power of two, >= page size: first samples */
+	uint32_t copy_ring_bytes; /* power of two: first samples; a page at least */
 };
 
 /**
@@ -161,7 +161,8 @@ int load_counters_drain(struct load_oncpu *l, struct abi_counters *ret);
 struct abi_control *load_control(struct load_oncpu *l);
 /**
  * load_locked_bytes - memory of all maps, as their fdinfo tells ("memlock")
- * A map whose fdinfo cannot be read or parsed counts 0. Cost: a file in /proc for each map.
+ * A map whose fdinfo cannot be read or parsed counts 0. Segments of tables made meanwhile count.
+ * Cost: a file in /proc for each map.
  */
 uint64_t load_locked_bytes(const struct load_oncpu *l);
 

@@ -27,13 +27,25 @@ static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, bool pr
 	        {skel->maps.followed, z->followed_entries, true},
 	        {skel->maps.ranges, z->range_entries, false},
 	        {skel->maps.shipped, z->shipped_entries, false},
+	        {skel->maps.images, MAX_OF(z->image_entries, 1U), false},
+	        {skel->maps.copies, MAX_OF(z->copy_ring_bytes, (uint32_t)sysconf(_SC_PAGESIZE)),
+	         false},
 	};
+	struct bpf_map *tables[] = {skel->maps.rules, skel->maps.wides, skel->maps.ops,
+	                            skel->maps.pc_cache, skel->maps.quotas};
 
 	for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
 		int r = set_entries(maps[i].map, maps[i].n);
 
 		if (r == 0 && maps[i].hash && preallocate)
 			r = bpf_map__set_map_flags(maps[i].map, 0);
+		if (r < 0)
+			return r;
+	}
+	/* Frame pointers need none of them. */
+	for (size_t i = 0; i < ARRAY_SIZE(tables) && !z->image_entries; i++) {
+		int r = set_entries(tables[i], 1);
+
 		if (r < 0)
 			return r;
 	}
@@ -56,6 +68,7 @@ static int open_and_load(const struct abi_config *cfg, const struct load_sizes *
 	memcpy(&skel->rodata->cfg, cfg, sizeof(*cfg));
 	skel->rodata->cfg.shipped_mask = z->shipped_entries - 1;
 	skel->rodata->cfg.ring_wake_bytes = z->ring_bytes / 2;
+	skel->rodata->cfg.copy_wake_bytes = z->copy_ring_bytes / 4;
 	if (cfg->target != ABI_TARGET_TREE) {
 		bpf_program__set_autoload(skel->progs.follow_fork, false);
 		bpf_program__set_autoload(skel->progs.follow_free, false);
@@ -98,6 +111,14 @@ static int on_ring(void *arg, void *data, size_t len)
 	return 0;
 }
 
+static int on_copy(void *arg, void *data, size_t len)
+{
+	struct load_oncpu *l = arg;
+
+	l->copy_fn(l->ring_arg, data, len);
+	return 0;
+}
+
 int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes,
                     struct load_oncpu **ret, struct err *err)
 {
@@ -121,11 +142,16 @@ int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes
 	assert(l->skel);
 
 	r = map_ranges(l, err);
+	if (r == 0)
+		r = load_tables_map(l, err);
 	if (r < 0)
 		return r;
 	l->ring = ring_buffer__new(bpf_map__fd(l->skel->maps.ring), on_ring, l, NULL);
 	if (!l->ring)
 		return err_set(err, -errno, "mmap of the BPF ring: %s", err_name(errno));
+	r = ring_buffer__add(l->ring, bpf_map__fd(l->skel->maps.copies), on_copy, l);
+	if (r < 0)
+		return err_set(err, r, "mmap of the BPF ring of copies: %s", err_name(r));
 	l->n_cpus = libbpf_num_possible_cpus();
 	if (l->n_cpus < 0)
 		return err_set(err, l->n_cpus, "/sys/devices/system/cpu/possible: %s",
@@ -152,6 +178,7 @@ struct load_oncpu *load_oncpu_free(struct load_oncpu *l)
 		ring_buffer__free(l->ring);
 	if (l->ranges)
 		munmap(l->ranges, l->ranges_bytes);
+	load_tables_unmap(l);
 	oncpu_bpf__destroy(l->skel);
 	free(l->keys);
 	free(l->vals);

@@ -28,7 +28,7 @@ struct uw_rule {
 	uint8_t kind;     /* enum abi_rule_kind: NONE, FRAME (the fields below), ROOT, BAD, FP */
 	uint8_t cfa_kind; /* enum abi_cfa_kind */
 	uint8_t cfa_reg;
-	bool signal;      /* signal frame: the caller's pc is exact */
+	bool signal; /* signal frame: the caller's pc is exact */
 	int32_t cfa_off, cfa_off2;
 	struct uw_col col[ABI_REGS + 1]; /* by DWARF number; ABI_COL_RA: the return address.
 	                                  * A return address of kind SAME or UNDEF is the root. */
@@ -68,7 +68,8 @@ void uw_rules_freep(struct uw_rules **r);
  * Returns: 0, -E2BIG (the tables or @q are full; counted), -ENOMEM.
  * Thread: any, a lock inside. Cost: a hash look-up.
  */
-int uw_rules_code(struct uw_rules *r, struct uw_quota *q, const struct uw_rule *rule, uint16_t *ret);
+int uw_rules_code(struct uw_rules *r, struct uw_quota *q, const struct uw_rule *rule,
+                  uint16_t *ret);
 /**
  * uw_rules_ops - the index of an expression, interned
  * @ops: ops[n], the last one is ABI_OP_END
@@ -148,8 +149,8 @@ struct uw_backing {
 	struct abi_image *images; /* images[n_images], by image id; zero at first */
 	uint32_t n_images;
 	uint32_t max_segments; /* at most ABI_SEGMENTS_MAX */
-	/* Words of segment @i, made on its first use: 0 and *ret (ABI_SEGMENT_WORDS words, borrowed as
-	 * long as the store lives), or a negative errno. Called with the store's lock held. */
+	/* Words of segment @i, made on its first use: 0 and *ret (ABI_SEGMENT_WORDS words, borrowed
+	 * as long as the store lives), or a negative errno. Called with the store's lock held. */
 	int (*segment)(void *arg, uint32_t i, uint32_t **ret);
 	void *arg;
 };
@@ -176,9 +177,9 @@ void uw_store_freep(struct uw_store **s);
  * An evicted table's words rest for 100 ms, until no program can still read them: until then a new
  * table may find no place.
  * Returns: 0; -ENOENT (no such image in the kernel side's array), -EEXIST (it has one), -ENOSPC
- * (larger than the budget, or nothing to evict: the image is ABI_TABLE_NONE now), -EAGAIN (there will
- * be room once words have rested: the image is as it was), what segment() gives. Thread: any, a lock
- * inside.
+ * (larger than the budget, or nothing to evict: the image is ABI_TABLE_NONE now), -EAGAIN (there
+ * will be room once words have rested: the image is as it was), what segment() gives. Thread: any,
+ * a lock inside.
  */
 int uw_store_install(struct uw_store *s, uint32_t image, const struct uw_table *t);
 /**
@@ -199,13 +200,14 @@ struct uw_target {
 	int (*read)(void *arg, uint64_t *ret, uint64_t addr);
 	int (*read_code)(void *arg, uint64_t *ret, uint64_t addr);
 	void *arg;
+	bool in_syscall; /* the leaf's pc is behind the instruction of a system call */
 };
 struct uw_walk {
-	int walk;          /* enum abi_walk */
-	uint8_t flags;     /* ABI_STACK_* */
-	uint32_t n;        /* frames */
-	uint32_t guessed;  /* of them without a rule */
-	uint32_t image;    /* NO_TABLE: the image without a table */
+	int walk;                             /* enum abi_walk */
+	uint8_t flags;                        /* ABI_STACK_* */
+	uint32_t n;                           /* frames */
+	uint32_t guessed;                     /* of them without a rule */
+	uint32_t image;                       /* NO_TABLE: the image without a table */
 	uint64_t frames[ABI_MAX_USER_FRAMES]; /* as in the ring's record */
 };
 

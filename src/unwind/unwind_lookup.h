@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * unwind_lookup - file offset -> code, over the packed tables of bpf/abi/abi_unwind.h. The same text
- * for BPF and the host.
+ * unwind_lookup - file offset -> code, over the packed tables of bpf/abi/abi_unwind.h. The same
+ * text for BPF and the host.
  *
  * Before including, define
  *   UW_TABLES                    the type behind which the word space is reached
@@ -20,7 +20,10 @@ static __attribute__((always_inline)) inline __u32 uw_table_code(UW_TABLES *tabl
 {
 	__u32 at = base + 2 * (rel >> ABI_CHUNK_SHIFT), first, lo, hi, mid, i;
 	__u32 low = rel & 0xffff;
-	const __u32 *w = UW_VALUE(tables, at >> ABI_VALUE_SHIFT);
+	const __u32 *w;
+
+	(void)tables; /* the hook may not need it */
+	w = UW_VALUE(tables, at >> ABI_VALUE_SHIFT);
 
 	if (!w)
 		return ABI_CODE_NONE;

@@ -23,9 +23,9 @@ struct uw_sink {
 	struct uw_rules *rules;
 	struct uw_quota *quota;
 	struct uw_build_stats *stats;
-	/* One function: [start, end), then its rows in ascending order, the first at start; each governs
-	 * until the next one. @code: ABI_CODE_*. A row outside of the function is left out. -E2BIG or
-	 * -ENOMEM end the reading. */
+	/* One function: [start, end), then its rows in ascending order, the first at start; each
+	 * governs until the next one. @code: ABI_CODE_*. A row outside of the function is left out.
+	 * -E2BIG or -ENOMEM end the reading. */
 	int (*function)(void *arg, uint64_t start, uint64_t end);
 	int (*row)(void *arg, uint64_t at, uint16_t code);
 	void *arg;
@@ -52,8 +52,8 @@ struct uw_ops {
 	struct abi_op op[ABI_EXPR_OPS];
 	uint32_t n; /* with the END */
 };
-/* 0, -ENOTSUP (an operation that is not understood; *ret_bad: bytes), -EINVAL (cut off, too long, or
- * a jump that goes back). @cfa_pushed: the CFA is on the stack at its start. */
+/* 0, -ENOTSUP (an operation that is not understood; *ret_bad: bytes), -EINVAL (cut off, too long,
+ * or a jump that goes back). @cfa_pushed: the CFA is on the stack at its start. */
 int uw_expr_decode(const uint8_t *p, size_t len, bool cfa_pushed, struct uw_ops *ret,
                    uint64_t *ret_bad);
 

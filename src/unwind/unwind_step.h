@@ -17,7 +17,8 @@
  *                                const struct abi_rule *, abi_wide *, abi_op *, or NULL
  * and, where functions must be verified one by one (BPF), UW_SPLIT with
  *   UW_DO_WIDE(u, mem, i), UW_DO_COLUMN(u, mem, i, col), UW_DO_EXPR(u, mem, i), UW_DO_OP(u, mem)
- *                                which come back to uw_step_wide, uw_wide_column, uw_expr, uw_expr_op
+ *                                which come back to uw_step_wide, uw_wide_column, uw_expr,
+ * uw_expr_op
  */
 #ifndef PA_UNWIND_STEP_H
 #define PA_UNWIND_STEP_H
@@ -37,11 +38,12 @@
 
 /* Of one walk. All of it is set by uw_begin but pc and reg, which are the leaf's. */
 struct uw_state {
-	__u64 pc;             /* of the frame: the instruction (exact) or the return address */
-	__u64 reg[ABI_REGS];  /* value, or the address where it was saved (lazy) */
-	__u32 lazy, lost;     /* bit by register: saved at that address; not known any more */
-	__u32 exact;          /* 1: pc is the instruction itself: leaf, or above a signal frame */
-	__u32 guessed;        /* frames found without a rule */
+	__u64 pc;            /* of the frame: the instruction (exact) or the return address */
+	__u64 reg[ABI_REGS]; /* value, or the address where it was saved (lazy) */
+	__u32 lazy, lost;    /* bit by register: saved at that address; not known any more */
+	__u32 exact; /* 1: pc is the instruction itself: leaf, or above a signal frame; 0 also in a
+	              * system call, whose instruction ends before pc */
+	__u32 guessed; /* frames found without a rule */
 	/* A wide step: the caller's registers while those of this frame are still needed. */
 	__u64 cfa, ra;
 	__u64 next[ABI_REGS];
@@ -626,16 +628,29 @@ UW_INLINE int uw_step(struct uw_state *u, UW_MEM *mem, __u32 code)
 
 #ifdef ABI_ARM64
 /* mov x8, #139; svc 0 */
-#define UW_SIGRETURN      0xd4000001d2801168ULL
-#define UW_SIGRETURN_MASK (~0ULL)
+#define UW_SIGRETURN     0xd4000001d2801168ULL
+#define UW_SIGRETURN_LEN 8
 #else
 /* mov $15, %rax; syscall: the first 8 of its 9 bytes */
-#define UW_SIGRETURN      0x0f0000000fc0c748ULL
-#define UW_SIGRETURN_MASK (~0ULL)
+#define UW_SIGRETURN     0x0f0000000fc0c748ULL
+#define UW_SIGRETURN_LEN 9
 #endif
 
-/* At a signal's return trampoline the stack pointer is at the kernel's frame, whose shape is part of
- * its interface: arch/x86/include/uapi/asm/sigcontext.h, arch/arm64/include/uapi/asm/sigcontext.h. */
+/* Is this a signal's return trampoline, before or inside its system call? */
+UW_INLINE int uw_at_sigreturn(const struct uw_state *u, UW_MEM *mem)
+{
+	__u64 insn;
+
+	(void)mem; /* the hook may not need it */
+	if (UW_READ_CODE(mem, &insn, u->pc) == 0 && insn == UW_SIGRETURN)
+		return 1;
+	return !u->exact && UW_READ_CODE(mem, &insn, u->pc - UW_SIGRETURN_LEN) == 0 &&
+	       insn == UW_SIGRETURN;
+}
+
+/* At a signal's return trampoline the stack pointer is at the kernel's frame, whose shape is part
+ * of its interface: arch/x86/include/uapi/asm/sigcontext.h,
+ * arch/arm64/include/uapi/asm/sigcontext.h. */
 UW_INLINE int uw_step_sigframe(struct uw_state *u, UW_MEM *mem)
 {
 	__u64 sp = u->reg[ABI_REG_SP], cfa, ra;
@@ -653,7 +668,8 @@ UW_INLINE int uw_step_sigframe(struct uw_state *u, UW_MEM *mem)
 	for (i = 0; i < 31; i++)
 		uw_saved_at(u, i, regs + 8 * (__u64)i);
 #else
-	/* ucontext: flags, link, stack; then r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip */
+	/* ucontext: flags, link, stack; then r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip
+	 */
 	__u64 regs = sp + 40;
 	__u32 i;
 
@@ -692,7 +708,8 @@ UW_INLINE int uw_guess_fp(struct uw_state *u, UW_MEM *mem)
 	return uw_step_fp(u, mem);
 }
 
-/* By the first of the words @from … @to - 1 above the stack pointer that can be a return address. */
+/* By the first of the words @from … @to - 1 above the stack pointer that can be a return address.
+ */
 UW_INLINE int uw_guess_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 to)
 {
 	__u64 sp = u->reg[ABI_REG_SP], ra;
@@ -712,16 +729,15 @@ UW_INLINE int uw_guess_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 t
  * @code: ABI_CODE_NONE or ABI_CODE_BAD
  * @jit:  non-zero in code that was generated at run time: such code has frame pointers
  * In this order: a signal's trampoline (no guess: its code says it); a leaf that has pushed nothing
- * (PLT stubs, small assembly), whose return address is on top; the frame pointer; the words above the
- * stack pointer. u->guessed counts what a guess found, but for frame pointers of JIT code.
+ * (PLT stubs, small assembly), whose return address is on top; the frame pointer; the words above
+ * the stack pointer. u->guessed counts what a guess found, but for frame pointers of JIT code.
  * Returns: 0, or ABI_WALK_*: UNCOVERED, BAD_RULE and JIT where nothing fits.
  */
 UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, __u32 code, __u32 jit)
 {
-	__u64 insn;
 	int r = ABI_WALK_IMPLAUSIBLE;
 
-	if (UW_READ_CODE(mem, &insn, u->pc) == 0 && (insn & UW_SIGRETURN_MASK) == UW_SIGRETURN)
+	if (uw_at_sigreturn(u, mem))
 		return uw_step_sigframe(u, mem);
 #ifdef ABI_ARM64
 	if (u->exact && !jit) {
@@ -791,11 +807,10 @@ UW_INLINE __u64 uw_hash_mix(__u64 h, __u64 v, __u64 key)
 	return h ^ (h >> 29);
 }
 
-/* Closes the hash over the number of frames and the outcome; never 0. */
-UW_INLINE __u64 uw_hash_finish(__u64 h, __u32 n, __u32 walk,
-                                                                  __u64 key)
+/* Closes the hash over the number of frames, the outcome and the flags; never 0. */
+UW_INLINE __u64 uw_hash_finish(__u64 h, __u32 n, __u32 walk, __u32 flags, __u64 key)
 {
-	h = uw_hash_mix(h, ((__u64)walk << 32) | n, key);
+	h = uw_hash_mix(h, ((__u64)(walk << 8 | flags) << 32) | n, key);
 	return h ? h : 1;
 }
 

@@ -1,33 +1,155 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unwind/unwind.h"
+/*
+ * The walks of user space: the look-up and the step that BPF runs, over memory of the caller's.
+ */
+#include "unwind/unwind_priv.h"
 
-#define UW_MEM                  const struct uw_memory
-#define UW_READ(mem, ret, addr) host_read(mem, ret, addr)
+/* What the step and the look-up reach through their hooks. */
+struct walk_mem {
+	const struct uw_target *target;
+	const struct uw_rules_mem *rules;
+};
 
-static int host_read(const struct uw_memory *mem, __u64 *ret, __u64 addr)
+static int walk_is_code(const struct walk_mem *m, __u64 addr);
+
+static int walk_read(const struct walk_mem *m, __u64 *ret, __u64 addr)
 {
 	uint64_t v = 0;
-	int r = mem->read(mem->arg, &v, addr);
+	int r = m->target->read(m->target->arg, &v, addr);
 
 	if (r == 0)
 		*ret = v;
 	return r;
 }
 
+static int walk_read_code(const struct walk_mem *m, __u64 *ret, __u64 addr)
+{
+	uint64_t v = 0;
+	int r = m->target->read_code(m->target->arg, &v, addr);
+
+	if (r == 0)
+		*ret = v;
+	return r;
+}
+
+#define UW_MEM                       const struct walk_mem
+#define UW_READ(mem, ret, addr)      walk_read(mem, ret, addr)
+#define UW_READ_CODE(mem, ret, addr) walk_read_code(mem, ret, addr)
+#define UW_IS_CODE(mem, addr)        walk_is_code(mem, addr)
+#define UW_RULE(mem, i)              ((i) < (mem)->rules->n_rules ? &(mem)->rules->rules[i] : NULL)
+#define UW_WIDE(mem, i)              ((i) < (mem)->rules->n_wides ? &(mem)->rules->wides[i] : NULL)
+#define UW_OP(mem, i)                ((i) < (mem)->rules->n_ops ? &(mem)->rules->ops[i] : NULL)
 #include "unwind/unwind_step.h"
+
+/* In executable memory, and as far as the bytes before it can be read, behind a call. */
+static int walk_is_code(const struct walk_mem *m, __u64 addr)
+{
+	const struct uw_target *t = m->target;
+	uint32_t image;
+	uint64_t off, before;
+
+	if (addr < UW_USER_MIN || addr >= UW_USER_END ||
+	    t->place(t->arg, addr - 1, &image, &off) < 0)
+		return 0;
+	if (t->read_code(t->arg, &before, addr - 8))
+		return 1;
+	return uw_after_call(before);
+}
+
+/* Encodes and records the frame at @u: where it lies is in *ret_image (0: JIT code, or not known)
+ * and *ret_off. Negative where there is no executable memory. */
+static int walk_place(const struct uw_target *t, const struct uw_state *u, struct uw_walk *ret,
+                      uint32_t *ret_image, uint64_t *ret_off)
+{
+	uint64_t frame;
+	uint32_t image = 0;
+	uint64_t off = 0;
+	int r = t->place(t->arg, uw_lookup_pc(u), &image, &off);
+
+	if (r < 0)
+		frame = u->pc & ABI_FRAME_ADDR_MASK;
+	else if (image == 0)
+		frame = (ABI_SPACE_ANON << ABI_FRAME_SPACE_SHIFT) | (u->pc & ABI_FRAME_ADDR_MASK);
+	else
+		frame = (ABI_SPACE_IMAGE << ABI_FRAME_SPACE_SHIFT) |
+		        ((uint64_t)(image & ABI_IMAGE_MAX) << ABI_FRAME_IMAGE_SHIFT) |
+		        ((off + (u->pc - uw_lookup_pc(u))) & ABI_FRAME_OFF_MASK);
+	if (u->exact)
+		frame |= ABI_FRAME_EXACT;
+	ret->frames[ret->n++] = frame;
+	*ret_image = image;
+	*ret_off = off;
+	return r;
+}
+
+void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const struct uw_target *t,
+             uint64_t pc, const uint64_t *reg, bool final, struct uw_walk *ret)
+{
+	const struct walk_mem mem = {.target = t, .rules = uw_rules_mem(rules)};
+	struct uw_state u = {.pc = pc};
+
+	for (uint32_t i = 0; i < ABI_REGS; i++)
+		u.reg[i] = reg[i];
+	uw_begin(&u);
+	u.exact = !t->in_syscall;
+	ret->n = 0;
+	ret->flags = 0;
+	ret->image = 0;
+	ret->walk = 0;
+	while (ret->n < ABI_MAX_USER_FRAMES && ret->walk == 0) {
+		uint32_t image;
+		uint64_t off;
+		uint16_t code = ABI_CODE_NONE;
+		int r = walk_place(t, &u, ret, &image, &off);
+		bool jit = r == 0 && image == 0;
+
+		/* Not code: what led here did not find a caller. */
+		if (r < 0 && ret->n > 1 && !walk_is_code(&mem, u.pc)) {
+			ret->n--;
+			ret->walk = ABI_WALK_IMPLAUSIBLE;
+			break;
+		}
+		if (image) {
+			r = uw_store_code(store, image, off, &code);
+			if (r == -EAGAIN && !final) {
+				ret->walk = ABI_WALK_NO_TABLE;
+				ret->image = image;
+				break;
+			}
+			if (r < 0)
+				code = ABI_CODE_NONE;
+		}
+		if (jit)
+			ret->flags |= ABI_STACK_JIT;
+		if (code == ABI_CODE_NONE || code == ABI_CODE_BAD)
+			ret->walk = uw_step_guess(&u, &mem, code, jit);
+		else
+			ret->walk = uw_step(&u, &mem, code);
+	}
+	if (ret->walk == 0)
+		ret->walk = ABI_WALK_DEPTH;
+	ret->guessed = u.guessed;
+	if (u.guessed)
+		ret->flags |= ABI_STACK_GUESSED;
+}
 
 size_t uw_walk_fp(const struct uw_start *at, const struct uw_memory *mem, uint64_t *pcs, size_t max,
                   int *ret_walk)
 {
-	struct uw_regs r = {.pc = at->pc, .sp = at->sp, .fp = at->fp};
+	const struct uw_target t = {.read = mem->read, .arg = mem->arg};
+	const struct walk_mem m = {.target = &t};
+	struct uw_state u = {.pc = at->pc};
 	size_t n = 0;
 	int stop = ABI_WALK_DEPTH;
 
+	uw_begin(&u);
+	u.reg[ABI_REG_SP] = at->sp;
+	u.reg[ABI_REG_FP] = at->fp;
 	while (n < max) {
 		int s;
 
-		pcs[n++] = r.pc;
-		s = uw_step_fp(&r, mem);
+		pcs[n++] = u.pc;
+		s = uw_step_fp(&u, &m);
 		if (s) {
 			stop = s;
 			break;
@@ -37,13 +159,13 @@ size_t uw_walk_fp(const struct uw_start *at, const struct uw_memory *mem, uint64
 	return n;
 }
 
-uint64_t uw_stack_hash(uint64_t seed, const uint64_t *frames, size_t n, int walk)
+uint64_t uw_stack_hash(uint64_t seed, const uint64_t *frames, size_t n, int walk, uint8_t flags)
 {
 	uint64_t h = seed;
 
 	for (size_t i = 0; i < n; i++)
 		h = uw_hash_mix(h, frames[i], seed);
-	return uw_hash_finish(h, (__u32)n, (__u32)walk, seed);
+	return uw_hash_finish(h, (__u32)n, (__u32)walk, flags, seed);
 }
 
 bool uw_call_precedes(const uint8_t before[8])

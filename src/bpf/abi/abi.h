@@ -66,10 +66,10 @@ enum abi_walk {
 #define ABI_UNWIND_FP     0 /* frame pointers only */
 #define ABI_UNWIND_TABLES 1
 /* For tests and benchmarks: what is not done, or done besides. */
-#define ABI_WALK_NO_CACHE  1 /* without the shared cache of codes */
-#define ABI_WALK_NO_WINDOW 2 /* each word read by itself */
-#define ABI_WALK_TWICE     4 /* again plainly, and compared: WALKS_DIFFER */
-#define ABI_WALK_NO_COPY   8 /* first samples are guessed */
+#define ABI_WALK_NO_CACHE  1  /* without the shared cache of codes */
+#define ABI_WALK_NO_WINDOW 2  /* each word read by itself */
+#define ABI_WALK_TWICE     4  /* again plainly, and compared: WALKS_DIFFER */
+#define ABI_WALK_NO_COPY   8  /* first samples are guessed */
 #define ABI_WALK_COPY_ALL  16 /* a copy of every walked sample, with its hash, besides counting */
 
 struct abi_config {
@@ -126,6 +126,9 @@ _Static_assert(sizeof(struct abi_proc) == 24, "shared layout");
 /* FOREIGN_NS: the numbers are the kernel's, the task is outside our pid namespace. */
 #define ABI_KEY_FOREIGN_NS 1u
 #define ABI_KEY_KTHREAD    2u
+/* Of a copy's key only: the registers are those of a system call, whose instruction ends before pc.
+ */
+#define ABI_KEY_IN_SYSCALL 4u
 
 struct abi_count_key {
 	__u64 ustack, kstack; /* hashes, 0 = none */
@@ -174,7 +177,8 @@ _Static_assert(sizeof(struct abi_stack) == 16, "shared layout");
 #define ABI_STACK_GUESSED 1u
 #define ABI_STACK_JIT     2u
 
-/* ---- ring of copies: first samples ------------------------------------------------------------ */
+/* ---- ring of copies: first samples ------------------------------------------------------------
+ */
 /* 16 KiB from 256 bytes below the stack pointer: epilogues have popped what rules still name. Read
  * in steps, since a read that touches an absent page fails whole. */
 #define ABI_COPY_BYTES 16384u
@@ -191,7 +195,7 @@ struct abi_copy {
 	__u64 pc;
 	__u64 reg[ABI_REGS];
 	__u64 addr;  /* of the first byte of the copy */
-	__u32 len;   /* bytes, a multiple of ABI_COPY_STEP; 0: none could be read */
+	__u32 len;   /* bytes, a multiple of 8; 0: none could be read */
 	__u32 image; /* the first one without a table; 0 with ABI_WALK_COPY_ALL */
 };
 _Static_assert(sizeof(struct abi_copy) == 96 + 8 * ABI_REGS, "shared layout");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * bpf/abi, unwind tables: rows, rules and images as the walk in the kernel reads them. Everything is
- * written by user space (unwind/) and read by the programs and by the walks of user space; only
+ * bpf/abi, unwind tables: rows, rules and images as the walk in the kernel reads them. Everything
+ * is written by user space (unwind/) and read by the programs and by the walks of user space; only
  * `wanted` and `used` of an image are written by the programs.
  *
  *   image id  -> struct abi_image      where its table lies in the word space
@@ -10,11 +10,10 @@
  *     index     two words for each ABI_CHUNK_BYTES of the file from `lo` on:
  *               [0] word of its first row, counted from the table's base; [1] number of rows.
  *               No rows: [0] is the code itself, which governs the whole chunk.
- *     row       low 16 bits: offset from `lo`, its low 16 bits; high 16 bits: code. Governs until the
- *               next row.
- *               The first row of a chunk lies at its very start, so a look-up stays in its chunk; the
- *               rows of a chunk lie in one value.
- *   code      0: no rule. < ABI_CODE_INLINE: index in the rule table. Else the rule itself.
+ *     row       low 16 bits: offset from `lo`, its low 16 bits; high 16 bits: code. Governs until
+ * the next row. The first row of a chunk lies at its very start, so a look-up stays in its chunk;
+ * the rows of a chunk lie in one value. code      0: no rule. < ABI_CODE_INLINE: index in the rule
+ * table. Else the rule itself.
  */
 #ifndef PA_ABI_UNWIND_H
 #define PA_ABI_UNWIND_H
@@ -40,7 +39,7 @@
 #define ABI_REG_FP 6
 #define ABI_REG_SP 7
 /* Slots of abi_rule.save: rbx rbp r12 r13 r14 r15. */
-#define ABI_SAVES 6
+#define ABI_SAVES  6
 #endif
 /* The return address in abi_wide: behind the registers. */
 #define ABI_COL_RA ABI_REGS
@@ -118,8 +117,8 @@ struct abi_rule {
 	__u8 pad;
 	__s32 cfa_off;
 	__s32 cfa_off2;
-	__s32 ra_off;           /* return address at CFA + ra_off, or a register (RA_REG) */
-	__s16 save[ABI_SAVES];  /* slot's register at CFA + 8 * save; 0: unchanged */
+	__s32 ra_off;          /* return address at CFA + ra_off, or a register (RA_REG) */
+	__s16 save[ABI_SAVES]; /* slot's register at CFA + 8 * save; 0: unchanged */
 #ifndef ABI_ARM64
 	__u32 pad2;
 #endif
@@ -138,14 +137,14 @@ enum abi_cfa_kind {
 };
 /* Where the caller's value of a register is. */
 enum abi_col_kind {
-	ABI_COL_SAME = 0,     /* in the register, unchanged; RA: undefined, the root */
-	ABI_COL_UNDEF = 1,    /* lost */
-	ABI_COL_AT_CFA = 2,   /* in memory at CFA + val */
-	ABI_COL_CFA = 3,      /* CFA + val itself */
-	ABI_COL_REG = 4,      /* in register val */
-	ABI_COL_AT_REG = 5,   /* in memory at register (val & 255) + (val >> 8) */
-	ABI_COL_AT_EXPR = 6,  /* in memory at ops[val …], CFA pushed first */
-	ABI_COL_EXPR = 7,     /* ops[val …], CFA pushed first */
+	ABI_COL_SAME = 0,    /* in the register, unchanged; RA: undefined, the root */
+	ABI_COL_UNDEF = 1,   /* lost */
+	ABI_COL_AT_CFA = 2,  /* in memory at CFA + val */
+	ABI_COL_CFA = 3,     /* CFA + val itself */
+	ABI_COL_REG = 4,     /* in register val */
+	ABI_COL_AT_REG = 5,  /* in memory at register (val & 255) + (val >> 8) */
+	ABI_COL_AT_EXPR = 6, /* in memory at ops[val …], CFA pushed first */
+	ABI_COL_EXPR = 7,    /* ops[val …], CFA pushed first */
 };
 
 /* What does not fit a struct abi_rule. */
@@ -162,7 +161,8 @@ struct abi_wide {
 };
 _Static_assert(sizeof(struct abi_wide) % 8 == 0, "shared layout");
 
-/* One operation of an expression, decoded: ABI_OP_END ends it. Values are 64 bits, stack machine. */
+/* One operation of an expression, decoded: ABI_OP_END ends it. Values are 64 bits, stack machine.
+ */
 enum abi_op_code {
 	ABI_OP_END = 0,
 	ABI_OP_CONST = 1,    /* push arg (sign-extended) */
@@ -216,7 +216,7 @@ enum abi_table_state {
 /* Value of the images map; index: image id. Fields but the last two change only while state is
  * ABSENT and no program can still have seen READY. */
 struct abi_image {
-	__u32 state; /* enum abi_table_state; written last */
+	__u32 state;  /* enum abi_table_state; written last */
 	__u32 serial; /* 1 …, of this table in this capture: never used twice */
 	__u32 base;   /* word of the table */
 	__u32 n_chunks;

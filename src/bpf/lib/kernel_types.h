@@ -34,6 +34,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	void *stack;
+	void *mm; /* struct mm_struct */
 	char comm[16];
 };
 

@@ -5,38 +5,62 @@
 
 #if defined(__TARGET_ARCH_x86)
 typedef struct pt_regs user_regs_t;
-#define REGS_PC(r)      ((r)->rip)
-#define REGS_SP(r)      ((r)->rsp)
-#define REGS_FP(r)      ((r)->rbp)
 #define REGS_IS_USER(r) (((r)->cs & 3) == 3)
-/* Field by field: accesses to the program's context are rewritten, its address is not that of
- * registers. */
-#define REGS_COPY(to, from)                                                                        \
-	do {                                                                                       \
-		(to)->rip = (from)->rip;                                                           \
-		(to)->rsp = (from)->rsp;                                                           \
-		(to)->rbp = (from)->rbp;                                                           \
-		(to)->cs = (from)->cs;                                                             \
-	} while (0)
 /* __USER32_CS: arch/x86/include/asm/segment.h, entry 4, RPL 3 */
 #define REGS_IS_COMPAT(r) ((r)->cs == 0x23)
+/* The number of the system call; exceptions and interrupts leave -1 there. */
+#define REGS_IN_SYSCALL(r) ((__s64)(r)->orig_rax >= 0)
+/* In DWARF order. Field by field: accesses to the program's context are rewritten, its address is
+ * not that of registers. */
+#define REGS_TAKE(ret_pc, ret_reg, r)                                                              \
+	do {                                                                                       \
+		(ret_reg)[0] = (r)->rax;                                                           \
+		(ret_reg)[1] = (r)->rdx;                                                           \
+		(ret_reg)[2] = (r)->rcx;                                                           \
+		(ret_reg)[3] = (r)->rbx;                                                           \
+		(ret_reg)[4] = (r)->rsi;                                                           \
+		(ret_reg)[5] = (r)->rdi;                                                           \
+		(ret_reg)[6] = (r)->rbp;                                                           \
+		(ret_reg)[7] = (r)->rsp;                                                           \
+		(ret_reg)[8] = (r)->r8;                                                            \
+		(ret_reg)[9] = (r)->r9;                                                            \
+		(ret_reg)[10] = (r)->r10;                                                          \
+		(ret_reg)[11] = (r)->r11;                                                          \
+		(ret_reg)[12] = (r)->r12;                                                          \
+		(ret_reg)[13] = (r)->r13;                                                          \
+		(ret_reg)[14] = (r)->r14;                                                          \
+		(ret_reg)[15] = (r)->r15;                                                          \
+		*(ret_pc) = (r)->rip;                                                              \
+	} while (0)
+/* What a walk by frame pointers needs. */
+#define REGS_TAKE_FP(ret_pc, ret_reg, r)                                                           \
+	do {                                                                                       \
+		(ret_reg)[6] = (r)->rbp;                                                           \
+		(ret_reg)[7] = (r)->rsp;                                                           \
+		*(ret_pc) = (r)->rip;                                                              \
+	} while (0)
 /* Where a task's user registers lie below the top of its kernel stack, for kernels before
  * bpf_task_pt_regs (5.15); THREAD_SIZE is 16 KiB there and nothing pads the top. */
 #define REGS_STACK_SIZE 16384
 #define REGS_STACK_PAD  0
 #elif defined(__TARGET_ARCH_arm64)
 typedef struct user_pt_regs user_regs_t;
-#define REGS_PC(r)        ((r)->pc)
-#define REGS_SP(r)        ((r)->sp)
-#define REGS_FP(r)        ((r)->regs[29])
-#define REGS_IS_USER(r)   (((r)->pstate & 0xf) == 0)
-#define REGS_IS_COMPAT(r) (((r)->pstate & 0x10) != 0)
-#define REGS_COPY(to, from)                                                                        \
+#define REGS_IS_USER(r)    (((r)->pstate & 0xf) == 0)
+#define REGS_IS_COMPAT(r)  (((r)->pstate & 0x10) != 0)
+/* Not told by the UAPI part. The instruction after svc is looked up, which has the same row but at
+ * the very end of a function. */
+#define REGS_IN_SYSCALL(r) 0
+#define REGS_TAKE(ret_pc, ret_reg, r)                                                              \
 	do {                                                                                       \
-		(to)->pc = (from)->pc;                                                             \
-		(to)->sp = (from)->sp;                                                             \
-		(to)->regs[29] = (from)->regs[29];                                                 \
-		(to)->pstate = (from)->pstate;                                                     \
+		_Pragma("unroll") for (int i_ = 0; i_ < 31; i_++)(ret_reg)[i_] = (r)->regs[i_];    \
+		(ret_reg)[31] = (r)->sp;                                                           \
+		*(ret_pc) = (r)->pc;                                                               \
+	} while (0)
+#define REGS_TAKE_FP(ret_pc, ret_reg, r)                                                           \
+	do {                                                                                       \
+		(ret_reg)[29] = (r)->regs[29];                                                     \
+		(ret_reg)[31] = (r)->sp;                                                           \
+		*(ret_pc) = (r)->pc;                                                               \
 	} while (0)
 #define REGS_STACK_SIZE 16384
 /* struct pt_regs is longer than its UAPI part, which stands first: 336 bytes since 5.10. */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* First samples: registers and a piece of the stack, for user space to unwind. */
+#ifndef PA_BPF_COPY_H
+#define PA_BPF_COPY_H
+
+#include "bpf/lib/state.h"
+
+/* Ships s->copy, whose registers stand there already, with key and count of the sample: 0, or 1 if
+ * the ring is full. */
+static __always_inline int ship_copy(struct scratch *s, struct abi_counters *c)
+{
+	__u64 flags = BPF_RB_NO_WAKEUP, sp = s->copy.reg[ABI_REG_SP], len;
+	__u32 i, n = 0, rest = 0;
+
+	s->copy.key = s->key;
+	if (s->in_syscall)
+		s->copy.key.flags |= ABI_KEY_IN_SYSCALL;
+	s->copy.count = s->count;
+	s->copy.time_ns = bpf_ktime_get_ns();
+	s->copy.image = s->missing_image;
+	s->copy.addr = (sp - ABI_COPY_BELOW) & ~7ULL;
+	for (i = 0; i < ABI_COPY_BYTES / ABI_COPY_STEP; i++) {
+		__u64 at = s->copy.addr + i * ABI_COPY_STEP;
+
+		if (bpf_probe_read_user(s->copy_bytes + i * ABI_COPY_STEP, ABI_COPY_STEP,
+		                        (const void *)at)) {
+			/* The last page of a stack: what lies before its end. */
+			rest = 4096 - (at & 4095);
+			if (rest >= ABI_COPY_STEP ||
+			    bpf_probe_read_user(s->copy_bytes + i * ABI_COPY_STEP, rest,
+			                        (const void *)at))
+				rest = 0;
+			break;
+		}
+		n = i + 1;
+	}
+	s->copy.len = n * ABI_COPY_STEP + rest;
+	len = sizeof(s->copy) + (__u64)s->copy.len;
+	/* verifier: true already */
+	if (len > sizeof(s->copy) + ABI_COPY_BYTES)
+		len = sizeof(s->copy) + ABI_COPY_BYTES;
+	if (bpf_ringbuf_query(&copies, BPF_RB_AVAIL_DATA) >= cfg.copy_wake_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	if (bpf_ringbuf_output(&copies, &s->copy, len, flags)) {
+		CNT_ADD(c, COPY_FULL, 1);
+		return 1;
+	}
+	CNT_ADD(c, COPY_BYTES, len + 8); /* 8: the ring's own header */
+	return 0;
+}
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What the programs of one object share: configuration, working memory of a sample, maps. */
+#ifndef PA_BPF_STATE_H
+#define PA_BPF_STATE_H
+
+const volatile struct abi_config cfg = {};
+struct abi_control ctl = {};
+
+/* Memory of the step, before its text is included. */
+struct scratch;
+static __attribute__((always_inline)) inline int read_word(struct scratch *s, __u64 *ret,
+                                                           __u64 addr);
+static __attribute__((always_inline)) inline int read_code(__u64 *ret, __u64 addr);
+int is_code(__u64 addr);
+int walk_wide(__u32 i);
+int walk_column(__u32 i, __u32 col);
+int walk_expr(__u32 i);
+int walk_op(__u32 ip);
+
+/* Sizes of the maps with one entry are set before load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct abi_range);
+} ranges SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct abi_image);
+} images SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, ABI_RULES_MAX);
+	__type(key, __u32);
+	__type(value, struct abi_rule);
+} rules SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, ABI_WIDES_MAX);
+	__type(key, __u32);
+	__type(value, struct abi_wide);
+} wides SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, ABI_OPS_MAX);
+	__type(key, __u32);
+	__type(value, struct abi_op);
+} ops SEC(".maps");
+
+struct words {
+	__u32 w[ABI_VALUE_WORDS];
+};
+/* The word space. User space fills it with segments of this shape. */
+struct segment {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, ABI_SEGMENT_WORDS / ABI_VALUE_WORDS);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct words)); /* a type here stays a declaration in BTF */
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, ABI_SEGMENTS_MAX);
+	__type(key, __u32);
+	__array(values, struct segment);
+} segments SEC(".maps");
+
+/* (table, offset) -> code, shared by all processes; see abi_unwind.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ABI_CACHE_ENTRIES);
+	__type(key, __u32);
+	__type(value, __u64);
+} pc_cache SEC(".maps");
+
+/* Copies made for a process and an image: upper half the tag, lower half the number. A collision
+ * gives both new ones. */
+#define QUOTA_ENTRIES 4096
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, QUOTA_ENTRIES);
+	__type(key, __u32);
+	__type(value, __u64);
+} quotas SEC(".maps");
+
+/* Not preallocated: a preallocated element is handed to another process while a reader still looks
+ * at it. Kernels before 6.1 refuse that for perf_event programs; the loader then clears the flag,
+ * and the walk copies and compares what it reads. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct abi_proc);
+} procs SEC(".maps");
+
+struct count_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, struct abi_count_key);
+	__type(value, struct abi_count);
+};
+struct count_map counts_a SEC(".maps");
+struct count_map counts_b SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, struct abi_thread_key);
+	__type(value, struct abi_thread);
+} threads SEC(".maps");
+
+/* TREE: the kernel's number of each process of the command -> its start, which tells a number that
+ * was used again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} followed SEC(".maps");
+
+/* Hashes of stacks that the ring took, direct-mapped in pairs. A collision only ships a stack
+ * again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} shipped SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} ring SEC(".maps");
+
+/* First samples: registers and stacks. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} copies SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct abi_counters);
+} counters SEC(".maps");
+
+#define CNT_ADD(c, id, n) ((c)->v[ABI_CNT_##id] += (n))
+
+#define UW_MEM                       struct scratch
+#define UW_READ(mem, ret, addr)      read_word(mem, ret, addr)
+#define UW_READ_CODE(mem, ret, addr) read_code(ret, addr)
+#define UW_IS_CODE(mem, addr)        is_code(addr)
+#define UW_LOOKUP(map, i)                                                                          \
+	({                                                                                         \
+		__u32 key_ = (i);                                                                  \
+		bpf_map_lookup_elem(&(map), &key_);                                                \
+	})
+#define UW_RULE(mem, i) ((const struct abi_rule *)UW_LOOKUP(rules, i))
+#define UW_WIDE(mem, i) ((const struct abi_wide *)UW_LOOKUP(wides, i))
+#define UW_OP(mem, i)   ((const struct abi_op *)UW_LOOKUP(ops, i))
+/* Functions that the verifier looks at once; each finds its state by itself. */
+#define UW_SPLIT
+#define UW_DO_WIDE(u, mem, i)        walk_wide(i)
+#define UW_DO_COLUMN(u, mem, i, col) walk_column(i, col)
+#define UW_DO_EXPR(u, mem, i)        walk_expr(i)
+#define UW_DO_OP(u, mem)             walk_op((u)->ip)
+#include "unwind/unwind_step.h"
+
+/* A page: a read never crosses one, since one absent page fails it whole. */
+#define WINDOW_SIZE 4096
+
+#define PLAIN_CACHE  1 /* without the shared cache */
+#define PLAIN_WINDOW 2 /* each word read by itself */
+
+/* Working memory of one sample. A map value, since it is far beyond the 512 bytes of a BPF stack.
+ */
+struct scratch {
+	/* What is shipped: header and frames stand together. */
+	struct abi_stack ustack;
+	__u64 uframes[ABI_MAX_USER_FRAMES];
+	struct abi_stack kstack;
+	__u64 kframes[ABI_MAX_KERNEL_FRAMES + 1];
+
+	struct abi_count_key key;
+	struct abi_thread_key tkey;
+	struct abi_thread thread;
+	struct abi_count count;
+
+	/* The walk. */
+	struct uw_state u;
+	__u64 hash;
+	__u32 n_raw, n_jit, n_hit, n_miss;
+	__u32 plain;    /* PLAIN_* */
+	__u32 may_copy; /* 1: a missing table ends the walk, if a copy may be made */
+	__u32 missing;  /* 1: a table was missing; 2: and the walk ended for a copy */
+	__u32 missing_image;
+	__u32 compat, in_syscall, gone;
+	__u32 range_first, range_cnt; /* of this process; cnt 0: not known */
+	struct abi_range range;       /* the one that was found last */
+	__u64 window_base;            /* address of window[0] */
+	__u32 window_len;             /* valid bytes */
+	__u32 pad;
+	user_regs_t regs;
+	__u8 window[WINDOW_SIZE];
+
+	/* A first sample: header and bytes stand together. */
+	struct abi_copy copy;
+	__u8 copy_bytes[ABI_COPY_BYTES];
+};
+_Static_assert(sizeof(struct scratch) <= 32768, "a per-CPU array value is at most 32 KiB");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratch SEC(".maps");
+
+static __always_inline struct scratch *get_scratch(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&scratch, &zero);
+}
+
+#endif

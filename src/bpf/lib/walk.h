@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The walk of a user stack, for every program that samples: process map, tables, and the step of
+ * unwind_step.h. The global functions are verified once each; they take numbers and find the state
+ * themselves. Deepest calls: walk_frame > walk_wide > walk_column > walk_expr > walk_op, and
+ * walk_frame > walk_guess > is_code > find_range.
+ */
+#ifndef PA_BPF_WALK_H
+#define PA_BPF_WALK_H
+
+#include "bpf/lib/state.h"
+
+static __always_inline const __u32 *word_value(__u32 value)
+{
+	void *segment = UW_LOOKUP(segments, value >> (ABI_SEGMENT_SHIFT - ABI_VALUE_SHIFT));
+	__u32 i = value & (ABI_SEGMENT_WORDS / ABI_VALUE_WORDS - 1);
+	struct words *v;
+
+	if (!segment)
+		return 0;
+	v = bpf_map_lookup_elem(segment, &i);
+	return v ? v->w : 0;
+}
+
+#define UW_TABLES               void
+#define UW_VALUE(tables, value) word_value(value)
+#include "unwind/unwind_lookup.h"
+
+/* ---- memory of the target -------------------------------------------------------------------- */
+
+/* Reads 8 bytes through the window: one copy up to the end of the page serves the frames that
+ * follow. */
+static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
+{
+	__u64 off = addr - s->window_base;
+	__u32 len;
+
+	if ((addr & 7) == 0 && !(s->plain & PLAIN_WINDOW)) {
+		if (off >= s->window_len) {
+			len = WINDOW_SIZE - (addr & (WINDOW_SIZE - 1));
+			/* verifier: 1 … 4096 */
+			if (len > WINDOW_SIZE)
+				return -1;
+			s->window_len = 0;
+			if (bpf_probe_read_user(s->window, len, (const void *)addr) == 0) {
+				s->window_base = addr;
+				s->window_len = len;
+			}
+			off = 0;
+		}
+		if (s->window_len) {
+			/* verifier: aligned and below 4096, both true already */
+			*ret = *(__u64 *)(s->window + (off & (WINDOW_SIZE - 8)));
+			return 0;
+		}
+	}
+	return bpf_probe_read_user(ret, sizeof(*ret), (const void *)addr) ? -1 : 0;
+}
+
+/* Code is read beside the window, which is for the stack. */
+static __always_inline int read_code(__u64 *ret, __u64 addr)
+{
+	return bpf_probe_read_user(ret, sizeof(*ret), (const void *)addr) ? -1 : 0;
+}
+
+/* ---- process map ----------------------------------------------------------------------------- */
+
+/* Puts the range that holds @pc into s->range: 0, or 1 if there is none. */
+__noinline int find_range(__u64 pc)
+{
+	struct scratch *s = get_scratch();
+	__u32 lo, hi, mid, i;
+	struct abi_range *r;
+
+	if (!s)
+		return 1;
+	lo = s->range_first;
+	hi = lo + s->range_cnt;
+	/* Last range with start <= pc. */
+	for (i = 0; i < ABI_BISECT_STEPS && lo < hi; i++) {
+		mid = lo + (hi - lo) / 2;
+		r = bpf_map_lookup_elem(&ranges, &mid);
+		if (!r)
+			return 1;
+		if (r->start <= pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == s->range_first)
+		return 1;
+	lo--;
+	r = bpf_map_lookup_elem(&ranges, &lo);
+	if (!r || pc < r->start || pc >= r->end)
+		return 1;
+	s->range = *r;
+	return 0;
+}
+
+/* Brings s->range to @addr: 0, or 1 if no mapping is known there. */
+static __always_inline int to_range(struct scratch *s, __u64 addr)
+{
+	if (addr >= s->range.start && addr < s->range.end)
+		return 0;
+	return !s->range_cnt || find_range(addr);
+}
+
+/* Does a call end before @addr? */
+static __always_inline int after_call(__u64 addr)
+{
+	__u64 code;
+
+	return read_code(&code, addr - 8) == 0 && uw_after_call(code);
+}
+
+/* Can @addr be a return address? In a process whose mappings are not known the bytes before it have
+ * to do. */
+__noinline int is_code(__u64 addr)
+{
+	struct scratch *s = get_scratch();
+
+	if (!s || addr < UW_USER_MIN || addr >= UW_USER_END)
+		return 0;
+	if (s->range_cnt && to_range(s, addr - 1))
+		return 0;
+	return after_call(addr);
+}
+
+static __always_inline __u64 encode_frame(struct scratch *s, __u64 pc, __u64 lookup, int *ret_known)
+{
+	*ret_known = 1;
+	if (to_range(s, lookup)) {
+		*ret_known = 0;
+		return pc & ABI_FRAME_ADDR_MASK;
+	}
+	if (s->range.image == 0)
+		return (ABI_SPACE_ANON << ABI_FRAME_SPACE_SHIFT) | (pc & ABI_FRAME_ADDR_MASK);
+	return (ABI_SPACE_IMAGE << ABI_FRAME_SPACE_SHIFT) |
+	       ((__u64)(s->range.image & ABI_IMAGE_MAX) << ABI_FRAME_IMAGE_SHIFT) |
+	       ((pc - s->range.start + s->range.pgoff) & ABI_FRAME_OFF_MASK);
+}
+
+/* ---- pieces of the step ---------------------------------------------------------------------- */
+
+__noinline int walk_op(__u32 ip)
+{
+	struct scratch *s = get_scratch();
+
+	if (!s)
+		return -1;
+	s->u.ip = ip;
+	return uw_expr_op(&s->u, s);
+}
+
+__noinline int walk_expr(__u32 i)
+{
+	struct scratch *s = get_scratch();
+
+	return s ? uw_expr(&s->u, s, i) : ABI_WALK_BAD_RULE;
+}
+
+__noinline int walk_column(__u32 i, __u32 col)
+{
+	struct scratch *s = get_scratch();
+
+	return s ? uw_wide_column(&s->u, s, i, col) : ABI_WALK_BAD_RULE;
+}
+
+__noinline int walk_wide(__u32 i)
+{
+	struct scratch *s = get_scratch();
+
+	return s ? uw_step_wide(&s->u, s, i) : ABI_WALK_BAD_RULE;
+}
+
+__noinline int walk_guess(__u32 code, __u32 jit)
+{
+	struct scratch *s = get_scratch();
+
+	return s ? uw_step_guess(&s->u, s, code, jit) : ABI_WALK_BAD_RULE;
+}
+
+__noinline int table_code(__u32 base, __u32 rel)
+{
+	return uw_table_code(0, base, rel);
+}
+
+/* ---- codes ----------------------------------------------------------------------------------- */
+
+/* May one more copy be made for this process and image? */
+static __always_inline int take_quota(struct scratch *s, __u32 image, __u32 serial)
+{
+	__u64 k = uw_hash_mix(cfg.hash_seed, ((__u64)s->key.tgid << 32) ^ image,
+	                      s->key.start_ns ^ ((__u64)s->key.exec_id << 32) ^ serial),
+	      n;
+	__u64 *q = UW_LOOKUP(quotas, (__u32)k & (QUOTA_ENTRIES - 1));
+
+	if (!q)
+		return 0;
+	n = *q >> 32 == k >> 32 ? *q & 0xffffffff : 0;
+	if (n >= cfg.copy_quota)
+		return 0;
+	*q = (k >> 32 << 32) | (n + 1);
+	return 1;
+}
+
+/* A table is missing: non-zero to end the walk for a copy. */
+__noinline int table_missing(__u32 image, __u32 serial)
+{
+	struct scratch *s = get_scratch();
+	__u32 zero = 0;
+	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
+
+	if (!s || !c)
+		return 0;
+	if (!s->missing)
+		CNT_ADD(c, NO_TABLE, 1);
+	s->missing = 1;
+	if (!s->may_copy)
+		return 0;
+	s->may_copy = 0;
+	if (!take_quota(s, image, serial)) {
+		CNT_ADD(c, COPY_QUOTA, 1);
+		return 0;
+	}
+	s->missing = 2;
+	s->missing_image = image;
+	return 1;
+}
+
+/* The code at s->range's image and @lookup: *ret_code, or non-zero to end the walk. */
+static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret_code)
+{
+	struct abi_image *img = UW_LOOKUP(images, s->range.image);
+	__u64 off = lookup - s->range.start + s->range.pgoff, k, *slot;
+	__u32 base, rel, code, serial, state;
+
+	*ret_code = ABI_CODE_NONE;
+	if (!img)
+		return 0;
+	state = *(volatile __u32 *)&img->state;
+	serial = img->serial;
+	if (state != ABI_TABLE_READY) {
+		if (state == ABI_TABLE_NONE)
+			return 0;
+		__sync_fetch_and_add(&img->wanted, 1);
+		return table_missing(s->range.image, serial);
+	}
+	if (img->used != ctl.epoch)
+		img->used = ctl.epoch;
+	if (off < img->lo || off - img->lo >= (__u64)img->n_chunks << ABI_CHUNK_SHIFT)
+		return 0;
+	rel = off - img->lo;
+	base = img->base;
+	k = uw_cache_mix(serial, rel);
+	slot = UW_LOOKUP(pc_cache, UW_CACHE_SLOT(k));
+	if (!slot)
+		return 0;
+	if (!(s->plain & PLAIN_CACHE)) {
+		__u64 word = *(volatile __u64 *)slot;
+
+		if (((word ^ UW_CACHE_TAG(k)) >> 16) == 0 && (word & 0xffff)) {
+			s->n_hit++;
+			*ret_code = word & 0xffff;
+			return 0;
+		}
+	}
+	code = table_code(base, rel);
+	s->n_miss++;
+	if (code && !(s->plain & PLAIN_CACHE))
+		*slot = UW_CACHE_TAG(k) | (code & 0xffff);
+	*ret_code = code & 0xffff;
+	return 0;
+}
+
+/* ---- frame by frame -------------------------------------------------------------------------- */
+
+/* Records frame @i and steps to its caller: 0 to go on, else ABI_WALK_*. */
+__noinline int walk_frame(__u32 i)
+{
+	struct scratch *s = get_scratch();
+	__u32 code = ABI_CODE_NONE, jit = 0;
+	__u64 frame, lookup;
+	int known, stop;
+
+	if (!s)
+		return ABI_WALK_NO_REGS;
+	/* A return address belongs to the call before it, which may end a mapping. */
+	lookup = uw_lookup_pc(&s->u);
+	frame = encode_frame(s, s->u.pc, lookup, &known);
+	if (!known) {
+		/* In a process whose mappings are known, what is no code of them is code only if a
+		 * call stands before it (new or generated code): else a heap or stack pointer in
+		 * rbp led here. */
+		if (i && s->range_cnt && !after_call(s->u.pc))
+			return ABI_WALK_IMPLAUSIBLE;
+		s->n_raw++;
+		if (cfg.unwind && table_missing(0, 0))
+			return ABI_WALK_NO_TABLE;
+	}
+	if (s->u.exact)
+		frame |= ABI_FRAME_EXACT;
+	s->uframes[i & (ABI_MAX_USER_FRAMES - 1)] = frame; /* verifier: i < 512 */
+	s->ustack.n = i + 1;
+	s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
+	if (!cfg.unwind)
+		return uw_step_fp(&s->u, s);
+	if (known && s->range.image) {
+		if (find_code(s, lookup, &code))
+			return ABI_WALK_NO_TABLE;
+	} else if (known) {
+		jit = 1;
+		s->n_jit++;
+	}
+	if (code > ABI_CODE_BAD || code == ABI_CODE_ROOT)
+		return uw_step(&s->u, s, code);
+	stop = walk_guess(code, jit);
+	return stop == ABI_WALK_UNCOVERED && s->missing ? ABI_WALK_NO_TABLE : stop;
+}
+
+/* Walks from the registers in s->u. */
+static __always_inline void walk_user(struct scratch *s)
+{
+	__u32 i, stop = ABI_WALK_DEPTH;
+
+	s->ustack.n = 0;
+	s->n_raw = s->n_jit = 0;
+	s->n_hit = s->n_miss = 0;
+	s->missing = 0;
+	s->window_len = 0;
+	s->window_base = 0;
+	s->range.start = s->range.end = 0;
+	s->hash = cfg.hash_seed;
+	uw_begin(&s->u);
+	if (s->in_syscall)
+		s->u.exact = 0;
+	if (s->compat || s->gone) {
+		int known;
+		__u64 frame = encode_frame(s, s->u.pc, s->u.pc, &known) | ABI_FRAME_EXACT;
+
+		s->uframes[0] = frame;
+		s->ustack.n = 1;
+		s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
+		stop = s->compat ? ABI_WALK_COMPAT : ABI_WALK_GONE;
+	} else {
+		for (i = 0; i < ABI_MAX_USER_FRAMES; i++) {
+			int r = walk_frame(i);
+
+			if (r) {
+				stop = r;
+				break;
+			}
+		}
+	}
+	s->ustack.kind = ABI_STACK_USER;
+	s->ustack.walk = stop;
+	s->ustack.flags = (s->u.guessed ? ABI_STACK_GUESSED : 0) | (s->n_jit ? ABI_STACK_JIT : 0);
+	s->ustack.hash = uw_hash_finish(s->hash, s->ustack.n, stop, s->ustack.flags, cfg.hash_seed);
+}
+
+#endif
