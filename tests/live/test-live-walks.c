@@ -24,7 +24,7 @@
 
 #include <bpf/bpf.h>
 
-#include "../oracle/stack-capture.h"
+#include "stack-capture.h"
 
 #define RUN_MS      700
 #define SAMPLES_MIN 100
