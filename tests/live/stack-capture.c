@@ -119,7 +119,7 @@ static int open_sampler(struct cap *c, struct err *err)
 	        .nested_ns = !initial,
 	        .pidns_ino = (uint32_t)ino,
 	        .max_kframes = ABI_MAX_KERNEL_FRAMES,
-	        .unwind = ABI_UNWIND_TABLES,
+	        .unwind = c->o.frame_pointers ? ABI_UNWIND_FP : ABI_UNWIND_TABLES,
 	        .walk_flags = c->o.walk_flags,
 	        .copy_quota = 32,
 	};
