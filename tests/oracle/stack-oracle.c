@@ -226,6 +226,7 @@ struct ours {
 	const struct ev_frame *frames;
 	uint32_t n;
 	int walk;
+	uint8_t flags;
 	bool copy_end; /* it ended with memory outside of the copy */
 };
 
@@ -376,24 +377,58 @@ static void host_walk(struct oracle *o, const struct cap_copy *k, struct ev_fram
 			frames[i].addr = v & ABI_FRAME_ADDR_MASK;
 		}
 	}
-	*ret = (struct ours){.frames = frames, .n = w.n, .walk = w.walk, .copy_end = o->host_end};
+	*ret = (struct ours){.frames = frames,
+	                     .n = w.n,
+	                     .walk = w.walk,
+	                     .flags = w.flags,
+	                     .copy_end = o->host_end};
 }
 
-/* The two walks of ours: frame by frame, as far as the copy reached. */
-static bool walks_agree(const struct ours *bpf, const struct ours *host)
+/* The two walks of ours, frame by frame as far as the copy reached: NULL, or what differs. */
+static const char *walks_differ(const struct ours *bpf, const struct ours *host, uint32_t *ret_at)
 {
-	if (host->n > bpf->n || (!host->copy_end && host->n != bpf->n))
-		return false;
-	for (uint32_t i = 0; i < host->n; i++) {
+	uint32_t n = MIN_OF(bpf->n, host->n);
+
+	for (uint32_t i = 0; i < n; i++) {
 		const struct ev_frame *a = &bpf->frames[i], *b = &host->frames[i];
 
+		*ret_at = i;
 		/* A mapping that became known between the two is no difference. */
 		if (a->space == EV_SPACE_RAW || b->space == EV_SPACE_RAW)
 			continue;
-		if (memcmp(a, b, sizeof(*a)) != 0)
-			return false;
+		if (a->addr != b->addr || a->image != b->image || a->space != b->space)
+			return "place";
+		if (a->exact != b->exact)
+			return "exact";
 	}
-	return host->copy_end || host->walk == bpf->walk;
+	*ret_at = n;
+	if (host->n > bpf->n || (!host->copy_end && host->n != bpf->n))
+		return "length";
+	if (!host->copy_end && host->walk != bpf->walk)
+		return "outcome";
+	return !host->copy_end && host->flags != bpf->flags ? "flags" : NULL;
+}
+
+static void compare_walks(const struct oracle *o, struct side *s, const struct ours *bpf,
+                          const struct ours *host)
+{
+	uint32_t at = 0;
+	const char *what = walks_differ(bpf, host, &at);
+
+	s->stacks++;
+	s->frames += at;
+	s->longest = MAX_OF(s->longest, at);
+	s->by[what ? UNEXPLAINED : host->copy_end ? PREFIX : SAME]++;
+	if (what && s->examples[UNEXPLAINED] < EXAMPLES_MAX) {
+		printf("# %s differ at frame %u in %s: %u frames, %s, flags %u, exact %d; host %u, "
+		       "%s, "
+		       "%u, %d\n",
+		       s->name, at, what, bpf->n, ev_walk_name((enum ev_walk)bpf->walk), bpf->flags,
+		       at < bpf->n ? bpf->frames[at].exact : -1, host->n,
+		       ev_walk_name((enum ev_walk)host->walk), host->flags,
+		       at < host->n ? host->frames[at].exact : -1);
+		example(o, s, UNEXPLAINED, host, at);
+	}
 }
 
 /* ---- main ------------------------------------------------------------------------------------ */
@@ -449,17 +484,13 @@ static int compare_all(struct oracle *o)
 			no_stack++;
 			continue;
 		}
-		a = (struct ours){.frames = st->frames, .n = st->n, .walk = st->walk};
+		a = (struct ours){
+		        .frames = st->frames, .n = st->n, .walk = st->walk, .flags = st->flags};
 		unwind(o, k);
 		compare(o, &bpf, &a);
 		host_walk(o, k, frames, &b);
 		compare(o, &host, &b);
-		both.stacks++;
-		both.frames += b.n;
-		both.longest = MAX_OF(both.longest, b.n);
-		both.by[walks_agree(&a, &b) ? b.copy_end ? PREFIX : SAME : UNEXPLAINED]++;
-		if (!walks_agree(&a, &b))
-			example(o, &both, UNEXPLAINED, &b, MIN_OF(a.n, b.n));
+		compare_walks(o, &both, &a, &b);
 	}
 	report(&bpf);
 	report(&host);

@@ -116,7 +116,7 @@ int main()
 			x = (int)(seed = seed * 1664525 + 1013904223);
 		std::sort(v.begin(), v.end(), [](int a, int b) { return a % 1000 < b % 1000; });
 		try {
-			thrower((int)(seed >> 8) & 31, m);
+			thrower((int)(seed >> 8) & 255, m);
 		} catch (const std::exception &e) {
 			caught += e.what()[0];
 		}
