@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts made from src/cli/options.def.
 
-    gen-cli-docs.py man OPTIONS.DEF TEMPLATE    the template with its line @OPTIONS@ replaced (scdoc source)
+    gen-cli-docs.py man OPTIONS.DEF TEMPLATE    the template with its lines @OPTIONS@, @COMMANDS@ replaced (scdoc source)
     gen-cli-docs.py completion OPTIONS.DEF      completion for bash
 """
 import re
@@ -57,6 +57,30 @@ class Option:
         self.short = None if short == '0' else short
 
 
+class Command:
+    def __init__(self, args):
+        self.name, self.argument, self.help, self.more = args
+        self.options = []
+
+
+class CommandOption:
+    def __init__(self, args):
+        _, self.name, self.argument, self.help, self.more = args
+
+
+def read_commands(path):
+    """What else there is to do."""
+    with open(path, encoding='utf-8') as f:
+        text = f.read()
+    commands = {}
+    for macro, args in calls(text):
+        if macro == 'CLI_COMMAND':
+            commands[args[0]] = Command(args)
+        elif macro == 'CLI_COMMAND_OPTION':
+            commands[args[0]].options.append(CommandOption(args))
+    return list(commands.values())
+
+
 def read_options(path):
     with open(path, encoding='utf-8') as f:
         text = f.read()
@@ -66,7 +90,7 @@ def read_options(path):
             group = args[0]
         elif macro == 'CLI_OPTION':
             options.append(Option(group, args))
-        elif macro != 'CLI_HIDDEN':
+        elif macro not in ('CLI_HIDDEN', 'CLI_COMMAND', 'CLI_COMMAND_OPTION'):
             raise SystemExit(f'options.def: unknown macro {macro}')
     return options
 
@@ -75,7 +99,17 @@ def sentence(text):
     return text[0].upper() + text[1:] + '.'
 
 
-def man(options, template):
+def man_commands(commands):
+    out = []
+    for c in commands:
+        out += [f'*{c.name}* _{c.argument}_', '\t' + ' '.join(filter(None, [sentence(c.help), c.more])), '']
+        for o in c.options:
+            out += [f'*{c.name}* _{c.argument}_ *--{o.name}* _{o.argument}_',
+                    '\t' + ' '.join(filter(None, [sentence(o.help), o.more])), '']
+    return '\n'.join(out)
+
+
+def man(options, commands, template):
     with open(template, encoding='utf-8') as f:
         text = f.read()
     out, group = [], None
@@ -88,7 +122,9 @@ def man(options, template):
         out += ['\t' + ' '.join(filter(None, [sentence(o.help), o.more])), '']
     if text.count('@OPTIONS@\n') != 1:
         raise SystemExit(f'{template}: one line @OPTIONS@ is needed')
-    return text.replace('@OPTIONS@\n', '\n'.join(out))
+    if text.count('@COMMANDS@\n') != 1:
+        raise SystemExit(f'{template}: one line @COMMANDS@ is needed')
+    return text.replace('@OPTIONS@\n', '\n'.join(out)).replace('@COMMANDS@\n', man_commands(commands))
 
 
 COMPLETION = '''\
@@ -121,6 +157,8 @@ _perf_agent()
 	elif [[ $prev == = ]]; then
 		prev="${{COMP_WORDS[COMP_CWORD - 2]}}"
 	fi
+	case "${{COMP_WORDS[1]}}" in
+{commands}	esac
 	case "$prev" in
 {cases}	esac
 	_perf_agent_words -W "{names}" -- "$cur"
@@ -139,20 +177,26 @@ def completion_command(o):
     return f'_perf_agent_words -W "{o.completion}" -- "$cur"'
 
 
-def completion(options):
-    cases, names = '', []
+def completion(options, commands):
+    cases, names, others = '', [], ''
+    for c in commands:
+        words = ' '.join(f'--{o.name}' for o in c.options)
+        others += (f'\t{c.name})\n\t\tif ((COMP_CWORD > 1)); then\n\t\t\tif [[ $cur == -* ]]; then\n'
+                   f'\t\t\t\t_perf_agent_words -W "{words} " -- "$cur"\n\t\t\telse\n'
+                   '\t\t\t\t_perf_agent_words -f -- "$cur"\n\t\t\tfi\n\t\t\treturn\n\t\tfi\n\t\t;;\n')
     for o in options:
         names += [f'--{o.name}'] + ([f'-{o.short}'] if o.short else [])
         if o.kind != 'BOOL':
             cases += f'\t-{o.name} | --{o.name})\n\t\t{completion_command(o)}\n\t\treturn\n\t\t;;\n'
-    return COMPLETION.format(cases=cases, names=' '.join(names + ['--']))
+    names += ['--'] + [c.name for c in commands]
+    return COMPLETION.format(cases=cases, commands=others, names=' '.join(names))
 
 
 def main(argv):
     if len(argv) == 4 and argv[1] == 'man':
-        text = man(read_options(argv[2]), argv[3])
+        text = man(read_options(argv[2]), read_commands(argv[2]), argv[3])
     elif len(argv) == 3 and argv[1] == 'completion':
-        text = completion(read_options(argv[2]))
+        text = completion(read_options(argv[2]), read_commands(argv[2]))
     else:
         raise SystemExit(__doc__)
     sys.stdout.reconfigure(encoding='utf-8')

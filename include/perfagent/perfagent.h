@@ -58,8 +58,11 @@ enum pfa_event {
 
 /* How user stacks are walked. */
 enum pfa_unwind {
-	PFA_UNWIND_DEFAULT = 0, /* frame pointers, until call-frame information is read */
-	PFA_UNWIND_FP = 1,
+	PFA_UNWIND_DEFAULT = 0, /* AUTO */
+	PFA_UNWIND_AUTO = 0,    /* by call-frame information, read when a file is first met */
+	PFA_UNWIND_FP = 1,      /* by frame pointers only */
+	PFA_UNWIND_DWARF = 2,   /* as AUTO, but pfa_start reads all that the target maps; with ALL
+	                           this goes on while sampling begins */
 };
 
 #define PFA_NO_KERNEL_STACKS (1u << 0) /* leave kernel frames out */
@@ -101,6 +104,10 @@ struct pfa_options {
 	uint32_t count_entries;     /* distinct (thread, stacks) pairs between two read-outs */
 	uint32_t range_entries;     /* executable mappings of all processes */
 	uint32_t drain_interval_ms; /* default 100 */
+
+	/* Unwind tables in kernel memory: those not used for longest make room for others. Default
+	 * 256 MiB; 1 MiB … 1 GiB. */
+	uint64_t table_budget_bytes;
 };
 #define PFA_OPTIONS_INIT                                                                           \
 	{                                                                                          \
@@ -174,6 +181,16 @@ PFA_API const char *pfa_quality(const struct pfa_session *s, size_t i);
 PFA_API int pfa_top(const struct pfa_session *s, struct pfa_function *ret, size_t max);
 /* Unit of weights: "nanoseconds" or "cycles". Known once RUNNING. */
 PFA_API const char *pfa_weight_unit(const struct pfa_session *s);
+
+/* One line without newline; lives during the call. */
+typedef void (*pfa_line_fn)(void *arg, const char *text);
+/* What the unwind tables know about a program or library, "key: value" a line: sources, functions,
+ * rows, rules, bytes; with @pc (may be NULL) the rule at that virtual address of the file instead.
+ * Needs no privileges and no session. Any thread. 0, or a negative errno: what open gives, -EINVAL
+ * (no file of code), -ENOEXEC (no ELF file), -ENOTSUP (32 bits, another processor), -ENOENT (it has
+ * no call-frame information, or no code at @pc), -ENOMEM. */
+PFA_API int pfa_unwind_info(const char *path, const uint64_t *pc, pfa_line_fn line, void *arg,
+                            struct pfa_error *err);
 
 #ifdef __cplusplus
 }

@@ -13,6 +13,10 @@ _Static_assert((int)PFA_EVENT_CPU_CLOCK == (int)SES_EVENT_CPU_CLOCK &&
                        (int)PFA_EVENT_CYCLES == (int)SES_EVENT_CYCLES &&
                        (int)PFA_EVENT_AUTO == (int)SES_EVENT_AUTO,
                "one numbering");
+_Static_assert((int)PFA_UNWIND_AUTO == (int)SES_UNWIND_AUTO &&
+                       (int)PFA_UNWIND_FP == (int)SES_UNWIND_FP &&
+                       (int)PFA_UNWIND_DWARF == (int)SES_UNWIND_DWARF,
+               "one numbering");
 _Static_assert(sizeof(((struct pfa_error *)0)->message) == sizeof(((struct err *)0)->msg),
                "copied whole");
 
@@ -70,7 +74,7 @@ int pfa_new(const struct pfa_options *opts, struct pfa_session **ret, struct pfa
 		r = err_set(&err, -EINVAL, "flags: unknown bits 0x%x", o.flags);
 	if (r == 0 && o.reserved0)
 		r = err_set(&err, -EINVAL, "reserved0: must be 0");
-	if (r == 0 && o.unwind > PFA_UNWIND_FP)
+	if (r == 0 && o.unwind > PFA_UNWIND_DWARF)
 		r = err_set(&err, -EINVAL, "unwind: unknown mode %u", o.unwind);
 	if (r == 0 && (o.target < PFA_TARGET_PID || o.target > PFA_TARGET_COMMAND))
 		r = err_set(&err, -EINVAL, "target: one of PID, ALL and COMMAND is needed");
@@ -95,6 +99,8 @@ int pfa_new(const struct pfa_options *opts, struct pfa_session **ret, struct pfa
 	so.count_entries = o.count_entries;
 	so.range_entries = o.range_entries;
 	so.drain_interval_ms = o.drain_interval_ms;
+	so.unwind = (enum ses_unwind)o.unwind;
+	so.table_budget_bytes = o.table_budget_bytes;
 	r = ses_new(&so, &s->ses, &err);
 	if (r < 0)
 		return give_error(error, &err, r);
@@ -210,4 +216,16 @@ int pfa_top(const struct pfa_session *s, struct pfa_function *ret, size_t max)
 const char *pfa_weight_unit(const struct pfa_session *s)
 {
 	return ses_weight_unit(s->ses);
+}
+
+int pfa_unwind_info(const char *path, const uint64_t *pc, pfa_line_fn line, void *arg,
+                    struct pfa_error *error)
+{
+	struct err err = {0};
+
+	if (!path || !line)
+		return give_error(error, &err,
+		                  err_set(&err, -EINVAL,
+		                          "pfa_unwind_info: no path, or nobody to give lines to"));
+	return give_error(error, &err, ses_unwind_info(path, pc, line, arg, &err));
 }

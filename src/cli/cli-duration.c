@@ -135,6 +135,53 @@ int cli_parse_u64(const char *s, uint64_t *ret)
 	return 0;
 }
 
+int cli_parse_size(const char *s, uint64_t *ret)
+{
+	static const char letters[] = "KMG";
+	size_t len = strlen(s);
+	const char *unit = len ? strchr(letters, s[len - 1]) : NULL;
+	uint64_t value;
+	char digits[32];
+	int rc;
+
+	if (unit)
+		len--;
+	if (len >= sizeof(digits))
+		return -EINVAL;
+	memcpy(digits, s, len);
+	digits[len] = '\0';
+	rc = cli_parse_u64(digits, &value);
+	if (rc < 0)
+		return rc;
+	if (unit && __builtin_mul_overflow(value, 1ull << (10 * (unit - letters + 1)), &value))
+		return -ERANGE;
+	*ret = value;
+	return 0;
+}
+
+int cli_parse_address(const char *s, uint64_t *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint64_t value = 0;
+
+	if (s[0] == '0' && (s[1] == 'x' || s[1] == 'X'))
+		s += 2;
+	if (!*s)
+		return -EINVAL;
+	for (; *s; s++) {
+		char c = *s >= 'A' && *s <= 'F' ? (char)(*s - 'A' + 'a') : *s;
+		const char *digit = strchr(digits, c);
+
+		if (!digit)
+			return -EINVAL;
+		if (value >> 60)
+			return -ERANGE;
+		value = value << 4 | (uint64_t)(digit - digits);
+	}
+	*ret = value;
+	return 0;
+}
+
 /* Three digits, as many of them behind the point as fit. */
 static void format_scaled(double value, const char *unit, char *ret, size_t size)
 {

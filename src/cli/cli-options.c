@@ -19,10 +19,14 @@ enum opt_id {
 #define CLI_GROUP(heading)
 #define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more) OPT_##id,
 #define CLI_HIDDEN(id, name, argument)                                           OPT_##id,
+#define CLI_COMMAND(name, argument, help, more)
+#define CLI_COMMAND_OPTION(command, name, argument, help, more)
 #include "options.def"
 #undef CLI_GROUP
 #undef CLI_OPTION
 #undef CLI_HIDDEN
+#undef CLI_COMMAND
+#undef CLI_COMMAND_OPTION
 };
 
 static const struct option_row {
@@ -35,10 +39,14 @@ static const struct option_row {
 #define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)                   \
 	{OPT_##id, name, short_name, kind},
 #define CLI_HIDDEN(id, name, argument) {OPT_##id, name, 0, VALUE},
+#define CLI_COMMAND(name, argument, help, more)
+#define CLI_COMMAND_OPTION(command, name, argument, help, more)
 #include "options.def"
 #undef CLI_GROUP
 #undef CLI_OPTION
 #undef CLI_HIDDEN
+#undef CLI_COMMAND
+#undef CLI_COMMAND_OPTION
 };
 
 /* For argp's formatter. Keys that are no printable character mean "no short name". */
@@ -47,10 +55,15 @@ static const struct argp_option argp_rows[] = {
 #define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)                   \
 	{name, (short_name) ? (short_name) : 0x100 + OPT_##id, argument, 0, help, 0},
 #define CLI_HIDDEN(id, name, argument) {name, 0x100 + OPT_##id, argument, OPTION_HIDDEN, "", 0},
+#define CLI_COMMAND(name, argument, help, more)                                                    \
+	{NULL, 0, NULL, 0, "perf-agent " name " " argument ", " help ":", 0},
+#define CLI_COMMAND_OPTION(command, name, argument, help, more) {name, 0x200, argument, 0, help, 0},
 #include "options.def"
 #undef CLI_GROUP
 #undef CLI_OPTION
 #undef CLI_HIDDEN
+#undef CLI_COMMAND
+#undef CLI_COMMAND_OPTION
         {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -162,15 +175,32 @@ static int read_event(struct parse *p, const char *value)
 
 static int read_unwind(struct parse *p, const char *value)
 {
-	if (!strcmp(value, "fp"))
-		return 0; /* the only one */
-	if (!strcmp(value, "dwarf") || !strcmp(value, "auto"))
-		return refuse(
-		        p,
-		        "--unwind: '%s' needs call-frame information, which is not in this version "
-		        "yet; use fp",
-		        value);
-	return refuse(p, "--unwind: '%s' is unknown; this version has fp", value);
+	static const struct {
+		const char *name;
+		enum pfa_unwind unwind;
+	} modes[] = {
+	        {"auto", PFA_UNWIND_AUTO},
+	        {"dwarf", PFA_UNWIND_DWARF},
+	        {"fp", PFA_UNWIND_FP},
+	};
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		if (!strcmp(value, modes[i].name)) {
+			p->o->unwind = modes[i].unwind;
+			return 0;
+		}
+	}
+	return refuse(p, "--unwind: '%s' is none of auto, dwarf and fp", value);
+}
+
+static int read_table_budget(struct parse *p, const char *value)
+{
+	uint64_t bytes;
+
+	if (cli_parse_size(value, &bytes) < 0 || bytes < 1ull << 20 || bytes > 1ull << 30)
+		return refuse(p, "--table-budget: '%s' is not a size from 1M to 1G", value);
+	p->o->table_budget_bytes = bytes;
+	return 0;
 }
 
 static int read_tag(struct parse *p, const char *value)
@@ -212,6 +242,8 @@ static int apply(struct parse *p, const struct option_row *row, const char *valu
 		return read_event(p, value);
 	case OPT_UNWIND:
 		return read_unwind(p, value);
+	case OPT_TABLE_BUDGET:
+		return read_table_budget(p, value);
 	case OPT_KERNEL_STACKS:
 		o->kernel_stacks = yes;
 		return 0;
@@ -324,6 +356,7 @@ int cli_options_parse(int argc, char *const *argv, uint32_t max_rate_hz, struct 
 	        .kernel_stacks = true,
 	        .sample_rate_hz = CLI_RATE_DEFAULT_HZ,
 	        .event = PFA_EVENT_CPU_CLOCK,
+	        .unwind = PFA_UNWIND_AUTO,
 	};
 	struct parse p = {.o = &o, .max_rate_hz = max_rate_hz, .message = message};
 	int rc;
@@ -352,7 +385,8 @@ int cli_options_help(FILE *to)
 	static char name[] = "perf-agent";
 	static const struct argp argp = {
 	        .options = argp_rows,
-	        .args_doc = "--profile --pid N\n--profile -a\n--profile -- COMMAND [ARG...]",
+	        .args_doc = "--profile --pid N\n--profile -a\n--profile -- COMMAND [ARG...]\n"
+	                    "unwind-info FILE [--pc ADDR]",
 	        .doc = "Sample where a process, a command or the whole machine spends its time on "
 	               "the CPU, "
 	               "and write a pprof profile."

@@ -241,12 +241,33 @@ static const char *quality_value(const struct pfa_session *s, const char *key)
 	return NULL;
 }
 
+/* Where stacks end before their root. */
+static void print_incomplete(const struct pfa_session *s)
+{
+	static const char key[] = "incomplete_in: ";
+	char text[512] = "";
+	const char *line;
+	size_t n = 0;
+
+	for (size_t i = 0; (line = pfa_quality(s, i)) && n < sizeof(text); i++) {
+		const char *name = line + strlen(key), *share = strrchr(line, ' ');
+
+		if (strncmp(line, key, strlen(key)) != 0 || !share || share <= name)
+			continue;
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%.*s%s %%", n ? ", " : "",
+		                      (int)(share - name), name, share);
+	}
+	if (n)
+		cli_say("incomplete stacks end in: %s", text);
+}
+
 void cli_report_quality(const struct pfa_session *s)
 {
 	static const struct {
 		const char *key, *after;
 	} figures[] = {
 	        {"complete_stacks_pct", "complete stacks"},
+	        {"guessed_stacks_pct", "guessed stacks"},
 	        {"cut_stacks_pct", "cut stacks"},
 	        {"named_user_pct", "of user frames named"},
 	        {"named_kernel_pct", "of kernel frames named"},
@@ -270,6 +291,7 @@ void cli_report_quality(const struct pfa_session *s)
 	if (own)
 		(void)snprintf(own_text, sizeof(own_text), ", %" PRIu64 " of perf-agent itself",
 		               own); /* fits */
+	print_incomplete(s);
 	n = snprintf(line, sizeof(line),
 	             "quality: %" PRIu64 " sample%s (%" PRIu64 " kept, %" PRIu64 " dropped%s)",
 	             st.seen, cli_plural(st.seen), st.kept, st.dropped - own, own_text);

@@ -185,7 +185,8 @@ static int new_session(struct run *r)
 	p.argv = (const char *const *)o->command;
 	p.sample_rate_hz = o->sample_rate_hz;
 	p.event = o->event;
-	p.unwind = PFA_UNWIND_FP;
+	p.unwind = o->unwind;
+	p.table_budget_bytes = o->table_budget_bytes;
 	p.flags = (o->kernel_stacks ? 0 : PFA_NO_KERNEL_STACKS) |
 	          (o->all ? PFA_EXCLUDE_OWN_PROCESS : 0);
 	p.tags = o->tags;
@@ -243,7 +244,10 @@ static void say_start(const struct run *r)
 		(void)snprintf(end, sizeof(end), "until it ends; Ctrl-C ends early");
 	else
 		(void)snprintf(end, sizeof(end), "until Ctrl-C");
-	cli_say("profiling %s at %u Hz, %s, frame pointers%s, %s", target, o->sample_rate_hz, event,
+	cli_say("profiling %s at %u Hz, %s, %s%s, %s", target, o->sample_rate_hz, event,
+	        o->unwind == PFA_UNWIND_FP      ? "frame pointers only"
+	        : o->unwind == PFA_UNWIND_DWARF ? "unwind dwarf"
+	                                        : "unwind auto",
 	        o->kernel_stacks ? "" : ", without kernel stacks", end);
 }
 

@@ -9,6 +9,7 @@
  *   cli-say.c       lines on standard error
  *   cli-run.c       one capture, from options to exit status
  *   cli-report.c    what stands on standard error at its end
+ *   cli-unwind.c    perf-agent unwind-info
  */
 #ifndef CLI_PRIV_H
 #define CLI_PRIV_H
@@ -45,10 +46,12 @@ struct cli_options {
 	int32_t pid;          /* 0: not given */
 	uint64_t duration_ns; /* 0: not given */
 	uint32_t sample_rate_hz;
-	uint32_t event;             /* enum pfa_event */
-	const char *profile_output; /* NULL: a name is made */
-	const char **tags;          /* NULL-terminated */
-	char *const *command;       /* NULL-terminated; NULL: none */
+	uint32_t event;              /* enum pfa_event */
+	const char *profile_output;  /* NULL: a name is made */
+	const char **tags;           /* NULL-terminated */
+	char *const *command;        /* NULL-terminated; NULL: none */
+	uint32_t unwind;             /* enum pfa_unwind */
+	uint64_t table_budget_bytes; /* 0: not given */
 	uint32_t ring_bytes, count_entries,
 	        range_entries; /* forced by tests; 0: the library's choice */
 };
@@ -94,6 +97,17 @@ int cli_parse_duration(const char *s, int64_t *ret_ns);
  * Returns: 0, -EINVAL (anything else), -ERANGE.
  */
 int cli_parse_u64(const char *s, uint64_t *ret);
+
+/**
+ * cli_parse_size - a number of bytes: digits, then nothing, K, M or G (powers of 1024)
+ * Returns: 0, -EINVAL (not of that form), -ERANGE (2^64 and more).
+ */
+int cli_parse_size(const char *s, uint64_t *ret);
+/**
+ * cli_parse_address - a hexadecimal number, with or without 0x
+ * Returns: 0, -EINVAL, -ERANGE.
+ */
+int cli_parse_address(const char *s, uint64_t *ret);
 
 /* "1.25 s", "12.0 ms"; always terminated. */
 void cli_format_duration(uint64_t ns, char *ret, size_t size);
@@ -173,6 +187,9 @@ const char *cli_plural(uint64_t n);
 void cli_report_functions(const struct pfa_session *s, bool own);
 /* The quality line. */
 void cli_report_quality(const struct pfa_session *s);
+
+/* perf-agent unwind-info: argv[1] is its name. Returns enum cli_exit. */
+int cli_unwind_info(int argc, char *const *argv);
 
 /* One capture. Returns enum cli_exit. */
 int cli_run(const struct cli_options *o);

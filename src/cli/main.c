@@ -60,6 +60,8 @@ int main(int argc, char **argv)
 		cli_say("open /dev/null: %s", strerrorname_np(-rc));
 		return CLI_FAILED;
 	}
+	if (argc > 1 && !strcmp(argv[1], "unwind-info"))
+		return cli_unwind_info(argc, argv);
 	rc = cli_options_parse(argc, argv, read_max_rate_hz(), &options, message);
 	if (rc == -EINVAL) {
 		cli_say("%s", message);

@@ -10,17 +10,12 @@
 /* ELF, program and section header widened to 64 bits, the fields that are used. */
 struct head {
 	uint64_t phoff, shoff;
-	uint32_t phnum, phentsize, shnum, shentsize;
+	uint32_t phnum, phentsize, shnum, shentsize, shstrndx;
 };
 
 struct phdr {
 	uint32_t type, flags;
 	uint64_t off, vaddr, filesz, memsz, align;
-};
-
-struct shdr {
-	uint32_t type, link, info;
-	uint64_t flags, addr, off, size, align, entsize;
 };
 
 int img_read(const struct img_file *f, uint64_t off, void *buf, size_t len)
@@ -64,7 +59,7 @@ static int read_phdr(const struct img_file *f, uint64_t off, struct phdr *ret)
 	return r;
 }
 
-static int read_shdr(const struct img_file *f, uint64_t off, struct shdr *ret)
+int img_read_shdr(const struct img_file *f, uint64_t off, struct img_shdr *ret)
 {
 	int r;
 
@@ -73,17 +68,19 @@ static int read_shdr(const struct img_file *f, uint64_t off, struct shdr *ret)
 
 		r = img_read(f, off, &s, sizeof(s));
 		if (r == 0)
-			*ret = (struct shdr){s.sh_type,  s.sh_link,      s.sh_info,
-			                     s.sh_flags, s.sh_addr,      s.sh_offset,
-			                     s.sh_size,  s.sh_addralign, s.sh_entsize};
+			*ret = (struct img_shdr){s.sh_name,   s.sh_type,  s.sh_link,
+			                         s.sh_info,   s.sh_flags, s.sh_addr,
+			                         s.sh_offset, s.sh_size,  s.sh_addralign,
+			                         s.sh_entsize};
 	} else {
 		Elf32_Shdr s;
 
 		r = img_read(f, off, &s, sizeof(s));
 		if (r == 0)
-			*ret = (struct shdr){s.sh_type,  s.sh_link,      s.sh_info,
-			                     s.sh_flags, s.sh_addr,      s.sh_offset,
-			                     s.sh_size,  s.sh_addralign, s.sh_entsize};
+			*ret = (struct img_shdr){s.sh_name,   s.sh_type,  s.sh_link,
+			                         s.sh_info,   s.sh_flags, s.sh_addr,
+			                         s.sh_offset, s.sh_size,  s.sh_addralign,
+			                         s.sh_entsize};
 	}
 	return r;
 }
@@ -110,14 +107,18 @@ static int read_ehdr(struct img_file *f, struct head *ret, struct err *err)
 		if (r == 0) {
 			f->machine = e64.e_machine;
 			*ret = (struct head){e64.e_phoff,     e64.e_shoff, e64.e_phnum,
-			                     e64.e_phentsize, e64.e_shnum, e64.e_shentsize};
+			                     e64.e_phentsize, e64.e_shnum, e64.e_shentsize,
+			                     e64.e_shstrndx};
+			f->entry = e64.e_entry;
 		}
 	} else {
 		r = img_read(f, 0, &e32, sizeof(e32));
 		if (r == 0) {
 			f->machine = e32.e_machine;
 			*ret = (struct head){e32.e_phoff,     e32.e_shoff, e32.e_phnum,
-			                     e32.e_phentsize, e32.e_shnum, e32.e_shentsize};
+			                     e32.e_phentsize, e32.e_shnum, e32.e_shentsize,
+			                     e32.e_shstrndx};
+			f->entry = e32.e_entry;
 		}
 	}
 	if (r == -ENODATA)
@@ -132,7 +133,7 @@ static int read_ehdr(struct img_file *f, struct head *ret, struct err *err)
 static int settle_counts(struct img_file *f, struct head *h)
 {
 	const size_t shdr_size = f->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
-	struct shdr zero = {0};
+	struct img_shdr zero = {0};
 	int r;
 
 	if (h->shoff != 0) {
@@ -140,7 +141,7 @@ static int settle_counts(struct img_file *f, struct head *h)
 			f->bad++;
 			h->shoff = 0;
 		} else {
-			r = read_shdr(f, h->shoff, &zero);
+			r = img_read_shdr(f, h->shoff, &zero);
 			if (r < 0 && r != -ENODATA)
 				return r;
 			if (r < 0) {
@@ -161,6 +162,8 @@ static int settle_counts(struct img_file *f, struct head *h)
 		h->phnum = zero.info;
 	if (h->shnum == 0)
 		h->shnum = (uint32_t)MIN_OF(zero.size, UINT32_MAX);
+	if (h->shstrndx == SHN_XINDEX)
+		h->shstrndx = zero.link;
 	return 0;
 }
 
@@ -207,6 +210,8 @@ static int read_segments(struct img_file *f, const struct head *h, struct err *e
 			return err_set(err, r, "read of program headers: %s", err_name(r));
 		if (p.type == PT_NOTE)
 			add_note_area(f, p.off, p.filesz, p.align);
+		if (p.type == PT_GNU_EH_FRAME && !f->eh_hdr.present)
+			f->eh_hdr = (struct img_eh_hdr){true, p.off, p.vaddr, p.filesz};
 		if (p.type != PT_LOAD)
 			continue;
 		if (p.off > UINT64_MAX - p.filesz || p.vaddr > UINT64_MAX - p.memsz ||
@@ -227,19 +232,19 @@ static int read_segments(struct img_file *f, const struct head *h, struct err *e
 
 /* A symbol table section and the string table that it names. */
 static int add_table(struct img_file *f, const struct head *h, struct img_table *t,
-                     const struct shdr *s)
+                     const struct img_shdr *s)
 {
 	const size_t sym_size = f->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
 	const size_t shdr_size = f->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
 	uint64_t size = s->size;
-	struct shdr str = {0};
+	struct img_shdr str = {0};
 	int r;
 
 	if (t->present || s->entsize != sym_size || s->link >= h->shnum || s->off > f->size) {
 		f->bad++;
 		return 0;
 	}
-	r = read_shdr(f, h->shoff + (uint64_t)s->link * shdr_size, &str);
+	r = img_read_shdr(f, h->shoff + (uint64_t)s->link * shdr_size, &str);
 	if (r == 0 && (str.type != SHT_STRTAB || str.off > f->size))
 		r = -ENODATA;
 	if (r == -ENODATA) {
@@ -273,7 +278,7 @@ static int read_sections(struct img_file *f, const struct head *h)
 	const size_t shdr_size = f->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
 	uint64_t room;
 	uint32_t n = h->shnum;
-	struct shdr s = {0};
+	struct img_shdr s = {0};
 	int r;
 
 	if (h->shoff == 0 || n == 0)
@@ -283,11 +288,13 @@ static int read_sections(struct img_file *f, const struct head *h)
 		f->bad++;
 		n = (uint32_t)MIN_OF(room, (uint64_t)IMG_SECTIONS_MAX);
 	}
+	f->shoff = h->shoff;
+	f->shstrndx = h->shstrndx;
 	f->sections = calloc(n, sizeof(*f->sections));
 	if (!f->sections)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
-		r = read_shdr(f, h->shoff + (uint64_t)i * shdr_size, &s);
+		r = img_read_shdr(f, h->shoff + (uint64_t)i * shdr_size, &s);
 		if (r == -ENODATA) {
 			f->bad++;
 			break;
@@ -424,6 +431,41 @@ int img_off_to_vaddr(const struct img_file *f, uint64_t off, uint64_t *ret)
 		}
 	}
 	return -ENOENT;
+}
+
+int img_vaddr_to_off(const struct img_file *f, uint64_t vaddr, uint64_t *ret)
+{
+	for (size_t i = 0; i < f->n_segs; i++) {
+		const struct img_segment *s = &f->segs[i];
+
+		if (s->exec && vaddr >= s->vaddr && vaddr - s->vaddr < s->file_size) {
+			*ret = s->off + (vaddr - s->vaddr);
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+int img_read_vaddr(const struct img_file *f, uint64_t vaddr, void *buf, size_t len)
+{
+	for (size_t i = 0; i < f->n_segs; i++) {
+		const struct img_segment *s = &f->segs[i];
+
+		if (vaddr >= s->vaddr && vaddr - s->vaddr < s->file_size &&
+		    s->file_size - (vaddr - s->vaddr) >= len)
+			return img_read(f, s->off + (vaddr - s->vaddr), buf, len);
+	}
+	return -ENODATA;
+}
+
+uint16_t img_machine(const struct img_file *f)
+{
+	return f->machine;
+}
+
+uint64_t img_entry(const struct img_file *f)
+{
+	return f->entry;
 }
 
 bool img_is_64(const struct img_file *f)

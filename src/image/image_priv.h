@@ -21,6 +21,18 @@ struct img_note_area {
 	uint32_t align;     /* of names and descriptors: 4 or 8 */
 };
 
+/* A section header widened to 64 bits. */
+struct img_shdr {
+	uint32_t name, type, link, info;
+	uint64_t flags, addr, off, size, align, entsize;
+};
+
+/* PT_GNU_EH_FRAME */
+struct img_eh_hdr {
+	bool present;
+	uint64_t off, vaddr, size;
+};
+
 struct img_section {
 	uint64_t addr, end;
 	bool exec;
@@ -47,10 +59,14 @@ struct img_file {
 	uint64_t size;
 	bool is64;
 	uint16_t machine; /* EM_* */
+	uint64_t entry;
+	struct img_eh_hdr eh_hdr;
 	struct img_segment *segs;
 	size_t n_segs;
 	struct img_section *sections; /* by index; NULL when the file has no section headers */
 	size_t n_sections;
+	uint64_t shoff;    /* of the headers of those */
+	uint32_t shstrndx; /* of their names; may be outside */
 	struct img_note_area notes[IMG_NOTES_MAX];
 	size_t n_notes;
 	struct img_table tables[2]; /* .symtab, .dynsym */
@@ -60,6 +76,8 @@ struct img_file {
 
 /* Exactly @len bytes at @off: 0, -ENODATA (past the end), errno of pread. */
 int img_read(const struct img_file *f, uint64_t off, void *buf, size_t len);
+/* The section header at @off of the file: 0, -ENODATA, errno of pread. */
+int img_read_shdr(const struct img_file *f, uint64_t off, struct img_shdr *ret);
 /* The executable segment that holds the virtual address @vaddr, NULL if none. */
 const struct img_segment *img_exec_segment(const struct img_file *f, uint64_t vaddr);
 

@@ -8,6 +8,9 @@
 EV_WALKS(X)
 #undef X
 _Static_assert(ABI_COMM_LEN == EV_COMM_LEN, "one length");
+_Static_assert(ABI_STACK_GUESSED == EV_STACK_GUESSED && ABI_STACK_JIT == EV_STACK_JIT,
+               "one numbering");
+_Static_assert(ABI_REGS <= EV_COPY_REGS, "room for the registers");
 
 struct smp {
 	struct load_oncpu *loader;
@@ -73,6 +76,29 @@ int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t fol
 	return r;
 }
 
+int smp_frame_decode(uint64_t v, struct ev_frame *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->exact = (v & ABI_FRAME_EXACT) != 0;
+	switch (v >> ABI_FRAME_SPACE_SHIFT) {
+	case ABI_SPACE_IMAGE:
+		ret->space = EV_SPACE_IMAGE;
+		ret->image = (uint32_t)(v >> ABI_FRAME_IMAGE_SHIFT) & ABI_IMAGE_MAX;
+		ret->addr = v & ABI_FRAME_OFF_MASK;
+		return 0;
+	case ABI_SPACE_ANON:
+		ret->space = EV_SPACE_ANON;
+		ret->addr = v & ABI_FRAME_ADDR_MASK;
+		return 0;
+	case ABI_SPACE_RAW:
+		ret->space = EV_SPACE_RAW;
+		ret->addr = v & ABI_FRAME_ADDR_MASK;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
 int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret)
 {
 	struct cursor c = cursor_of(rec, len);
@@ -82,6 +108,8 @@ int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struc
 		return -EINVAL;
 	if (h.hash == 0 || h.walk >= EV_WALK_CNT || cursor_left(&c) / 8 < h.n)
 		return -EINVAL;
+	if (h.flags & ~(ABI_STACK_GUESSED | ABI_STACK_JIT))
+		return -EINVAL;
 	if (h.kind == ABI_STACK_USER ? h.n > ABI_MAX_USER_FRAMES
 	                             : h.kind != ABI_STACK_KERNEL || h.n > ABI_MAX_KERNEL_FRAMES)
 		return -EINVAL;
@@ -90,37 +118,58 @@ int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struc
 		uint64_t v = 0;
 
 		(void)cursor_u64(&c, &v); /* the length was checked above */
-		memset(f, 0, sizeof(*f));
 		if (h.kind == ABI_STACK_KERNEL) {
+			memset(f, 0, sizeof(*f));
 			f->space = EV_SPACE_KERNEL;
 			f->exact = i == 0;
 			f->addr = v;
 			continue;
 		}
-		f->exact = (v & ABI_FRAME_EXACT) != 0;
-		switch (v >> ABI_FRAME_SPACE_SHIFT) {
-		case ABI_SPACE_IMAGE:
-			f->space = EV_SPACE_IMAGE;
-			f->image = (uint32_t)(v >> ABI_FRAME_IMAGE_SHIFT) & ABI_IMAGE_MAX;
-			f->addr = v & ABI_FRAME_OFF_MASK;
-			break;
-		case ABI_SPACE_ANON:
-			f->space = EV_SPACE_ANON;
-			f->addr = v & ABI_FRAME_ADDR_MASK;
-			break;
-		case ABI_SPACE_RAW:
-			f->space = EV_SPACE_RAW;
-			f->addr = v & ABI_FRAME_ADDR_MASK;
-			break;
-		default:
+		if (smp_frame_decode(v, f) < 0)
 			return -EINVAL;
-		}
 	}
 	ret->hash = h.hash;
 	ret->kernel = h.kind == ABI_STACK_KERNEL;
-	ret->walk = (uint8_t)h.walk;
+	ret->walk = h.walk;
+	ret->flags = h.flags;
 	ret->n = h.n;
 	ret->frames = frames;
+	return 0;
+}
+
+static struct ev_count count_of(const struct abi_count_key *k, const struct abi_count *v)
+{
+	return (struct ev_count){
+	        .proc = {.pid = k->tgid, .exec_id = k->exec_id, .start_ns = k->start_ns},
+	        .tid = k->tid,
+	        .foreign_ns = (k->flags & ABI_KEY_FOREIGN_NS) != 0,
+	        .kthread = (k->flags & ABI_KEY_KTHREAD) != 0,
+	        .ustack = k->ustack,
+	        .kstack = k->kstack,
+	        .cgroup_id = k->cgroup_id,
+	        .samples = v->samples,
+	        .weight = v->weight,
+	};
+}
+
+int smp_copy_parse(const void *rec, size_t len, struct ev_copy *ret)
+{
+	struct cursor c = cursor_of(rec, len);
+	struct abi_copy h;
+
+	if (cursor_bytes(&c, &h, sizeof(h)) < 0)
+		return -EINVAL;
+	if (h.len > ABI_COPY_BYTES || h.len > cursor_left(&c) || h.image > ABI_IMAGE_MAX)
+		return -EINVAL;
+	memset(ret, 0, sizeof(*ret));
+	ret->count = count_of(&h.key, &h.count);
+	ret->time_ns = h.time_ns;
+	ret->pc = h.pc;
+	memcpy(ret->reg, h.reg, sizeof(h.reg));
+	ret->addr = h.addr;
+	ret->len = h.len;
+	ret->image = h.image;
+	ret->bytes = c.p;
 	return 0;
 }
 
@@ -136,20 +185,25 @@ static void on_record(void *arg, const void *rec, size_t len)
 	s->sink->stack(s->sink->arg, &st);
 }
 
+static void on_copy(void *arg, const void *rec, size_t len)
+{
+	struct smp *s = arg;
+	struct ev_copy c;
+
+	if (smp_copy_parse(rec, len, &c) < 0) {
+		s->stats.bad_records++;
+		return;
+	}
+	if (c.count.ustack == 0)
+		s->stats.copied_samples += c.count.samples;
+	if (s->sink->copy)
+		s->sink->copy(s->sink->arg, &c);
+}
+
 static void on_count(void *arg, const struct abi_count_key *k, const struct abi_count *v)
 {
 	struct smp *s = arg;
-	struct ev_count c = {
-	        .proc = {.pid = k->tgid, .exec_id = k->exec_id, .start_ns = k->start_ns},
-	        .tid = k->tid,
-	        .foreign_ns = (k->flags & ABI_KEY_FOREIGN_NS) != 0,
-	        .kthread = (k->flags & ABI_KEY_KTHREAD) != 0,
-	        .ustack = k->ustack,
-	        .kstack = k->kstack,
-	        .cgroup_id = k->cgroup_id,
-	        .samples = v->samples,
-	        .weight = v->weight,
-	};
+	struct ev_count c = count_of(k, v);
 
 	s->stats.taken_samples += v->samples;
 	s->sink->count(s->sink->arg, &c);
@@ -184,7 +238,7 @@ int smp_drain(struct smp *s, const struct smp_sink *sink)
 	int r = 0;
 
 	s->sink = sink;
-	r = keep_first(s, r, load_ring_drain(s->loader, on_record, s));
+	r = keep_first(s, r, load_ring_drain(s->loader, on_record, on_copy, s));
 	r = keep_first(s, r, load_counters_drain(s->loader, &c));
 	if (r < 0)
 		return r;
@@ -215,7 +269,7 @@ int smp_finish(struct smp *s, const struct smp_sink *sink)
 	load_oncpu_detach(s->loader);
 	(void)pev_set_close(&s->events); /* a failed close loses nothing */
 	r = keep_first(s, r, load_counts_take_final(s->loader, on_count, s));
-	r = keep_first(s, r, load_ring_drain(s->loader, on_record, s));
+	r = keep_first(s, r, load_ring_drain(s->loader, on_record, on_copy, s));
 	r = keep_first(s, r, load_threads_take(s->loader, true, on_thread, s));
 	return r;
 }

@@ -24,15 +24,17 @@ struct smp_sink {
 	void (*stack)(void *arg, const struct ev_stack *s);
 	void (*count)(void *arg, const struct ev_count *c);
 	void (*thread)(void *arg, const struct ev_thread *t);
-	void (*copy)(void *arg, const struct ev_copy *c);
+	void (*copy)(void *arg, const struct ev_copy *c); /* may be NULL: counted, not handed on */
 	void *arg;
 };
 
 /* Figures of the user side. */
 struct smp_stats {
-	uint64_t taken_samples;  /* read from the tables of counts */
-	uint64_t bad_records;    /* ring records that contradict themselves */
-	uint64_t read_errors;    /* failed reads of a table */
+	uint64_t taken_samples; /* read from the tables of counts */
+	uint64_t
+	        copied_samples; /* handed on as copies, those of ABI_WALK_COPY_ALL not among them */
+	uint64_t bad_records;   /* records of both rings that contradict themselves */
+	uint64_t read_errors;   /* failed reads of a table */
 	uint64_t expected_ticks; /* time or events over the period; 0 where the period is not fixed
 	                          */
 	uint64_t enabled_ns;     /* summed over the events */
@@ -54,9 +56,10 @@ int smp_open(const struct smp_options *o, struct smp **ret, struct err *err);
 int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t follow_pid,
               struct err *err);
 /**
- * smp_drain - hand on the stacks in the ring; counts and names too once their table is half full
- * Returns: 0, or the first negative errno of reading a table; each is counted in read_errors, and
- * sampling goes on. Cost: where counts are taken it waits a grace period, see load_counts_take.
+ * smp_drain - hand on the stacks and copies in the rings; counts and names too once their table is
+ * half full Returns: 0, or the first negative errno of reading a table; each is counted in
+ * read_errors, and sampling goes on. Cost: where counts are taken it waits a grace period, see
+ * load_counts_take.
  */
 int smp_drain(struct smp *s, const struct smp_sink *sink);
 /**
@@ -95,10 +98,23 @@ uint32_t smp_skipped_cpus(const struct smp *s);
  * smp_record_parse - one record of the ring of stacks
  * @rec:    struct abi_stack and its frames; @len bytes, what is left over is ignored
  * @frames: frames[ABI_MAX_USER_FRAMES] to decode into, also on failure; ret->frames points there
- * Returns: 0, -EINVAL (cut off, hash 0, or a kind, outcome, count or frame that does not exist).
- * Pure; fuzzed.
+ * Returns: 0, -EINVAL (cut off, hash 0, or a kind, outcome, flag, count or frame that does not
+ * exist). Pure; fuzzed.
+ */
+int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret);
+/**
+ * smp_copy_parse - one record of the ring of copies
+ * @rec: struct abi_copy and its bytes; @len bytes, what is left over is ignored
+ * @ret: ret->bytes points into @rec
+ * Its registers past those of this processor are 0.
+ * Returns: 0, -EINVAL (cut off, more bytes than ABI_COPY_BYTES, or no image's id). Pure; fuzzed.
  */
 int smp_copy_parse(const void *rec, size_t len, struct ev_copy *ret);
-int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret);
+/**
+ * smp_frame_decode - one user frame as it stands in the ring's record
+ * @ret: written also on failure
+ * Returns: 0, -EINVAL (a space that does not exist). Pure.
+ */
+int smp_frame_decode(uint64_t v, struct ev_frame *ret);
 
 #endif

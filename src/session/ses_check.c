@@ -84,9 +84,9 @@ int ses_check_target(struct ses *s, struct err *err)
 }
 
 /* What a capture holds open at the same time beside one file of each image: maps, programs and
- * their links, BTF, the ring, the output, pidfd, epoll and eventfd; more while libbpf probes the
+ * their links, BTF, the rings, the output, pidfd, epoll and eventfd; more while libbpf probes the
  * kernel. For each CPU: an event, its link, its ring. */
-#define DESCRIPTORS         41
+#define DESCRIPTORS         53
 #define DESCRIPTORS_PER_CPU 3
 
 int ses_check_descriptors(const struct ses *s, struct err *err)

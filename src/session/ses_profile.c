@@ -19,10 +19,18 @@ struct image_maps {
 	VEC(struct stretch) v;
 };
 
+/* How the walk of a stack ended. */
+struct outcome {
+	uint8_t walk;  /* enum ev_walk */
+	uint8_t flags; /* EV_STACK_* */
+	uint8_t space; /* enum ev_space of the last frame; RAW where there is none */
+	uint32_t image;
+};
+
 /* Locations of a stack whose frames do not depend on the process. */
 struct stack_locs {
 	uint32_t first, n;
-	uint8_t walk;
+	struct outcome o;
 };
 
 struct build {
@@ -38,7 +46,8 @@ struct build {
 	struct intern *stack_keys; /* hash -> index of stacks */
 	VEC(struct stack_locs) stacks;
 	VEC(uint32_t) stack_locs;
-	VEC(uint32_t) locs; /* of the sample in work */
+	VEC(uint32_t) locs;   /* of the sample in work */
+	uint64_t *incomplete; /* incomplete[n_images + 1], see ses_quality_sums */
 	struct ses_quality_sums q;
 	uint32_t key_pid, key_tid, key_comm; /* strings */
 };
@@ -49,6 +58,7 @@ static void build_done(struct build *b)
 	for (uint32_t i = 0; b->images && i <= b->n_images; i++)
 		vec_done(&b->images[i].v);
 	free(b->images);
+	free(b->incomplete);
 	ses_places_done(&b->places);
 	b->frame_keys = intern_free(b->frame_keys);
 	vec_done(&b->frame_locs);
@@ -153,13 +163,6 @@ static int synthetic(struct build *b, const char *name, uint32_t *ret)
 	return r < 0 ? r : prof_model_location(b->m, 0, 0, EV_REASON_NAMED, &line, 1, ret);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* @shown: the address by which people know an unnamed frame; @module: of it, or NULL. */
 static int named_location(struct build *b, uint32_t mapping, uint64_t address,
                           const struct sym_name *n, uint64_t shown, const char *module,
@@ -218,7 +221,7 @@ static int make_location(struct build *b, const struct ev_proc_id *proc, const s
 			address = look; /* and map is 0: its name says the file */
 		return named_location(b, map, address, &n, n.start,
 		                      f->image <= b->n_images
-		                              ? base_name(trk_image(b->s->trk, f->image)->path)
+		                              ? ses_base_name(trk_image(b->s->trk, f->image)->path)
 		                              : NULL,
 		                      ret);
 	case EV_SPACE_ANON:
@@ -258,14 +261,14 @@ static int frame_location(struct build *b, const struct ev_proc_id *proc, const 
 	return r;
 }
 
-/* Appends the locations of a stack to b->locs; *ret_walk: why it ended, as far as is known now. */
+/* Appends the locations of a stack to b->locs; *ret: how it ended, as far as is known now. */
 static int append_frames(struct build *b, const struct ev_proc_id *proc, const struct ev_stack *st,
-                         uint8_t *ret_walk, bool *ret_shared)
+                         struct outcome *ret, bool *ret_shared)
 {
 	uint32_t loc;
 	int r = 0;
 
-	*ret_walk = st->walk;
+	*ret = (struct outcome){.walk = st->walk, .flags = st->flags, .space = EV_SPACE_RAW};
 	*ret_shared = true;
 	if (st->kernel && st->n == 0) {
 		/* The sample was in the kernel: without this frame it would pass for user code. */
@@ -282,10 +285,12 @@ static int append_frames(struct build *b, const struct ev_proc_id *proc, const s
 			    trk_proc_reason(b->s->trk, proc) == EV_REASON_NAMED) {
 				/* Not code of a process whose mappings are known: the frame pointer
 				 * led astray. */
-				*ret_walk = EV_WALK_IMPLAUSIBLE;
+				ret->walk = EV_WALK_IMPLAUSIBLE;
 				return 0;
 			}
 		}
+		ret->space = f.space;
+		ret->image = f.image;
 		if (f.space == EV_SPACE_RAW)
 			r = make_location(b, proc, &f, &loc);
 		else
@@ -301,8 +306,8 @@ static int append_frames(struct build *b, const struct ev_proc_id *proc, const s
 	return r;
 }
 
-static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash, uint8_t *ret_walk,
-                        bool *ret_lost)
+static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash,
+                        struct outcome *ret, bool *ret_lost)
 {
 	uint32_t id = intern_find(b->stack_keys, &hash, sizeof(hash)), first = (uint32_t)b->locs.n,
 	         loc;
@@ -321,21 +326,21 @@ static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash
 			memcpy(b->locs.p + b->locs.n, b->stack_locs.p + k->first,
 			       k->n * sizeof(uint32_t));
 		b->locs.n += k->n;
-		*ret_walk = k->walk;
+		*ret = k->o;
 		return 0;
 	}
 	st = prof_agg_stack(b->s->agg, hash);
 	if (!st) {
 		*ret_lost = true;
-		*ret_walk = EV_WALK_NONE;
+		*ret = (struct outcome){.walk = EV_WALK_NONE};
 		r = synthetic(b, "[stack lost]", &loc);
 		return r < 0 ? r : vec_push(&b->locs, loc);
 	}
-	r = append_frames(b, &c->proc, st, ret_walk, &shared);
+	r = append_frames(b, &c->proc, st, ret, &shared);
 	if (r == 0 && shared) {
 		struct stack_locs k = {.first = (uint32_t)b->stack_locs.n,
 		                       .n = (uint32_t)b->locs.n - first,
-		                       .walk = *ret_walk};
+		                       .o = *ret};
 
 		r = vec_reserve(&b->stack_locs, k.n);
 		if (r == 0)
@@ -373,29 +378,51 @@ static struct named count_named(const struct build *b, size_t first, uint8_t wal
 	return ret;
 }
 
+/* The figures of a sample none of whose stacks was lost. */
+static void add_outcome(struct build *b, const struct outcome *user, bool kernel_cut,
+                        uint64_t weight)
+{
+	if (kernel_cut)
+		b->q.kernel_cut += weight;
+	else
+		b->q.walk[user->walk] += weight;
+	if (user->flags & EV_STACK_GUESSED)
+		b->q.guessed += weight;
+	if (user->flags & EV_STACK_JIT)
+		b->q.jit += weight;
+	if (user->walk == EV_WALK_ROOT || user->walk == EV_WALK_NONE)
+		return;
+	if (user->space == EV_SPACE_IMAGE && user->image <= b->n_images)
+		b->incomplete[user->image] += weight;
+	else if (user->space == EV_SPACE_ANON)
+		b->incomplete[0] += weight;
+	else
+		b->q.incomplete_unknown += weight;
+}
+
 static int add_sample(struct build *b, const struct ev_count *c)
 {
 	struct prof_label labels[3];
 	uint32_t n_labels = 0, comm_id, loc;
 	const char *comm;
 	int64_t values[2] = {(int64_t)c->samples, (int64_t)c->weight};
-	uint8_t walk = EV_WALK_NONE, kwalk = EV_WALK_NONE;
+	struct outcome user_end = {.walk = EV_WALK_NONE}, kernel_end = user_end;
 	struct named kernel = {0}, user = {0};
 	bool lost = false, klost = false;
 	int r = 0;
 
 	b->locs.n = 0;
 	if (c->kstack) {
-		r = append_stack(b, c, c->kstack, &kwalk, &klost);
+		r = append_stack(b, c, c->kstack, &kernel_end, &klost);
 		if (r == 0 && !klost && b->locs.n)
-			kernel = count_named(b, 0, kwalk);
+			kernel = count_named(b, 0, kernel_end.walk);
 	}
 	if (r == 0 && c->ustack) {
 		size_t first = b->locs.n;
 
-		r = append_stack(b, c, c->ustack, &walk, &lost);
+		r = append_stack(b, c, c->ustack, &user_end, &lost);
 		if (r == 0 && !lost && b->locs.n > first)
-			user = count_named(b, first, walk);
+			user = count_named(b, first, user_end.walk);
 	}
 	if (r == 0 && b->locs.n == 0) {
 		r = synthetic(b, c->kthread ? "[kernel thread]" : "[no stack]", &loc);
@@ -427,10 +454,8 @@ static int add_sample(struct build *b, const struct ev_count *c)
 	if (lost || klost) {
 		b->q.stack_lost += c->weight;
 		ses_count(b->s, SES_CNT_STACK_LOST, c->samples);
-	} else if (kwalk == EV_WALK_DEPTH) {
-		b->q.kernel_cut += c->weight;
 	} else {
-		b->q.walk[walk] += c->weight;
+		add_outcome(b, &user_end, kernel_end.walk == EV_WALK_DEPTH, c->weight);
 	}
 	return 0;
 }
@@ -509,8 +534,11 @@ static int prepare(struct build *b)
 	b->m = s->model;
 	b->n_images = (uint32_t)trk_image_cnt(s->trk);
 	b->images = calloc((size_t)b->n_images + 1, sizeof(*b->images));
-	if (!b->images)
+	b->incomplete = calloc((size_t)b->n_images + 1, sizeof(*b->incomplete));
+	if (!b->images || !b->incomplete)
 		return -ENOMEM;
+	b->q.incomplete = b->incomplete;
+	b->q.n_incomplete = b->n_images + 1;
 	for (uint32_t i = 0; i <= b->n_images; i++)
 		b->images[i].v.max = STRETCHES_MAX;
 	r = ses_names_collect(s, &b->names);

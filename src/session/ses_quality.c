@@ -68,6 +68,7 @@ uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c)
 	uint64_t sum = s->end_ns ? s->capture_cpu_ns : ses_threads_cpu_ns(s);
 	uint64_t ticks = c->v[ABI_CNT_TICK_FOREIGN] + c->v[ABI_CNT_TICK_IDLE];
 
+	sum -= MIN_OF(sum, s->before_cpu_ns);
 	sum += c->v[ABI_CNT_PROG_NS];
 	/* Of ticks that hit none of ours some were timed: with --pid one in 64, else all. */
 	if (c->v[ABI_CNT_FOREIGN_TIMED])
@@ -120,6 +121,122 @@ static int add_kind(struct ses *s, bool loss)
 	return r;
 }
 
+const char *ses_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* ---- where stacks end too early -------------------------------------------------------------- */
+
+#define INCOMPLETE_LINES 5
+#define INCOMPLETE_NAME  128 /* bytes of a name: file names have up to 255 */
+
+struct place {
+	const char *name;
+	uint64_t weight;
+};
+
+static int cmp_name(const void *a, const void *b)
+{
+	return strcmp(((const struct place *)a)->name, ((const struct place *)b)->name);
+}
+
+static int cmp_weight(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->weight != y->weight)
+		return (x->weight < y->weight) - (x->weight > y->weight);
+	return strcmp(x->name, y->name);
+}
+
+/* Files of one name are one: the same library of many containers. */
+static size_t merge_names(struct place *p, size_t n)
+{
+	size_t to = 0;
+
+	qsort(p, n, sizeof(*p), cmp_name);
+	for (size_t i = 0; i < n; i++) {
+		if (to > 0 && strcmp(p[to - 1].name, p[i].name) == 0)
+			p[to - 1].weight += p[i].weight;
+		else
+			p[to++] = p[i];
+	}
+	qsort(p, to, sizeof(*p), cmp_weight);
+	return to;
+}
+
+static int add_incomplete(struct ses *s, const struct ses_quality_sums *q)
+{
+	_cleanup_free_ struct place *p = calloc((size_t)q->n_incomplete + 1, sizeof(*p));
+	uint64_t rest = 0;
+	size_t n = 0;
+	int r = 0;
+
+	if (!p)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < q->n_incomplete; i++) {
+		if (!q->incomplete[i])
+			continue;
+		p[n].name = i == 0 ? "[jit]" : ses_base_name(trk_image(s->trk, i)->path);
+		p[n++].weight = q->incomplete[i];
+	}
+	if (q->incomplete_unknown)
+		p[n++] = (struct place){.name = "[unknown]", .weight = q->incomplete_unknown};
+	if (n == 0)
+		return 0;
+	n = merge_names(p, n);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		if (i < INCOMPLETE_LINES)
+			r = add(s, "incomplete_in: %.*s %.2f", INCOMPLETE_NAME, p[i].name,
+			        pct(p[i].weight, q->weight));
+		else
+			rest += p[i].weight;
+	}
+	if (r == 0 && rest)
+		r = add(s, "incomplete_in: [others] %.2f", pct(rest, q->weight));
+	return r;
+}
+
+/* How the walks of user stacks ended. */
+static int add_walks(struct ses *s, const struct ses_quality_sums *q)
+{
+	/* Of those that have a user stack: kernel threads have none. */
+	uint64_t whole = q->weight - q->walk[EV_WALK_NONE];
+	char key[64];
+	int r = add(s, "complete_stacks_pct: %.2f",
+	            whole ? pct(q->walk[EV_WALK_ROOT], whole) : 100.0);
+
+	for (int i = 0; i < EV_WALK_CNT && r == 0; i++) {
+		if (!q->walk[i])
+			continue;
+		key_of(ev_walk_name((enum ev_walk)i), key, sizeof(key));
+		r = add(s, "walk_%s_pct: %.2f", key, pct(q->walk[i], q->weight));
+	}
+	if (r == 0)
+		r = add(s, "guessed_stacks_pct: %.2f", pct(q->guessed, whole));
+	if (r == 0)
+		r = add(s, "jit_stacks_pct: %.2f", pct(q->jit, whole));
+	if (r == 0)
+		r = add_incomplete(s, q);
+	return r;
+}
+
+static const char *unwind_name(enum ses_unwind u)
+{
+	switch (u) {
+	case SES_UNWIND_AUTO:
+		return "auto";
+	case SES_UNWIND_FP:
+		return "fp";
+	case SES_UNWIND_DWARF:
+		return "dwarf";
+	}
+	return "unknown";
+}
+
 int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 {
 	const struct abi_counters *c = &s->kernel_counters;
@@ -127,7 +244,6 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 	uint64_t busy = s->final.seen + c->v[ABI_CNT_TICK_FOREIGN] + missed;
 	uint64_t finish_ns =
 	        ses_thread_cpu_ns() - s->stop_cpu_ns + ses_threads_cpu_ns(s) - s->capture_cpu_ns;
-	uint64_t complete = q->walk[EV_WALK_ROOT] + q->walk[EV_WALK_NONE];
 	char key[64];
 	int r;
 
@@ -152,7 +268,7 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 	if (r == 0)
 		r = add(s, "sample_rate_hz: %u", s->o.rate_hz);
 	if (r == 0)
-		r = add(s, "unwind: fp");
+		r = add(s, "unwind: %s", unwind_name(s->o.unwind));
 	if (r == 0)
 		r = add(s, "kernel_stacks: %s", s->o.kernel_stacks ? "true" : "false");
 	if (r == 0)
@@ -168,13 +284,7 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 	if (r == 0 && s->final.kept == 0)
 		r = add(s, "empty: no samples hit the target");
 	if (r == 0 && q->weight) {
-		r = add(s, "complete_stacks_pct: %.2f", pct(complete, q->weight));
-		for (int i = 0; i < EV_WALK_CNT && r == 0; i++) {
-			if (!q->walk[i])
-				continue;
-			key_of(ev_walk_name((enum ev_walk)i), key, sizeof(key));
-			r = add(s, "walk_%s_pct: %.2f", key, pct(q->walk[i], q->weight));
-		}
+		r = add_walks(s, q);
 		if (r == 0)
 			r = add(s, "cut_stacks_pct: %.2f",
 			        pct(q->walk[EV_WALK_DEPTH] + q->kernel_cut, q->weight));
@@ -202,6 +312,8 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 		r = add(s, "missed_ticks_pct: %.2f", pct(missed, busy));
 	if (r == 0)
 		r = add(s, "agent_setup_cpu_ms: %.1f", (double)s->setup_cpu_ns / 1e6);
+	if (r == 0 && s->prepare_ns)
+		r = add(s, "table_setup_ms: %.1f", (double)s->prepare_ns / 1e6);
 	if (r == 0)
 		r = add(s, "agent_finish_cpu_ms: %.1f", (double)finish_ns / 1e6);
 	if (r == 0)

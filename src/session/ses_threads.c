@@ -91,6 +91,11 @@ static void on_thread(void *arg, const struct ev_thread *t)
 	(void)prof_agg_add_thread(s->agg, t); /* without it the sample has no comm label */
 }
 
+static void on_copy(void *arg, const struct ev_copy *c)
+{
+	ses_copy_take(arg, c);
+}
+
 uint64_t ses_thread_cpu_ns(void)
 {
 	struct timespec ts;
@@ -112,8 +117,11 @@ static struct ses *thread_begin(struct ses_thread *t)
 static void *drain_main(void *arg)
 {
 	struct ses *s = thread_begin(arg);
-	const struct smp_sink sink = {
-	        .stack = on_stack, .count = on_count, .thread = on_thread, .arg = s};
+	const struct smp_sink sink = {.stack = on_stack,
+	                              .count = on_count,
+	                              .thread = on_thread,
+	                              .copy = on_copy,
+	                              .arg = s};
 	struct pollfd p[3] = {{.fd = s->stop_fd, .events = POLLIN},
 	                      {.fd = smp_poll_fd(s->smp), .events = POLLIN},
 	                      {.fd = pev_sideband_poll_fd(s->sideband), .events = POLLIN}};
@@ -196,29 +204,33 @@ void ses_job_done(struct ses_job *job, bool addrs)
 		free(job->addrs);
 }
 
+void ses_job_open(struct ses *s, struct ses_job *job)
+{
+	const struct trk_image *img =
+	        job->image <= trk_image_cnt(s->trk) ? trk_image(s->trk, job->image) : NULL;
+
+	job->reason = img ? img->reason : EV_REASON_NO_FILE;
+	if (img && img->mem) {
+		job->mem = img->mem;
+		job->mem_len = img->mem_len;
+	} else if (img && img->reason == EV_REASON_NAMED) {
+		job->fd = trk_image_fd(s->trk, job->image, &job->close_fd);
+		if (job->fd < 0)
+			job->reason =
+			        job->fd == -ESTALE ? EV_REASON_FILE_REPLACED : EV_REASON_NO_FILE;
+	}
+}
+
 bool ses_send_groups(struct ses *s, uint64_t now, bool all)
 {
 	for (uint32_t i = 0; i < s->n_groups; i++) {
 		struct ses_group *g = &s->groups[i];
-		struct ses_job job = {.image = i, .fd = -EBADF};
+		struct ses_job job = {.type = SES_JOB_NAMES, .image = i, .fd = -EBADF};
 
 		if (g->due_ns == 0 || (!all && g->due_ns > now))
 			continue;
-		if (i != SES_KERNEL_IMAGE) {
-			const struct trk_image *img =
-			        i <= trk_image_cnt(s->trk) ? trk_image(s->trk, i) : NULL;
-
-			job.reason = img ? img->reason : EV_REASON_NO_FILE;
-			if (img && img->mem) {
-				job.mem = img->mem;
-				job.mem_len = img->mem_len;
-			} else if (img && img->reason == EV_REASON_NAMED) {
-				job.fd = trk_image_fd(s->trk, i, &job.close_fd);
-				if (job.fd < 0)
-					job.reason = job.fd == -ESTALE ? EV_REASON_FILE_REPLACED
-					                               : EV_REASON_NO_FILE;
-			}
-		}
+		if (i != SES_KERNEL_IMAGE)
+			ses_job_open(s, &job);
 		job.addrs = g->addrs.p;
 		job.n = g->addrs.n;
 		qsort(job.addrs, job.n, sizeof(*job.addrs), cmp_u64);
@@ -246,6 +258,13 @@ static void handle_item(struct ses *s, struct ses_item *item)
 		for (uint32_t i = 0; i < item->n; i++)
 			ses_request(s, item->addrs[i].image, item->addrs[i].addr);
 		break;
+	case SES_ITEM_COPY:
+		ses_copy_handle(s, item->copy);
+		break;
+	case SES_ITEM_WAKE:
+		if (s->tables)
+			s->tables->hurry = true;
+		break;
 	}
 }
 
@@ -272,6 +291,7 @@ int ses_identify_round(struct ses *s)
 		trk_event(s->trk, &lost);
 	}
 	trk_flush(s->trk);
+	ses_tables_round(s, now_ns());             /* before the names: they wait longer */
 	(void)ses_send_groups(s, now_ns(), false); /* what finds no room goes in a later round */
 	return r;
 }
@@ -288,6 +308,7 @@ static void *identify_main(void *arg)
 	}
 	while (ses_identify_round(s) != -EPIPE)
 		;
+	ses_tables_finish(s);
 	s->w.cpu_ns = ses_thread_cpu_ns();
 	return NULL;
 }
@@ -380,9 +401,14 @@ static void *name_main(void *arg)
 
 	while (queue_pop(s->q_jobs, &job, UINT64_MAX) == 0) {
 		struct ses_result res = {.image = job.image, .addrs = job.addrs};
-		int r = job.image == SES_KERNEL_IMAGE ? name_kernel(s, &job, &res.batch)
-		                                      : name_image(s, &job, &res.batch);
+		int r;
 
+		if (job.type == SES_JOB_TABLE) {
+			ses_table_job(s, &job);
+			continue;
+		}
+		r = job.image == SES_KERNEL_IMAGE ? name_kernel(s, &job, &res.batch)
+		                                  : name_image(s, &job, &res.batch);
 		ses_job_done(&job, r < 0);
 		if (r < 0) /* their frames have no name: NO_MEMORY */
 			ses_count(s, SES_CNT_NAMES_LOST, job.n);
@@ -436,7 +462,7 @@ static void join(struct ses_thread *t)
 	(void)pthread_join(t->id, NULL);
 }
 
-int ses_threads_start(struct ses *s, struct err *err)
+int ses_naming_start(struct ses *s, struct err *err)
 {
 	int r;
 
@@ -446,13 +472,19 @@ int ses_threads_start(struct ses *s, struct err *err)
 		r = queue_new(sizeof(struct ses_job), SES_QUEUE_JOBS, &s->q_jobs);
 	if (r < 0)
 		return err_set(err, r, "queues: %s", err_name(r));
+	for (uint32_t i = 0; i < s->n_b && r == 0; i++)
+		r = start_thread(s, &s->b[i], 2 + i, name_main, "pa-name", err);
+	return r;
+}
+
+int ses_threads_start(struct ses *s, struct err *err)
+{
+	int r;
+
 	s->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (s->stop_fd < 0)
 		return err_set(err, -errno, "eventfd: %s", err_name(errno));
-	for (uint32_t i = 0; i < s->n_b && r == 0; i++)
-		r = start_thread(s, &s->b[i], 2 + i, name_main, "pa-name", err);
-	if (r == 0)
-		r = start_thread(s, &s->w, 1, identify_main, "pa-identify", err);
+	r = start_thread(s, &s->w, 1, identify_main, "pa-identify", err);
 	if (r == 0)
 		r = start_thread(s, &s->d, 0, drain_main, "pa-drain", err);
 	return r;

@@ -66,6 +66,13 @@ static int check_options(const struct ses_options *o, struct err *err)
 		return err_set(err, -EINVAL, "sample rate: must be at least 1 Hz");
 	if (o->event > SES_EVENT_AUTO)
 		return err_set(err, -EINVAL, "event: unknown");
+	if (o->unwind > SES_UNWIND_DWARF)
+		return err_set(err, -EINVAL, "unwind: unknown mode %u", (unsigned int)o->unwind);
+	if (o->table_budget_bytes && (o->table_budget_bytes < SES_BUDGET_MIN_BYTES ||
+	                              o->table_budget_bytes > SES_BUDGET_MAX_BYTES))
+		return err_set(err, -EINVAL,
+		               "table budget: %llu bytes are not between 1 MiB and 1 GiB",
+		               (unsigned long long)o->table_budget_bytes);
 	for (const char *const *t = o->tags; t && *t; t++) {
 		const char *eq = strchr(*t, '=');
 
@@ -166,6 +173,7 @@ static void forget_results(struct ses *s)
 	for (int i = 0; i < SES_CNT_MAX; i++)
 		s->counters[i] = 0;
 	s->setup_cpu_ns = s->capture_cpu_ns = s->stop_cpu_ns = 0;
+	s->before_cpu_ns = s->prepare_ns = 0;
 	s->start_ns = s->end_ns = 0;
 	s->locked_bytes = 0;
 	pthread_mutex_unlock(&s->stats_lock);
@@ -180,6 +188,8 @@ static void release(struct ses *s)
 	while (s->q_w && queue_pop(s->q_w, &item, 0) == 0)
 		if (item.type == SES_ITEM_PROC)
 			free(item.proc.long_path);
+		else if (item.type == SES_ITEM_COPY)
+			ses_copy_free(item.copy);
 	s->q_w = queue_free(s->q_w);
 	while (s->q_jobs && queue_pop(s->q_jobs, &job, 0) == 0)
 		ses_job_done(&job, true);
@@ -198,6 +208,7 @@ static void release(struct ses *s)
 	s->kernel = sym_kernel_free(s->kernel);
 	s->kernel_tried = false;
 	s->kernel_error = 0;
+	ses_tables_free(s);
 	s->trk = trk_free(s->trk);
 	s->sideband = pev_sideband_free(s->sideband);
 	s->smp = smp_free(s->smp); /* not RUNNING: ses_stats does not look at it */
@@ -214,6 +225,8 @@ struct ses *ses_free(struct ses *s)
 {
 	if (!s)
 		return NULL;
+	if (s->tables)
+		atomic_store(&s->tables->abandoned, true);
 	ses_threads_stop(s);
 	ses_naming_stop(s);
 	release(s);
@@ -290,6 +303,31 @@ static void choose_sizes(const struct ses *s, struct load_sizes *z)
 	z->proc_entries = one ? 64 : 32768;
 	z->shipped_entries = one ? 16384 : 65536;
 	z->followed_entries = s->o.target == SES_TARGET_COMMAND ? 65536 : 1;
+	if (s->o.unwind == SES_UNWIND_FP)
+		return;
+	/* 32 bytes each. The rest of a machine with more files than this is walked by guesses. */
+	z->image_entries = s->o.target == SES_TARGET_ALL ? 65536 : 8192;
+	/* 64 or 128 first samples until W has been woken; more are guessed. */
+	z->copy_ring_bytes = pow2_at_least(MAX_OF((uint64_t)(one ? 1 : 2) << 20, page));
+}
+
+/* First samples of a process in an image without a table: what the drain interval can bring on one
+ * CPU at some hundred Hz. */
+#define COPY_QUOTA 32
+
+static int open_tables(struct ses *s, struct err *err)
+{
+	struct load_oncpu *l = smp_loader(s->smp);
+	struct uw_rules_mem rules = {0};
+	struct uw_backing backing = {0};
+	int r;
+
+	if (s->o.unwind == SES_UNWIND_FP)
+		return 0;
+	r = load_tables(l, &rules, &backing);
+	if (r < 0)
+		return err_set(err, r, "unwind tables: %s", err_name(r));
+	return ses_tables_new(s, &rules, &backing, load_control(l), err);
 }
 
 static int open_sampler(struct ses *s, struct err *err)
@@ -317,6 +355,10 @@ static int open_sampler(struct ses *s, struct err *err)
 	o.cfg.max_kframes = (uint32_t)MIN_OF(max_stack, (int64_t)ABI_MAX_KERNEL_FRAMES);
 	if (getrandom(&o.cfg.hash_seed, sizeof(o.cfg.hash_seed), 0) != sizeof(o.cfg.hash_seed))
 		return err_set(err, -EIO, "getrandom: %s", err_name(errno));
+	s->hash_seed = o.cfg.hash_seed;
+	o.cfg.unwind = s->o.unwind == SES_UNWIND_FP ? ABI_UNWIND_FP : ABI_UNWIND_TABLES;
+	o.cfg.walk_flags = s->o.walk_flags;
+	o.cfg.copy_quota = COPY_QUOTA;
 	choose_sizes(s, &o.sizes);
 	r = smp_open(&o, &s->smp, err);
 	if (r < 0)
@@ -324,7 +366,7 @@ static int open_sampler(struct ses *s, struct err *err)
 	/* Where the iterator does not show the target, its number alone has to do. */
 	if (s->o.target == SES_TARGET_PID)
 		(void)load_target(smp_loader(s->smp), s->target_pid);
-	return 0;
+	return open_tables(s, err);
 }
 
 static int pidfd_of(pid_t pid)
@@ -412,6 +454,16 @@ static int start(struct ses *s, struct err *err)
 		trk_flush(s->trk);
 		ses_check_privileges(s);
 	}
+	/* B alone: it reads files, and waits for nobody. */
+	r = ses_naming_start(s, err);
+	if (r < 0)
+		return r;
+	if (s->o.target != SES_TARGET_ALL) {
+		r = ses_tables_prepare(s);
+		if (r < 0)
+			return ended_early(s, err);
+	}
+	s->before_cpu_ns = ses_threads_cpu_ns(s);
 	if (proc_idle_ns(s->cpus, s->n_cpus, &s->idle_start_ns) < 0)
 		s->idle_start_ns = 0; /* ticks that idle CPUs miss are then counted as missed */
 	s->start_realtime_ns = now_realtime_ns();
@@ -451,7 +503,7 @@ int ses_start(struct ses *s, struct err *err)
 		return r;
 	}
 	pthread_mutex_lock(&s->stats_lock);
-	s->setup_cpu_ns = ses_thread_cpu_ns() - cpu;
+	s->setup_cpu_ns = ses_thread_cpu_ns() - cpu + s->before_cpu_ns;
 	s->state = SES_RUNNING;
 	pthread_mutex_unlock(&s->stats_lock);
 	return 0;
@@ -479,17 +531,18 @@ static void final_figures(struct ses *s)
 	const struct pev_sideband_stats *sb = pev_sideband_stats(s->sideband);
 	const struct trk_stats *t = trk_stats(s->trk);
 	struct abi_counters *c = &s->kernel_counters;
-	uint64_t ticks;
+	uint64_t ticks, taken = st->taken_samples + st->copied_samples;
 
 	if (load_counters(smp_loader(s->smp), c) < 0) {
 		ses_count(s, SES_CNT_READ_ERRORS, 1);
-		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = st->taken_samples;
+		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = taken;
 	}
 	ticks = c->v[ABI_CNT_TICK_IDLE] + c->v[ABI_CNT_TICK_FOREIGN] + c->v[ABI_CNT_SEEN];
 	if (st->expected_ticks > ticks)
 		count_missed(s, st->expected_ticks - ticks);
-	if (c->v[ABI_CNT_KEPT] > st->taken_samples)
-		ses_count(s, SES_CNT_DROP_UNREAD, c->v[ABI_CNT_KEPT] - st->taken_samples);
+	/* With those in records of the ring of copies that contradicted themselves. */
+	if (c->v[ABI_CNT_KEPT] > taken)
+		ses_count(s, SES_CNT_DROP_UNREAD, c->v[ABI_CNT_KEPT] - taken);
 	ses_count(s, SES_CNT_RING_BAD, st->bad_records);
 	ses_count(s, SES_CNT_READ_ERRORS, st->read_errors);
 	ses_count(s, SES_CNT_SB_RECORDS, sb->records);
@@ -505,6 +558,9 @@ static void final_figures(struct ses *s)
 	ses_count(s, SES_CNT_MAPPINGS_DROPPED, t->dropped_mappings);
 	ses_count(s, SES_CNT_RANGES_FULL, t->ranges_full);
 	ses_count(s, SES_CNT_MAPS_BAD, t->bad_map_lines);
+	ses_tables_figures(s);
+	if (s->tables) /* segments of tables were made meanwhile */
+		s->locked_bytes = MAX_OF(s->locked_bytes, load_locked_bytes(smp_loader(s->smp)));
 	s->final.seen = c->v[ABI_CNT_SEEN];
 	s->final.idle = c->v[ABI_CNT_TICK_IDLE] + s->counters[SES_CNT_IDLE_TICKS_MISSED];
 	s->final.elapsed_ns = s->end_ns - s->start_ns;
@@ -544,6 +600,7 @@ int ses_stop(struct ses *s, struct err *err)
 	if (s->scan_error < 0)
 		ses_note_add(s, "the first look at all processes failed: %s",
 		             err_name(s->scan_error));
+	ses_copies_merge(s);
 	final_figures(s);
 	r = ses_profile_build(s, err);
 	if (r == 0)

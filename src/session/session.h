@@ -10,11 +10,24 @@
 #define PA_SESSION_H
 
 #include "encode/encode.h"
+#include "event/event.h"
 
 struct ses;
 
 enum ses_target { SES_TARGET_PID = 1, SES_TARGET_ALL, SES_TARGET_COMMAND };
 enum ses_event { SES_EVENT_CPU_CLOCK = 0, SES_EVENT_CYCLES, SES_EVENT_AUTO };
+
+/* AUTO: tables are built when a walk first needs them. DWARF: of all that the target maps, before
+ * sampling; of what it maps later, and with ALL of everything, as soon as it is known: sampling
+ * begins meanwhile. FP: frame pointers only. */
+enum ses_unwind { SES_UNWIND_AUTO = 0, SES_UNWIND_FP = 1, SES_UNWIND_DWARF = 2 };
+/* Smallest budget of tables: one value of 64 KiB and some. */
+#define SES_BUDGET_MIN_BYTES ((uint64_t)1 << 20)
+#define SES_BUDGET_MAX_BYTES ((uint64_t)1 << 30)
+
+/* For tests and benchmarks: a sample's registers and stack, and the hash of its walk in the kernel
+ * (walk_flags with ABI_WALK_COPY_ALL). Thread: D. */
+typedef void (*ses_copy_fn)(void *arg, const struct ev_copy *c);
 
 /* Checked by ses_new; all pointers are copied. */
 struct ses_options {
@@ -29,6 +42,11 @@ struct ses_options {
 	struct enc_target profile; /* all zero: no output */
 	/* 0: chosen by target, rate and CPUs */
 	uint32_t ring_bytes, count_entries, range_entries, drain_interval_ms;
+	enum ses_unwind unwind;
+	uint64_t table_budget_bytes; /* of unwind tables in the kernel; 0: 256 MiB */
+	uint32_t walk_flags;         /* ABI_WALK_NO_CACHE …: tests and benchmarks */
+	ses_copy_fn copy_fn;         /* may be NULL */
+	void *copy_arg;
 };
 
 struct ses_stats {
@@ -126,5 +144,17 @@ int ses_top(const struct ses *s, struct ses_function *ret, size_t max);
  * ses_weight_unit - "nanoseconds" or, once ses_start has chosen that event, "cycles"; static
  */
 const char *ses_weight_unit(const struct ses *s);
+
+/* One line without newline; borrowed until it returns. */
+typedef void (*ses_line_fn)(void *arg, const char *text);
+/**
+ * ses_unwind_info - what unwind tables know about a file, "key: value" a line
+ * @pc: NULL: sources, functions, rows, rules and bytes; else the rule at this virtual address
+ * Returns: 0; errno of open; -EINVAL (not a regular file, or damaged headers), -ENOEXEC (no ELF
+ * file), -ENOTSUP (32 bits, or another processor), -ENOENT (no call-frame information, or @pc is no
+ * code), -E2BIG, -ENOMEM, errno of pread. @err says what to do. Thread: any.
+ */
+int ses_unwind_info(const char *path, const uint64_t *pc, ses_line_fn line, void *arg,
+                    struct err *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "session/session.h"
 #include "symbolize/symbolize.h"
 #include "track/track.h"
+#include "unwind/unwind.h"
 
 #include <stdatomic.h>
 
@@ -36,9 +37,16 @@ struct ses_addr {
 	uint32_t pad; /* 0: keys are compared as bytes */
 };
 
-/* D -> W */
+struct ses_copy;
+
+/* D, B -> W */
 struct ses_item {
-	enum { SES_ITEM_PROC, SES_ITEM_FRAMES_ } type;
+	enum {
+		SES_ITEM_PROC,
+		SES_ITEM_FRAMES_,
+		SES_ITEM_COPY, /* a first sample; the item owns it */
+		SES_ITEM_WAKE, /* a table came: nothing but the round that follows */
+	} type;
 	uint32_t n; /* FRAMES: addrs[n] */
 	union {
 		struct {
@@ -48,11 +56,13 @@ struct ses_item {
 			char path[256];
 		} proc;
 		struct ses_addr addrs[SES_ITEM_FRAMES];
+		struct ses_copy *copy;
 	};
 };
 
-/* W, C -> B: owned by B, then by the result. */
+/* W, C -> B: owned by B; the addresses then by the result. */
 struct ses_job {
+	enum { SES_JOB_NAMES = 0, SES_JOB_TABLE } type;
 	uint32_t image;
 	uint64_t *addrs; /* addrs[n] ascending, unique; malloc'ed */
 	size_t n;
@@ -106,6 +116,94 @@ void ses_place_raw(struct ses *s, struct ses_places *p, const struct ev_proc_id 
  */
 void ses_request_rest(struct ses *s, struct ses_places *p);
 
+/* ---- unwind tables and first samples --------------------------------------------------------- */
+
+enum ses_table_state {
+	SES_TABLE_NEW = 0,
+	SES_TABLE_QUEUED, /* B has it */
+	SES_TABLE_DONE,   /* B has said what there is: a table, or that there is none */
+	SES_TABLE_LATER,  /* there was no room for it; tried again */
+};
+/* Of one image. W's, but for state and due_ns: B's from the time it is QUEUED until it is not. */
+struct ses_table {
+	_Atomic enum ses_table_state state;
+	uint32_t seen;   /* abi_image.wanted when it was queued */
+	uint32_t asked;  /* by first samples since then */
+	bool last;       /* queued after the end of sampling */
+	uint64_t due_ns; /* not built again before, CLOCK_MONOTONIC */
+};
+
+#define SES_WINDOWS      8
+#define SES_WINDOW_BYTES 4096
+/* A piece of an image's file, and 8 bytes of the next one. */
+struct ses_window {
+	uint32_t image; /* 0: free */
+	uint32_t len;
+	uint64_t off; /* a multiple of SES_WINDOW_BYTES */
+	uint8_t bytes[SES_WINDOW_BYTES + 8];
+};
+
+/* Of one capture; there is none with frame pointers only. */
+struct ses_tables {
+	struct uw_rules *rules; /* W, B: locks inside */
+	struct uw_store *store;
+	struct abi_image *images; /* images[n_images]; shared with the programs */
+	uint32_t n_images;
+	struct abi_control *control;
+	_Atomic bool
+	        all; /* every image that is mapped is wanted: DWARF, until the budget is full */
+
+	pthread_mutex_t lock;   /* guards outstanding; leaf */
+	pthread_cond_t changed; /* a table came */
+	uint32_t outstanding;   /* jobs that B has not done yet */
+
+	/* C until W is started, then W. */
+	struct ses_table *image; /* image[n_images], by id */
+	uint64_t scan_ns, epoch_ns;
+	bool hurry;     /* look at first samples in this round */
+	bool finishing; /* sampling has ended */
+	_Atomic bool abandoned;
+
+	/* First samples that wait: of W; their number and bytes with those still in the queue. */
+	struct ses_copy *copies;
+	_Atomic uint32_t pending;
+	_Atomic uint64_t pending_bytes;
+	struct prof_agg *walked; /* W until it is joined, then C */
+	struct ses_window window[SES_WINDOWS];
+	uint32_t next_window;
+	struct uw_walk walk;
+	struct ev_frame frames[ABI_MAX_USER_FRAMES];
+};
+
+/* ses_tables.c */
+/* Rules, store and what belongs to them: 0, -EINVAL, -ENOMEM. After a failure too ses_tables_free
+ * is needed. */
+int ses_tables_new(struct ses *s, const struct uw_rules_mem *rules,
+                   const struct uw_backing *backing, struct abi_control *control, struct err *err);
+void ses_tables_free(struct ses *s);
+/* UNWIND_DWARF: builds the tables of all images that are known now, and waits for them, at most a
+ * minute. 0, -ESRCH (the target ended). C, before W and after B are started. */
+int ses_tables_prepare(struct ses *s);
+/* Asks B for what is wanted; walks first samples whose tables came. W. */
+void ses_tables_round(struct ses *s, uint64_t now);
+/* Waits for the tables that first samples still need, then walks all that are left. W, at its end.
+ */
+void ses_tables_finish(struct ses *s);
+void ses_table_job(struct ses *s, struct ses_job *job); /* B; takes what @job owns */
+/* No program and no walk knows yet whether there is a table. */
+bool ses_table_absent(const struct ses_tables *t, uint32_t image);
+void ses_table_ask(struct ses_tables *t, uint32_t image); /* for a first sample. W */
+void ses_tables_figures(struct ses *s);                   /* to counters. C, at the end */
+
+/* ses_copies.c */
+void ses_copy_take(struct ses *s, const struct ev_copy *c); /* D */
+void ses_copy_handle(struct ses *s, struct ses_copy *k);    /* W; takes it */
+void ses_copy_free(struct ses_copy *k);                     /* one that is still in the queue */
+/* Walks those that can be walked now, @final: all. Returns: how many are left. W. */
+size_t ses_copies_retry(struct ses *s, uint64_t now, bool final);
+void ses_copies_free(struct ses_tables *t);
+void ses_copies_merge(struct ses *s); /* into s->agg. C, after D and W */
+
 /* ---- the command ----------------------------------------------------------------------------- */
 
 struct ses_command {
@@ -146,7 +244,9 @@ struct ses {
 	struct smp *smp;
 	struct trk *trk;
 	struct pev_sideband *sideband;
-	struct prof_agg *agg; /* D until it is joined, then C */
+	struct prof_agg *agg;      /* D until it is joined, then C */
+	struct ses_tables *tables; /* NULL: frame pointers only */
+	uint64_t hash_seed;        /* of stacks */
 	struct ses_command cmd;
 	int ended_fd; /* pidfd of the target */
 	int stop_fd;  /* eventfd: D must finish */
@@ -188,6 +288,8 @@ struct ses {
 	uint64_t setup_cpu_ns;   /* C's CPU time inside start */
 	uint64_t capture_cpu_ns; /* of the threads until sampling ended; from end_ns on */
 	uint64_t stop_cpu_ns;    /* C's CPU clock when sampling ended */
+	uint64_t before_cpu_ns;  /* of the threads before sampling began: part of the setup */
+	uint64_t prepare_ns;     /* that start waited for unwind tables */
 	struct abi_counters kernel_counters; /* final */
 	_Atomic uint64_t counters[SES_CNT_MAX];
 	uint64_t locked_bytes;
@@ -207,7 +309,10 @@ static inline void ses_count(struct ses *s, enum ses_counter_id id, uint64_t n)
 }
 
 /* ses_threads.c */
-int ses_threads_start(struct ses *s, struct err *err);
+int ses_naming_start(struct ses *s, struct err *err);  /* queues and B */
+int ses_threads_start(struct ses *s, struct err *err); /* W and D */
+/* How an image can be read: fills in the rest of a job. W, C. */
+void ses_job_open(struct ses *s, struct ses_job *job);
 void ses_threads_stop(struct ses *s); /* D and W end; B goes on until its queue is closed */
 void ses_naming_stop(struct ses *s);  /* closes the queue of jobs, waits for B */
 uint64_t ses_thread_cpu_ns(void);     /* of the calling thread */
@@ -235,6 +340,7 @@ int ses_explain(struct ses *s, int code, struct err *err);
 int ses_profile_build(struct ses *s, struct err *err);
 
 /* ses_quality.c */
+const char *ses_base_name(const char *path); /* borrowed from @path */
 struct ses_quality_sums {
 	uint64_t weight, user_weight,
 	        kernel_weight;      /* all; with a user stack; with a kernel stack */
@@ -243,6 +349,12 @@ struct ses_quality_sums {
 	/* Frames times weight, which may pass 64 bits; and those of them with a name. */
 	double user_frames, user_named, kernel_frames, kernel_named;
 	uint64_t reason_frames[EV_REASON_CNT]; /* distinct frames by reason */
+	uint64_t guessed, jit;                 /* weight of user stacks with such a frame */
+	/* Weight of user walks that did not reach their root, by the image of their last frame:
+	 * incomplete[n_incomplete], by id; [0] JIT code. Borrowed; NULL: none. */
+	const uint64_t *incomplete;
+	uint32_t n_incomplete;
+	uint64_t incomplete_unknown; /* in no known mapping, or without a frame */
 };
 int ses_quality_add(struct ses *s, const struct ses_quality_sums *q);
 uint64_t ses_sum_drops(const struct ses *s, const struct abi_counters *c); /* of both tables */

@@ -73,7 +73,8 @@ int uw_rules_code(struct uw_rules *r, struct uw_quota *q, const struct uw_rule *
 /**
  * uw_rules_ops - the index of an expression, interned
  * @ops: ops[n], the last one is ABI_OP_END
- * Returns: 0, -EINVAL (no END, or longer than ABI_EXPR_OPS), -E2BIG, -ENOMEM.
+ * Returns: 0, -EINVAL (no END, longer than ABI_EXPR_OPS, or a jump back or out of it), -E2BIG (counted
+ * as uw_rules_code does), -ENOMEM.
  */
 int uw_rules_ops(struct uw_rules *r, struct uw_quota *q, const struct abi_op *ops, size_t n,
                  int32_t *ret);

@@ -57,4 +57,10 @@ struct uw_ops {
 int uw_expr_decode(const uint8_t *p, size_t len, bool cfa_pushed, struct uw_ops *ret,
                    uint64_t *ret_bad);
 
+/* The forms of a rule of kind FRAME whose return address is neither SAME nor UNDEF and whose unused
+ * fields are 0: false if it does not fit. Every rule fits a wide one. */
+bool uw_rule_inline(const struct uw_rule *c, uint16_t *ret);
+bool uw_rule_frame(const struct uw_rule *c, struct abi_rule *ret);
+void uw_rule_wide(const struct uw_rule *c, struct abi_wide *ret);
+
 #endif

@@ -4,7 +4,8 @@
  * for tests of the command line that need no kernel and no privileges. It really starts commands
  * and writes outputs.
  *
- *   FAKE_NEW, FAKE_START, FAKE_STOP   "<errno> <message>": that call fails so; no message:
+ *   FAKE_NEW, FAKE_START, FAKE_STOP, FAKE_UNWIND   "<errno> <message>": that call fails so; no
+ * message:
  * "<errno>" FAKE_STOP_MS     pfa_stop takes so long FAKE_END_MS      the target (not of COMMAND)
  * ends after so long FAKE_SEEN, FAKE_DROPPED, FAKE_OWN, FAKE_ELAPSED_MS, FAKE_AGENT_MS FAKE_UNIT
  * "nanoseconds" unless given FAKE_TOP         functions, one a line: self cum module name…
@@ -119,6 +120,7 @@ static void log_options(const struct pfa_options *o)
 	        o->profile_fd > 0);
 	fprintf(f, "ring %u\ncounts %u\nranges %u\n", o->ring_bytes, o->count_entries,
 	        o->range_entries);
+	fprintf(f, "budget %llu\n", (unsigned long long)o->table_budget_bytes);
 	fclose(f);
 }
 
@@ -380,4 +382,21 @@ int pfa_top(const struct pfa_session *s, struct pfa_function *ret, size_t max)
 const char *pfa_weight_unit(const struct pfa_session *s)
 {
 	return s->state == STATE_NEW ? NULL : get("FAKE_UNIT", "nanoseconds");
+}
+
+int pfa_unwind_info(const char *path, const uint64_t *pc, pfa_line_fn line, void *arg,
+                    struct pfa_error *err)
+{
+	char text[4096];
+	int rc = scripted_failure("FAKE_UNWIND", err);
+
+	if (rc < 0)
+		return rc;
+	(void)snprintf(text, sizeof(text), "file: %s", path);
+	line(arg, text);
+	if (pc) {
+		(void)snprintf(text, sizeof(text), "pc: 0x%llx", (unsigned long long)*pc);
+		line(arg, text);
+	}
+	return 0;
 }

@@ -70,9 +70,23 @@ USAGE_ERRORS = [
     ([*ME, '--duration', '-5s'], '--duration'),
     ([*ME, '--duration', '10'], '--duration'),
     ([*ME, '--duration', '300000h', '--duration=3000000h'], '292 years'),
-    ([*ME, '--unwind', 'dwarf'], 'call-frame information, which is not in this version'),
-    ([*ME, '--unwind=auto'], 'call-frame information, which is not in this version'),
-    ([*ME, '--unwind', 'lbr'], "--unwind: 'lbr'"),
+    ([*ME, '--unwind', 'lbr'], "--unwind: 'lbr' is none of auto, dwarf and fp"),
+    ([*ME, '--unwind='], "--unwind: ''"),
+    *[([*ME, '--table-budget', v], f"--table-budget: '{v}' is not a size from 1M to 1G")
+      for v in ['', '0', 'M', '-1M', '1023K', '1048575', '1025M', '2G', '64m', '64MB', '1.5G', '0x100000', '99999999999999999999',
+                '17179869184G', '1 M']],
+    ([*ME, '--pc', '0x1'], '--pc: unknown option'),
+    ([*ME, 'unwind-info', 'x'], "'unwind-info'"),
+    (['unwind-info'], 'perf-agent unwind-info FILE'),
+    (['unwind-info', ''], 'perf-agent unwind-info FILE'),
+    (['unwind-info', '--pc', '1'], 'perf-agent unwind-info FILE'),
+    (['unwind-info', 'a', 'b'], "'a' and 'b': one file"),
+    (['unwind-info', 'a', '--pc'], '--pc: a value is missing'),
+    (['unwind-info', 'a', '--pc='], "--pc: ''"),
+    (['unwind-info', 'a', '--pc', '0xfg'], "--pc: '0xfg'"),
+    (['unwind-info', 'a', '--pc', '-1'], "--pc: '-1'"),
+    (['unwind-info', 'a', '--pc', '0x10000000000000000'], '--pc'),
+    (['unwind-info', 'a', '--profile'], '--profile: unknown option'),
     ([*ME, '--event', 'instructions'], "--event: 'instructions'"),
     ([*ME, '--tag', 'novalue'], "--tag: 'novalue'"),
     ([*ME, '--tag', '=v'], '--tag'),
@@ -122,7 +136,7 @@ def logged(*words, env=None):
 @test
 def options_reach_the_library():
     lines = logged(*ME, *SHORT, '--profile-output', 'p')
-    for want in ['size_ok 1', 'target 1', f'pid {os.getpid()}', 'rate 99', 'event 0', 'unwind 1', 'flags 0', 'path p',
+    for want in ['size_ok 1', 'target 1', f'pid {os.getpid()}', 'rate 99', 'event 0', 'unwind 0', 'budget 0', 'flags 0', 'path p',
                  'fd 0', 'ring 0', 'counts 0', 'ranges 0']:
         check(want in lines, want, lines)
     lines = logged('-profile', '-all', '-sample-rate=499', '-event=auto', '-tag', 'a=1', '--tag=b=2=3', *SHORT,
@@ -165,7 +179,9 @@ def made_names():
             (['--profile', '-a', *SHORT], ''),
             (['--profile', '--pid', str(child.pid), *SHORT], '_a_b c-'),
             (['--profile', '--pid', '2147483647', *SHORT], 'pid2147483647-'),
-            (['--profile', '--', '/bin/true'], 'true-'),
+            ([*ME, *SHORT, '--unwind', 'fp'], 'cpu-clock, frame pointers only, for', {}),
+        ([*ME, *SHORT, '--unwind', 'dwarf'], 'cpu-clock, unwind dwarf, for', {}),
+        (['--profile', '--', '/bin/true'], 'true-'),
             (['--profile', '--', 'sh', '-c', ':'], 'sh-'),
         ]
         for words, prefix in cases:
@@ -270,13 +286,15 @@ def start_line_says_what_is_sampled():
     out = ['--profile-output', 'p']
     comm = open('/proc/self/comm', encoding='utf-8').read().strip()
     cases = [
-        ([*ME, *SHORT], f'profiling pid {os.getpid()} ({comm}) at 99 Hz, cpu-clock, frame pointers, for 50.0 ms; '
+        ([*ME, *SHORT], f'profiling pid {os.getpid()} ({comm}) at 99 Hz, cpu-clock, unwind auto, for 50.0 ms; '
                         'Ctrl-C ends early', {}),
         (['--profile', '-a', '--sample-rate=49', *SHORT], 'profiling the whole machine at 49 Hz, cpu-clock', {}),
-        ([*ME, *SHORT, '--event=auto'], 'Hz, hardware cycles, frame pointers', {'FAKE_UNIT': 'cycles'}),
-        ([*ME, *SHORT, '--event=auto'], 'Hz, cpu-clock, frame pointers', {}),
-        ([*ME, *SHORT, '--kernel-stacks=0'], 'frame pointers, without kernel stacks, for', {}),
-        (['--profile', '--', '/bin/true'], 'frame pointers, until it ends', {}),
+        ([*ME, *SHORT, '--event=auto'], 'Hz, hardware cycles, unwind auto', {'FAKE_UNIT': 'cycles'}),
+        ([*ME, *SHORT, '--event=auto'], 'Hz, cpu-clock, unwind auto', {}),
+        ([*ME, *SHORT, '--kernel-stacks=0'], 'unwind auto, without kernel stacks, for', {}),
+        ([*ME, *SHORT, '--unwind', 'fp'], 'cpu-clock, frame pointers only, for', {}),
+        ([*ME, *SHORT, '--unwind', 'dwarf'], 'cpu-clock, unwind dwarf, for', {}),
+        (['--profile', '--', '/bin/true'], 'unwind auto, until it ends', {}),
         (['--profile', '--pid=2147483647', *SHORT], 'profiling pid 2147483647 at', {}),
         (ME, 'for 10.0 s; Ctrl-C ends early', {'FAKE_END_MS': '20'}),
     ]
@@ -599,6 +617,51 @@ def read_table():
     return docs.read_options(OPTIONS_DEF)
 
 
+def read_commands():
+    spec = importlib.util.spec_from_file_location('docs', DOCS)
+    docs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(docs)
+    commands = docs.read_commands(OPTIONS_DEF)
+    check(commands, 'no commands')
+    return commands
+
+
+@test
+def how_to_unwind_reaches_the_library():
+    for words, want in [(['--unwind', 'auto'], 'unwind 0'), (['--unwind=fp'], 'unwind 1'), (['--unwind', 'dwarf'], 'unwind 2'),
+                        (['--table-budget', '1048576'], 'budget 1048576'), (['--table-budget=64M'], f'budget {64 << 20}'),
+                        (['--table-budget', '2048K'], f'budget {2 << 20}'), (['-table-budget=1G'], f'budget {1 << 30}')]:
+        lines = logged(*ME, *SHORT, '--profile-output', 'p', *words)
+        check(want in lines, want, lines)
+
+
+@test
+def unwind_info_prints_what_the_library_says():
+    for words, out in [(['lib'], 'file: lib\n'), (['lib', '--pc', '0x1f'], 'file: lib\npc: 0x1f\n'),
+                       (['-pc=1F', 'lib'], 'file: lib\npc: 0x1f\n'), (['--', '--pc'], 'file: --pc\n')]:
+        r = run('unwind-info', *words)
+        equal((r.rc, r.out, r.err), (0, out, ''), words, r)
+    r = run('unwind-info', 'lib', env={'FAKE_UNWIND': '2 lib: no \x01 information'})
+    equal((r.rc, r.out, r.err), (1, '', 'perf-agent: lib: no ? information\n'), r)
+    r = run('unwind-info', 'lib', env={'FAKE_UNWIND': '12'})
+    equal((r.rc, r.err), (1, 'perf-agent: lib: ENOMEM\n'), r)
+    with open('/dev/full', 'wb') as full:
+        r = run('unwind-info', 'lib', stdout=full)
+    equal((r.rc, len(r.lines)), (1, 1), r)
+    equal(run('unwind-info', '--help').out, run('--help').out)
+
+
+@test
+def where_incomplete_stacks_end_is_said():
+    env = {'FAKE_QUALITY': 'complete_stacks_pct: 90.00\nincomplete_in: a file.so 6.00\nincomplete_in: [others] 4.00',
+           'FAKE_SEEN': '9'}
+    r = run(*ME, *SHORT, '--profile-output', 'p', env=env)
+    check('perf-agent: incomplete stacks end in: a file.so 6.00 %, [others] 4.00 %' in r.lines, r)
+    check(r.lines[-1].startswith('quality: '), r)
+    r = run(*ME, *SHORT, '--profile-output', 'p')
+    check('incomplete' not in r.err, r)
+
+
 @test
 def every_option_is_in_every_text():
     options = read_table()
@@ -614,6 +677,13 @@ def every_option_is_in_every_text():
         check(f'fB--{name}fR' in man, name)
         check(re.search(rf'--{name}\b', help_text), name)
         check(re.search(rf'-W "[^"]*--{name} ', completion), name)
+    for c in read_commands():
+        check(f'fB{c.name}fR' in man, c.name)
+        check(f'perf-agent {c.name} ' in help_text, c.name)
+        check(re.search(rf'-W "[^"]* {c.name}"', completion), c.name)
+        for o in c.options:
+            check(f'fB--{o.name}fR' in man and re.search(rf'--{o.name}\b', help_text), o.name)
+            check(re.search(rf'-W "[^"]*--{o.name} ', completion), o.name)
     for name in hidden:
         check(name not in man and name not in help_text and name not in completion, name)
     # In the parser they are by construction; this would find a row whose kind is wrong.
@@ -639,6 +709,9 @@ try perf-agent --pid {os.getpid()}
 try perf-agent --profile-output exa
 try perf-agent --profile -- /bin/ech
 try perf-agent --profile -- cat exa
+try perf-agent unw
+try perf-agent unwind-info exa
+try perf-agent unwind-info example-file --p
 '''
     open('example-file', 'wb').close()
     r = finish(start('/bin/bash', ['-c', script]))
@@ -647,6 +720,7 @@ try perf-agent --profile -- cat exa
     equal(lines[:5], ['--sample-rate', 'cpu-clock cycles', 'cycles', 'cpu-clock cycles auto', ''], r)
     check(str(os.getpid()) in lines[5].split(), r)
     equal(lines[6:9], ['example-file', '/bin/echo', 'example-file'], r)
+    equal(lines[9:12], ['unwind-info', 'example-file', '--pc'], r)
 
 
 @test

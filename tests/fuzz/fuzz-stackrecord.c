@@ -7,10 +7,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct ev_frame frames[ABI_MAX_USER_FRAMES];
 	struct ev_stack st;
+	struct ev_copy copy;
 
+	if (smp_copy_parse(data, size, &copy) == 0) {
+		uint8_t sum = 0;
+
+		if (copy.len > ABI_COPY_BYTES || copy.image > ABI_IMAGE_MAX)
+			abort();
+		for (uint32_t i = 0; i < copy.len; i++)
+			sum = (uint8_t)(sum + ((const volatile uint8_t *)copy.bytes)[i]);
+		(void)sum; /* read: they must all be there */
+	}
 	if (smp_record_parse(data, size, frames, &st) < 0)
 		return 0;
-	if (st.n > ABI_MAX_USER_FRAMES || st.hash == 0 || st.walk >= EV_WALK_CNT)
+	if (st.n > ABI_MAX_USER_FRAMES || st.hash == 0 || st.walk >= EV_WALK_CNT ||
+	    (st.flags & ~(EV_STACK_GUESSED | EV_STACK_JIT)))
 		abort();
 	for (uint32_t i = 0; i < st.n; i++)
 		if (st.frames[i].space > EV_SPACE_KERNEL || st.frames[i].pad != 0)

@@ -138,7 +138,7 @@ static void test_bad_options_are_named(void **state)
 	        {{.target = PFA_TARGET_COMMAND, .argv = empty}, "argv"},
 	        {{.target = PFA_TARGET_ALL, .argv = command}, "argv"},
 	        {{.target = PFA_TARGET_ALL, .event = 3}, "event"},
-	        {{.target = PFA_TARGET_ALL, .unwind = 2}, "unwind"},
+	        {{.target = PFA_TARGET_ALL, .unwind = 3}, "unwind"},
 	        {{.target = PFA_TARGET_ALL, .flags = 1u << 2}, "flags"},
 	        {{.target = PFA_TARGET_ALL, .reserved0 = 1}, "reserved0"},
 	        {{.target = PFA_TARGET_ALL, .tags = tag}, "tag: 'novalue'"},
@@ -152,6 +152,9 @@ static void test_bad_options_are_named(void **state)
 	        {{.target = PFA_TARGET_ALL, .count_entries = UINT32_MAX}, "sizes"},
 	        {{.target = PFA_TARGET_ALL, .range_entries = UINT32_MAX}, "sizes"},
 	        {{.target = PFA_TARGET_ALL, .drain_interval_ms = UINT32_MAX}, "sizes"},
+	        {{.target = PFA_TARGET_ALL, .table_budget_bytes = 1}, "table budget"},
+	        {{.target = PFA_TARGET_ALL, .table_budget_bytes = (1u << 20) - 1}, "table budget"},
+	        {{.target = PFA_TARGET_ALL, .table_budget_bytes = (1u << 30) + 1}, "table budget"},
 	};
 
 	(void)state;

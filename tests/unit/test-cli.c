@@ -315,9 +315,84 @@ static void test_help_and_version_win_over_what_follows(void **state)
 	assert_int_equal(parse(&o, message, 0, "--nonsense", "-h", NULL), -EINVAL);
 }
 
+static void test_sizes(void **state)
+{
+	static const struct {
+		const char *text;
+		int rc;
+		uint64_t bytes;
+	} cases[] = {
+	        {"0", 0, 0},
+	        {"1", 0, 1},
+	        {"1K", 0, 1024},
+	        {"64M", 0, 64ull << 20},
+	        {"2G", 0, 2ull << 30},
+	        {"007K", 0, 7168},
+	        {"18446744073709551615", 0, UINT64_MAX},
+	        {"18446744073709551616", -ERANGE, 0},
+	        {"17179869183G", 0, 17179869183ull << 30},
+	        {"17179869184G", -ERANGE, 0},
+	        {"0000000000000000000000000000000000001", -EINVAL, 0},
+	        {"", -EINVAL, 0},
+	        {"K", -EINVAL, 0},
+	        {"1k", -EINVAL, 0},
+	        {"1KB", -EINVAL, 0},
+	        {"1KK", -EINVAL, 0},
+	        {"-1", -EINVAL, 0},
+	        {"+1", -EINVAL, 0},
+	        {"1 M", -EINVAL, 0},
+	        {"1.5M", -EINVAL, 0},
+	        {"0x10", -EINVAL, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		uint64_t bytes = 77;
+		int rc = cli_parse_size(cases[i].text, &bytes);
+
+		if (rc != cases[i].rc || bytes != (rc ? 77 : cases[i].bytes))
+			fail_msg("'%s': %d, %llu", cases[i].text, rc, (unsigned long long)bytes);
+	}
+}
+
+static void test_addresses(void **state)
+{
+	static const struct {
+		const char *text;
+		int rc;
+		uint64_t address;
+	} cases[] = {
+	        {"0", 0, 0},
+	        {"0x0", 0, 0},
+	        {"12aF", 0, 0x12af},
+	        {"0X12af", 0, 0x12af},
+	        {"ffffffffffffffff", 0, UINT64_MAX},
+	        {"00000000000000000000000000000001", 0, 1},
+	        {"10000000000000000", -ERANGE, 0},
+	        {"", -EINVAL, 0},
+	        {"0x", -EINVAL, 0},
+	        {"x1", -EINVAL, 0},
+	        {"0x0x1", -EINVAL, 0},
+	        {"-1", -EINVAL, 0},
+	        {" 1", -EINVAL, 0},
+	        {"1g", -EINVAL, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		uint64_t address = 77;
+		int rc = cli_parse_address(cases[i].text, &address);
+
+		if (rc != cases[i].rc || address != (rc ? 77 : cases[i].address))
+			fail_msg("'%s': %d, %llx", cases[i].text, rc, (unsigned long long)address);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_sizes),
+	        cmocka_unit_test(test_addresses),
 	        cmocka_unit_test(test_duration_forms_of_go),
 	        cmocka_unit_test(test_bool_forms_of_go),
 	        cmocka_unit_test(test_numbers_have_digits_only),

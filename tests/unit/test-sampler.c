@@ -109,11 +109,110 @@ static void test_records_that_contradict_themselves(void **state)
 		if (parse(&r, cases[i].frames, &st) != -EINVAL)
 			fail_msg("%s was accepted", cases[i].what);
 	}
+	for (unsigned int flag = 4; flag < 256; flag *= 2) {
+		r.h = (struct abi_stack){
+		        .hash = 1, .kind = ABI_STACK_USER, .flags = (uint8_t)flag, .n = 1};
+		r.frames[0] = 1;
+		assert_int_equal(parse(&r, 1, &st), -EINVAL);
+	}
 	r.h = (struct abi_stack){.hash = 1, .kind = ABI_STACK_USER, .n = 1};
 	r.frames[0] = 3ULL << 62;
 	assert_int_equal(parse(&r, 1, &st), -EINVAL);
 	for (size_t len = 0; len < sizeof(r.h); len++)
 		assert_int_equal(smp_record_parse(&r, len, frames, &st), -EINVAL);
+}
+
+static void test_flags_of_a_stack_are_handed_on(void **state)
+{
+	struct record r = {.h = {.hash = 1,
+	                         .kind = ABI_STACK_USER,
+	                         .walk = ABI_WALK_JIT,
+	                         .flags = ABI_STACK_GUESSED | ABI_STACK_JIT}};
+	struct ev_stack st;
+
+	(void)state;
+	assert_int_equal(parse(&r, 0, &st), 0);
+	assert_int_equal(st.flags, EV_STACK_GUESSED | EV_STACK_JIT);
+	assert_int_equal(st.walk, EV_WALK_JIT);
+	r.h.flags = ABI_STACK_JIT;
+	assert_int_equal(parse(&r, 0, &st), 0);
+	assert_int_equal(st.flags, EV_STACK_JIT);
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static struct {
+	struct abi_copy h;
+	uint8_t bytes[ABI_COPY_BYTES + 8];
+} copy;
+
+static void test_a_copy_is_decoded(void **state)
+{
+	struct ev_copy c;
+
+	(void)state;
+	memset(&copy, 0, sizeof(copy));
+	copy.h = (struct abi_copy){.key = {.kstack = 3,
+	                                   .cgroup_id = 4,
+	                                   .start_ns = 5,
+	                                   .tgid = 6,
+	                                   .tid = 7,
+	                                   .exec_id = 8,
+	                                   .flags = ABI_KEY_FOREIGN_NS},
+	                           .count = {.samples = 1, .weight = 10},
+	                           .time_ns = 9,
+	                           .pc = 0x1000,
+	                           .addr = 0x7ff0,
+	                           .len = ABI_COPY_BYTES,
+	                           .image = 12};
+	for (int i = 0; i < ABI_REGS; i++)
+		copy.h.reg[i] = 100 + (uint64_t)i;
+	copy.bytes[ABI_COPY_BYTES - 1] = 0x5a;
+	memset(&c, 0xff, sizeof(c));
+	assert_int_equal(smp_copy_parse(&copy, sizeof(copy), &c), 0);
+	assert_int_equal(c.count.proc.pid, 6);
+	assert_int_equal(c.count.proc.exec_id, 8);
+	assert_int_equal(c.count.proc.start_ns, 5);
+	assert_int_equal(c.count.tid, 7);
+	assert_int_equal(c.count.foreign_ns, 1);
+	assert_int_equal(c.count.kthread, 0);
+	assert_int_equal(c.count.ustack, 0);
+	assert_int_equal(c.count.kstack, 3);
+	assert_int_equal(c.count.cgroup_id, 4);
+	assert_int_equal(c.count.samples, 1);
+	assert_int_equal(c.count.weight, 10);
+	assert_int_equal(c.time_ns, 9);
+	assert_int_equal(c.pc, 0x1000);
+	assert_int_equal(c.reg[ABI_REGS - 1], 100 + ABI_REGS - 1);
+	for (int i = ABI_REGS; i < EV_COPY_REGS; i++)
+		assert_int_equal(c.reg[i], 0);
+	assert_int_equal(c.addr, 0x7ff0);
+	assert_int_equal(c.len, ABI_COPY_BYTES);
+	assert_int_equal(c.image, 12);
+	assert_int_equal(c.bytes[ABI_COPY_BYTES - 1], 0x5a);
+}
+
+static void test_copies_that_contradict_themselves(void **state)
+{
+	struct ev_copy c;
+
+	(void)state;
+	memset(&copy, 0, sizeof(copy));
+	for (size_t len = 0; len < sizeof(copy.h); len++)
+		assert_int_equal(smp_copy_parse(&copy, len, &c), -EINVAL);
+	assert_int_equal(smp_copy_parse(&copy, sizeof(copy.h), &c), 0); /* none could be read */
+	assert_int_equal(c.len, 0);
+	copy.h.len = ABI_COPY_STEP;
+	assert_int_equal(smp_copy_parse(&copy, sizeof(copy.h) + ABI_COPY_STEP - 1, &c), -EINVAL);
+	assert_int_equal(smp_copy_parse(&copy, sizeof(copy.h) + ABI_COPY_STEP, &c), 0);
+	assert_int_equal(smp_copy_parse(&copy, sizeof(copy.h) + ABI_COPY_STEP + 7, &c), 0);
+	copy.h.len = ABI_COPY_BYTES + 1;
+	assert_int_equal(smp_copy_parse(&copy, sizeof(copy), &c), -EINVAL);
+	copy.h.len = UINT32_MAX;
+	assert_int_equal(smp_copy_parse(&copy, sizeof(copy), &c), -EINVAL);
+	copy.h.len = 0;
+	copy.h.image = ABI_IMAGE_MAX + 1;
+	assert_int_equal(smp_copy_parse(&copy, sizeof(copy), &c), -EINVAL);
 }
 
 int main(void)
@@ -123,6 +222,9 @@ int main(void)
 	        cmocka_unit_test(test_kernel_frames_are_addresses),
 	        cmocka_unit_test(test_the_ring_may_pad_a_record),
 	        cmocka_unit_test(test_records_that_contradict_themselves),
+	        cmocka_unit_test(test_flags_of_a_stack_are_handed_on),
+	        cmocka_unit_test(test_a_copy_is_decoded),
+	        cmocka_unit_test(test_copies_that_contradict_themselves),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

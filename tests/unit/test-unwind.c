@@ -194,17 +194,17 @@ static void test_hash_tells_stacks_apart(void **state)
 	uint64_t a[3] = {1, 2, 3}, b[3] = {1, 3, 2};
 
 	(void)state;
-	assert_int_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT),
-	                 uw_stack_hash(7, a, 3, ABI_WALK_ROOT));
-	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT),
-	                     uw_stack_hash(8, a, 3, ABI_WALK_ROOT));
-	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT),
-	                     uw_stack_hash(7, b, 3, ABI_WALK_ROOT));
-	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT),
-	                     uw_stack_hash(7, a, 2, ABI_WALK_ROOT));
-	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT),
-	                     uw_stack_hash(7, a, 3, ABI_WALK_DEPTH));
-	assert_int_not_equal(uw_stack_hash(7, NULL, 0, ABI_WALK_NONE), 0);
+	assert_int_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT, 0),
+	                 uw_stack_hash(7, a, 3, ABI_WALK_ROOT, 0));
+	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT, 0),
+	                     uw_stack_hash(8, a, 3, ABI_WALK_ROOT, 0));
+	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT, 0),
+	                     uw_stack_hash(7, b, 3, ABI_WALK_ROOT, 0));
+	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT, 0),
+	                     uw_stack_hash(7, a, 2, ABI_WALK_ROOT, 0));
+	assert_int_not_equal(uw_stack_hash(7, a, 3, ABI_WALK_ROOT, 0),
+	                     uw_stack_hash(7, a, 3, ABI_WALK_DEPTH, 0));
+	assert_int_not_equal(uw_stack_hash(7, NULL, 0, ABI_WALK_NONE, 0), 0);
 }
 
 static void test_no_difference_cancels_whatever_the_seed(void **state)
@@ -224,11 +224,11 @@ static void test_no_difference_cancels_whatever_the_seed(void **state)
 		memcpy(b, a, sizeof(b));
 		b[0] ^= 1ULL << 63;
 		b[1] ^= 1ULL << 63 | 1ULL << 31;
-		same += uw_stack_hash(x, a, 3, ABI_WALK_ROOT) ==
-		        uw_stack_hash(x, b, 3, ABI_WALK_ROOT);
+		same += uw_stack_hash(x, a, 3, ABI_WALK_ROOT, 0) ==
+		        uw_stack_hash(x, b, 3, ABI_WALK_ROOT, 0);
 		b[1] = a[1] ^ 1ULL << 63;
-		same += uw_stack_hash(x, a, 3, ABI_WALK_ROOT) ==
-		        uw_stack_hash(x, b, 3, ABI_WALK_ROOT);
+		same += uw_stack_hash(x, a, 3, ABI_WALK_ROOT, 0) ==
+		        uw_stack_hash(x, b, 3, ABI_WALK_ROOT, 0);
 	}
 	assert_int_equal(same, 0);
 }

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the parts that unwinding needs lie: by section names, else by PT_GNU_EH_FRAME, since
+ * section headers may be stripped. What the segments say is what gets loaded, so a section that
+ * contradicts them is not believed.
+ */
+#include "image/image_priv.h"
+
+#define NAME_BYTES    32 /* more than the longest name that is looked for */
+#define CHDR64_BYTES  24
+#define CHDR32_BYTES  12
+#define ZDEBUG_BYTES  12 /* "ZLIB", then the size, big-endian */
+#define ZDEBUG_MAGIC  "ZLIB"
+#define PACKING_ZLIB  1
+#define PACKING_ZSTD  2
+#define COMPRESS_ZLIB 1 /* ELFCOMPRESS_*: glibc 2.36 does not know that of zstd */
+#define COMPRESS_ZSTD 2
+#define HDR_BYTES     12 /* of .eh_frame_hdr: version, three encodings, a pointer of up to 8 bytes */
+#define HDR_VERSION   1
+
+static const char *const names[][2] = {
+        [IMG_AREA_EH_FRAME_HDR] = {".eh_frame_hdr", NULL},
+        [IMG_AREA_EH_FRAME] = {".eh_frame", NULL},
+        [IMG_AREA_DEBUG_FRAME] = {".debug_frame", ".zdebug_frame"},
+        [IMG_AREA_GOPCLNTAB] = {".gopclntab", ".data.rel.ro.gopclntab"},
+        [IMG_AREA_PLT] = {".plt", NULL},
+};
+
+static uint64_t shdr_bytes(const struct img_file *f)
+{
+	return f->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
+}
+
+/* Whether the segments map an allocated section where it says it is. */
+static bool agrees_with_segments(const struct img_file *f, const struct img_shdr *s)
+{
+	if (!(s->flags & SHF_ALLOC) || f->n_segs == 0)
+		return true;
+	for (size_t i = 0; i < f->n_segs; i++) {
+		const struct img_segment *g = &f->segs[i];
+
+		if (s->addr >= g->vaddr && s->addr - g->vaddr < g->file_size &&
+		    s->off == g->off + (s->addr - g->vaddr))
+			return true;
+	}
+	return false;
+}
+
+/* A section by name: 0, -ENOENT, errno of pread. */
+static int find_section(const struct img_file *f, const char *const *wanted, struct img_shdr *ret,
+                        const char **ret_name)
+{
+	struct img_shdr str, s = {0};
+	int r;
+
+	if (f->shstrndx >= f->n_sections)
+		return -ENOENT;
+	r = img_read_shdr(f, f->shoff + f->shstrndx * shdr_bytes(f), &str);
+	if (r == -ENODATA || (r == 0 && (str.type == SHT_NOBITS || str.off > f->size)))
+		return -ENOENT;
+	if (r < 0)
+		return r;
+	str.size = MIN_OF(str.size, f->size - str.off);
+	for (size_t i = 1; i < f->n_sections; i++) {
+		char name[NAME_BYTES] = "";
+
+		r = img_read_shdr(f, f->shoff + i * shdr_bytes(f), &s);
+		if (r == -ENODATA)
+			break; /* it has shrunk */
+		if (r < 0)
+			return r;
+		if (s.type == SHT_NULL || s.name >= str.size)
+			continue;
+		r = img_read(f, str.off + s.name, name,
+		             (size_t)MIN_OF(str.size - s.name, (uint64_t)sizeof(name) - 1));
+		if (r < 0 && r != -ENODATA)
+			return r;
+		for (size_t k = 0; k < 2 && wanted[k]; k++) {
+			if (strcmp(name, wanted[k]) == 0) {
+				*ret = s;
+				*ret_name = wanted[k];
+				return 0;
+			}
+		}
+	}
+	return -ENOENT;
+}
+
+/* Compression of a section whose bytes lie inside the file: 0, -EINVAL, errno of pread. */
+static int read_packing(const struct img_file *f, bool flagged, struct img_area *a)
+{
+	uint8_t head[CHDR64_BYTES] = {0};
+	struct cursor c = cursor_of(head, sizeof(head));
+	uint32_t type, size32 = 0, skip;
+	int r;
+
+	a->header = flagged ? (f->is64 ? CHDR64_BYTES : CHDR32_BYTES) : ZDEBUG_BYTES;
+	if (a->file_size < a->header)
+		return -EINVAL;
+	r = img_read(f, a->off, head, a->header);
+	if (r < 0)
+		return r == -ENODATA ? -EINVAL : r;
+	if (!flagged) {
+		if (memcmp(head, ZDEBUG_MAGIC, 4) != 0)
+			return -EINVAL;
+		a->size = 0;
+		for (size_t i = 4; i < ZDEBUG_BYTES; i++)
+			a->size = a->size << 8 | head[i];
+		a->packing = PACKING_ZLIB;
+		return 0;
+	}
+	r = cursor_u32(&c, &type);
+	if (r == 0 && f->is64) {
+		r = cursor_u32(&c, &skip);
+		r = r < 0 ? r : cursor_u64(&c, &a->size);
+	} else if (r == 0) {
+		r = cursor_u32(&c, &size32);
+		a->size = size32;
+	}
+	if (r < 0 || (type != COMPRESS_ZLIB && type != COMPRESS_ZSTD))
+		return -EINVAL;
+	a->packing = type == COMPRESS_ZLIB ? PACKING_ZLIB : PACKING_ZSTD;
+	return 0;
+}
+
+static int area_of_section(const struct img_file *f, enum img_area_kind kind, struct img_area *ret)
+{
+	struct img_area a = {0};
+	struct img_shdr s = {0};
+	const char *name = NULL;
+	int r = find_section(f, names[kind], &s, &name);
+
+	if (r < 0)
+		return r;
+	if (s.type == SHT_NOBITS)
+		return -ENOENT; /* of a file of debug information: the bytes are in the other one */
+	if (s.off > f->size || s.size > f->size - s.off || s.addr > UINT64_MAX - s.size ||
+	    !agrees_with_segments(f, &s))
+		return -EINVAL;
+	a.off = s.off;
+	a.file_size = a.size = s.size;
+	a.vaddr = s.flags & SHF_ALLOC ? s.addr : 0;
+	if ((s.flags & SHF_COMPRESSED) || str_starts(name, ".z")) {
+		r = read_packing(f, s.flags & SHF_COMPRESSED, &a);
+		if (r < 0)
+			return r;
+	}
+	*ret = a;
+	return 0;
+}
+
+/* From a virtual address to the end of its segment's bytes in the file. */
+static int area_at(const struct img_file *f, uint64_t vaddr, struct img_area *ret)
+{
+	for (size_t i = 0; i < f->n_segs; i++) {
+		const struct img_segment *g = &f->segs[i];
+		uint64_t skip = vaddr - g->vaddr;
+
+		if (vaddr < g->vaddr || skip >= g->file_size)
+			continue;
+		if (g->off > f->size || skip >= f->size - g->off)
+			return -EINVAL; /* cut off */
+		*ret = (struct img_area){.off = g->off + skip, .vaddr = vaddr};
+		ret->file_size = MIN_OF(g->file_size - skip, f->size - ret->off);
+		ret->size = ret->file_size;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int area_of_hdr(const struct img_file *f, struct img_area *ret)
+{
+	if (!f->eh_hdr.present || f->eh_hdr.size == 0)
+		return -ENOENT;
+	if (f->eh_hdr.off > f->size || f->eh_hdr.size > f->size - f->eh_hdr.off)
+		return -EINVAL;
+	*ret = (struct img_area){
+	        .off = f->eh_hdr.off,
+	        .vaddr = f->eh_hdr.vaddr,
+	        .file_size = f->eh_hdr.size,
+	        .size = f->eh_hdr.size,
+	};
+	return 0;
+}
+
+/* The pointer to .eh_frame in its header. Source: LSB 5.0 "Exception Frames", .eh_frame_hdr. */
+static int eh_frame_pointer(const struct img_file *f, const struct img_area *hdr, uint64_t *ret)
+{
+	uint8_t head[HDR_BYTES] = {0}, enc;
+	size_t len = (size_t)MIN_OF(hdr->file_size, (uint64_t)sizeof(head));
+	struct cursor c = cursor_of(head, len);
+	const uint64_t at = hdr->vaddr + 4;
+	uint64_t u64 = 0;
+	uint32_t u32 = 0;
+	uint16_t u16 = 0;
+	uint64_t v;
+	int r = img_read(f, hdr->off, head, len);
+
+	if (r < 0)
+		return r == -ENODATA ? -EINVAL : r;
+	if (len < 4 || head[0] != HDR_VERSION || cursor_skip(&c, 4) < 0)
+		return -EINVAL;
+	enc = head[1];
+	switch (enc & 0x0f) { /* DW_EH_PE_* */
+	case 0x00:            /* absptr */
+		r = f->is64 ? cursor_u64(&c, &u64) : cursor_u32(&c, &u32);
+		v = f->is64 ? u64 : u32;
+		break;
+	case 0x02: /* udata2, sdata2 */
+	case 0x0a:
+		r = cursor_u16(&c, &u16);
+		v = enc & 8 ? (uint64_t)(int64_t)(int16_t)u16 : u16;
+		break;
+	case 0x03: /* udata4, sdata4 */
+	case 0x0b:
+		r = cursor_u32(&c, &u32);
+		v = enc & 8 ? (uint64_t)(int64_t)(int32_t)u32 : u32;
+		break;
+	case 0x04: /* udata8, sdata8 */
+	case 0x0c:
+		r = cursor_u64(&c, &u64);
+		v = u64;
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (r < 0)
+		return -EINVAL;
+	switch (enc & 0xf0) {
+	case 0x00: /* absptr */
+		break;
+	case 0x10: /* pcrel */
+		v += at;
+		break;
+	case 0x30: /* datarel: to the header */
+		v += hdr->vaddr;
+		break;
+	default:
+		return -EINVAL;
+	}
+	*ret = f->is64 ? v : (uint32_t)v;
+	return 0;
+}
+
+static int eh_frame_by_hdr(const struct img_file *f, struct img_area *ret)
+{
+	struct img_area hdr;
+	uint64_t vaddr;
+	int r = area_of_hdr(f, &hdr);
+
+	if (r == 0)
+		r = eh_frame_pointer(f, &hdr, &vaddr);
+	return r < 0 ? r : area_at(f, vaddr, ret);
+}
+
+int img_area_find(struct img_file *f, enum img_area_kind kind, struct img_area *ret)
+{
+	int first, r = -ENOENT;
+
+	switch (kind) {
+	case IMG_AREA_EH_FRAME_HDR:
+		first = area_of_hdr(f, ret);
+		if (first < 0)
+			r = area_of_section(f, kind, ret);
+		break;
+	case IMG_AREA_EH_FRAME:
+		first = area_of_section(f, kind, ret);
+		/* Without bytes there, the program header would lead into other bytes. */
+		if (first < 0 && f->n_segs > 0)
+			r = eh_frame_by_hdr(f, ret);
+		break;
+	case IMG_AREA_DEBUG_FRAME:
+	case IMG_AREA_GOPCLNTAB:
+	case IMG_AREA_PLT:
+		first = area_of_section(f, kind, ret);
+		break;
+	default:
+		return -ENOENT;
+	}
+	if (first == -EINVAL)
+		f->bad++;
+	if (first == 0 || r == 0)
+		return 0;
+	if (r == -EINVAL)
+		f->bad++;
+	return r != -ENOENT ? r : first;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * First samples: registers and a copy of the stack of a thread that was met in code whose table was
+ * not there yet. D takes them, W walks them once the tables are there, C adds them to the profile.
+ * Each one that D got is counted, whatever becomes of its walk.
+ */
+#include "session/session_priv.h"
+
+/* What waits for tables: 64 MiB of 16 KiB each are 4,096. */
+#define PENDING_MAX       4096
+#define PENDING_BYTES_MAX ((uint64_t)64 << 20)
+/* Side-band events lie in rings of their own: a process may be heard of after its first sample. */
+#define UNKNOWN_NS       NSEC_PER_SEC
+#define UNKNOWN_AGAIN_NS (50 * NSEC_PER_MSEC)
+/* Walks of one sample, each of which met another image without a table: then it is guessed. */
+#define TRIES_MAX 32
+
+struct ses_copy {
+	struct ses_copy *next;
+	struct ev_copy c; /* c.bytes: bytes below */
+	uint64_t taken_ns;
+	uint64_t due_ns; /* need 0: when to look again */
+	uint32_t need;   /* image without a table; 0: the process is not known yet */
+	uint32_t tries;
+	bool met; /* looked at once */
+	uint8_t bytes[];
+};
+
+/* ---- D --------------------------------------------------------------------------------------- */
+
+/* No place for it: the sample stays, without its stack. */
+static void count_without_stack(struct ses *s, const struct ev_copy *c)
+{
+	const struct ev_stack st = {
+	        .hash = uw_stack_hash(s->hash_seed, NULL, 0, ABI_WALK_NO_TABLE, 0),
+	        .walk = EV_WALK_NO_TABLE,
+	};
+	struct ev_count count = c->count;
+
+	count.ustack = st.hash;
+	(void)prof_agg_add_stack(s->agg, &st, NULL); /* counted by the aggregation */
+	(void)prof_agg_add_count(s->agg, &count);
+	ses_count(s, SES_CNT_COPIES_LOST, c->count.samples);
+}
+
+static uint64_t bytes_of(const struct ses_copy *c)
+{
+	return sizeof(*c) + c->c.len;
+}
+
+static struct ses_copy *keep(struct ses_tables *t, const struct ev_copy *c)
+{
+	struct ses_copy *k;
+
+	/* D alone adds; W only takes away. */
+	if (atomic_load(&t->pending) >= PENDING_MAX ||
+	    atomic_load(&t->pending_bytes) + sizeof(*k) + c->len > PENDING_BYTES_MAX)
+		return NULL;
+	k = malloc(sizeof(*k) + c->len);
+	if (!k)
+		return NULL;
+	*k = (struct ses_copy){.c = *c, .taken_ns = now_ns()};
+	if (c->len)
+		memcpy(k->bytes, c->bytes, c->len);
+	k->c.bytes = k->bytes;
+	atomic_fetch_add(&t->pending, 1);
+	atomic_fetch_add(&t->pending_bytes, bytes_of(k));
+	return k;
+}
+
+static void drop(struct ses_tables *t, struct ses_copy *k)
+{
+	atomic_fetch_sub(&t->pending, 1);
+	atomic_fetch_sub(&t->pending_bytes, bytes_of(k));
+	free(k);
+}
+
+void ses_copy_take(struct ses *s, const struct ev_copy *c)
+{
+	struct ses_item item = {.type = SES_ITEM_COPY};
+
+	if (c->count.ustack) {
+		/* Counted by its walk in the kernel; this is for comparison. */
+		if (s->o.copy_fn)
+			s->o.copy_fn(s->o.copy_arg, c);
+		return;
+	}
+	item.copy = s->tables ? keep(s->tables, c) : NULL;
+	if (item.copy && queue_push(s->q_w, &item) < 0) {
+		drop(s->tables, item.copy);
+		item.copy = NULL;
+	}
+	if (!item.copy)
+		count_without_stack(s, c);
+}
+
+/* ---- W: the target's memory ------------------------------------------------------------------ */
+
+struct look {
+	struct ses *s;
+	const struct ev_copy *c;
+};
+
+static int place(void *arg, uint64_t addr, uint32_t *ret_image, uint64_t *ret_off)
+{
+	const struct look *l = arg;
+	struct trk_place pl;
+
+	if (trk_place(l->s->trk, &l->c->count.proc, addr, &pl) < 0 || (!pl.image && !pl.anon))
+		return -ENOENT;
+	*ret_image = pl.image ? pl.image->id : 0;
+	*ret_off = pl.off;
+	return 0;
+}
+
+static int read_data(void *arg, uint64_t *ret, uint64_t addr)
+{
+	const struct ev_copy *c = ((const struct look *)arg)->c;
+	uint64_t at = addr - c->addr;
+
+	if (addr < c->addr || c->len < sizeof(*ret) || at > c->len - sizeof(*ret))
+		return -EFAULT;
+	memcpy(ret, c->bytes + at, sizeof(*ret));
+	return 0;
+}
+
+static void fill_window(struct ses *s, const struct trk_image *img, uint64_t off,
+                        struct ses_window *w)
+{
+	bool close_fd = false;
+	ssize_t n = 0;
+	int fd;
+
+	w->image = img->id;
+	w->off = off;
+	w->len = 0;
+	if (img->mem) {
+		if (off < img->mem_len)
+			n = (ssize_t)MIN_OF(img->mem_len - off, sizeof(w->bytes));
+		if (n > 0)
+			memcpy(w->bytes, (const uint8_t *)img->mem + off, (size_t)n);
+	} else {
+		fd = trk_image_fd(s->trk, img->id, &close_fd);
+		if (fd >= 0)
+			n = file_pread_full(fd, w->bytes, sizeof(w->bytes), off);
+		if (fd >= 0 && close_fd)
+			close(fd); /* only read from */
+	}
+	if (n > 0)
+		w->len = (uint32_t)n;
+}
+
+/* From the file: code that was changed in memory is not seen. */
+static int read_code(void *arg, uint64_t *ret, uint64_t addr)
+{
+	const struct look *l = arg;
+	struct ses_tables *t = l->s->tables;
+	struct ses_window *w = NULL;
+	struct trk_place pl;
+	uint64_t off;
+
+	if (trk_place(l->s->trk, &l->c->count.proc, addr, &pl) < 0 || !pl.image)
+		return -EFAULT;
+	off = pl.off & ~(uint64_t)(SES_WINDOW_BYTES - 1);
+	for (size_t i = 0; i < SES_WINDOWS; i++)
+		if (t->window[i].image == pl.image->id && t->window[i].off == off)
+			w = &t->window[i];
+	if (!w) {
+		w = &t->window[t->next_window++ % SES_WINDOWS];
+		fill_window(l->s, pl.image, off, w);
+	}
+	off = pl.off - off;
+	if (w->len < sizeof(*ret) || off > w->len - sizeof(*ret))
+		return -EFAULT;
+	memcpy(ret, w->bytes + off, sizeof(*ret));
+	return 0;
+}
+
+/* ---- W: walking ------------------------------------------------------------------------------ */
+
+/* Adds one sample with the stack that was found, hashed as the kernel side would have done. */
+static void add(struct ses *s, const struct ses_copy *k, const uint64_t *frames, uint32_t n,
+                int walk, uint8_t flags)
+{
+	struct ses_tables *t = s->tables;
+	struct ev_count count = k->c.count;
+	struct ev_stack st = {
+	        .hash = uw_stack_hash(s->hash_seed, frames, n, walk, flags),
+	        .walk = (uint8_t)walk,
+	        .flags = flags,
+	        .n = n,
+	        .frames = t->frames,
+	};
+	bool is_new = false;
+
+	for (uint32_t i = 0; i < n; i++)
+		(void)smp_frame_decode(frames[i], &t->frames[i]); /* made by our own walk */
+	count.ustack = st.hash;
+	if (prof_agg_add_stack(t->walked, &st, &is_new) == 0 && is_new)
+		for (uint32_t i = 0; i < n; i++)
+			if (t->frames[i].space == EV_SPACE_IMAGE)
+				ses_request(s, t->frames[i].image,
+				            t->frames[i].exact ? t->frames[i].addr
+				                               : t->frames[i].addr - 1);
+	(void)prof_agg_add_count(t->walked, &count); /* counted by the aggregation */
+	ses_count(s, SES_CNT_COPIES_WALKED, count.samples);
+}
+
+/* True: it was counted. @final: it must be. */
+static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
+{
+	struct ses_tables *t = s->tables;
+	struct look look = {.s = s, .c = &k->c};
+	const struct uw_target target = {
+	        .place = place, .read = read_data, .read_code = read_code, .arg = &look};
+	enum ev_reason known = trk_proc_reason(s->trk, &k->c.count.proc);
+
+	k->met = true;
+	if (known == EV_REASON_NO_MAPPING && !final && now - k->taken_ns < UNKNOWN_NS) {
+		k->need = 0;
+		k->due_ns = now + UNKNOWN_AGAIN_NS;
+		return false;
+	}
+	if (known != EV_REASON_NAMED) {
+		const uint64_t leaf = ABI_FRAME_EXACT | (k->c.pc & ABI_FRAME_ADDR_MASK);
+
+		add(s, k, &leaf, 1, ABI_WALK_GONE, 0);
+		return true;
+	}
+	final = final || k->tries >= TRIES_MAX;
+	uw_walk(t->store, t->rules, &target, k->c.pc, k->c.reg, final, &t->walk);
+	if (t->walk.walk == ABI_WALK_NO_TABLE && !final) {
+		k->tries++;
+		k->need = t->walk.image;
+		ses_table_ask(t, k->need);
+		return false;
+	}
+	add(s, k, t->walk.frames, MIN_OF(t->walk.n, (uint32_t)ABI_MAX_USER_FRAMES), t->walk.walk,
+	    t->walk.flags);
+	return true;
+}
+
+void ses_copy_handle(struct ses *s, struct ses_copy *k)
+{
+	struct ses_tables *t = s->tables;
+
+	k->next = t->copies;
+	t->copies = k;
+	t->hurry = true; /* this round looks at it */
+}
+
+/* Has what stopped the walk changed? Asks again for a table that went before it was used. */
+static bool is_due(struct ses_tables *t, const struct ses_copy *k, uint64_t now)
+{
+	if (!k->met)
+		return true;
+	if (k->need == 0)
+		return now >= k->due_ns;
+	if (!ses_table_absent(t, k->need))
+		return true;
+	if (atomic_load(&t->image[k->need].state) != SES_TABLE_QUEUED &&
+	    t->image[k->need].asked == 0)
+		ses_table_ask(t, k->need);
+	return false;
+}
+
+size_t ses_copies_retry(struct ses *s, uint64_t now, bool final)
+{
+	struct ses_tables *t = s->tables;
+	size_t left = 0;
+
+	for (struct ses_copy **at = &t->copies, *k; (k = *at);) {
+		if ((final || is_due(t, k, now)) && walk(s, k, now, final)) {
+			*at = k->next;
+			drop(t, k);
+		} else {
+			at = &k->next;
+			left++;
+		}
+	}
+	return left;
+}
+
+void ses_copy_free(struct ses_copy *k)
+{
+	free(k);
+}
+
+void ses_copies_free(struct ses_tables *t)
+{
+	while (t->copies) {
+		struct ses_copy *k = t->copies;
+
+		t->copies = k->next;
+		free(k);
+	}
+}
+
+/* ---- C --------------------------------------------------------------------------------------- */
+
+void ses_copies_merge(struct ses *s)
+{
+	const struct prof_agg *w = s->tables ? s->tables->walked : NULL;
+
+	if (!w)
+		return;
+	for (size_t i = 0; i < prof_agg_stack_cnt(w); i++)
+		(void)prof_agg_add_stack(s->agg, prof_agg_stack_at(w, i), NULL); /* counted there */
+	for (size_t i = 0; i < prof_agg_count_cnt(w); i++)
+		(void)prof_agg_add_count(s->agg, prof_agg_count_at(w, i));
+	/* What W's own aggregation refused. */
+	ses_count(s, SES_CNT_DROP_AGG_FULL, prof_agg_stats(w)->counts_dropped_samples);
+	ses_count(s, SES_CNT_STACKS_OVER_LIMIT, prof_agg_stats(w)->stacks_dropped);
+}

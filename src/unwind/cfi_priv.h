@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unwind, private to the reading of call-frame information: what uw_cfi.c, uw_insn.c and uw_expr.c
+ * share.
+ */
+#ifndef PA_UNWIND_CFI_PRIV_H
+#define PA_UNWIND_CFI_PRIV_H
+
+#include "unwind/unwind_priv.h"
+
+/* Nested DW_CFA_remember_state; compilers nest one or two. */
+#define CFI_REMEMBER_MAX 16
+/* Of one function; the largest of a Debian machine has some 20,000. */
+#define CFI_ROWS_MAX (1u << 20)
+/* Bytes of a CIE's instructions: linked ones have at most some 40. Any number of FDEs, 13 bytes
+ * each, may make us read them again. */
+#define CFI_CIE_INSN_MAX 1024
+#define CFI_CIES         64   /* remembered, power of two */
+#define CFI_CODES        1024 /* rules remembered with their codes, power of two */
+
+/* Pointer encodings. Source: LSB 5.0, "DWARF Exception Header Encoding". */
+enum cfi_pe {
+	CFI_PE_ABSPTR = 0x00,
+	CFI_PE_ULEB = 0x01,
+	CFI_PE_UDATA2 = 0x02,
+	CFI_PE_UDATA4 = 0x03,
+	CFI_PE_UDATA8 = 0x04,
+	CFI_PE_SIGNED = 0x08,
+	CFI_PE_SLEB = 0x09,
+	CFI_PE_SDATA2 = 0x0a,
+	CFI_PE_SDATA4 = 0x0b,
+	CFI_PE_SDATA8 = 0x0c,
+	CFI_PE_FORMAT = 0x0f,
+	CFI_PE_PCREL = 0x10,
+	CFI_PE_TEXTREL = 0x20,
+	CFI_PE_DATAREL = 0x30,
+	CFI_PE_FUNCREL = 0x40,
+	CFI_PE_ALIGNED = 0x50,
+	CFI_PE_BASE = 0x70,
+	CFI_PE_INDIRECT = 0x80,
+	CFI_PE_OMIT = 0xff,
+};
+
+/* One CIE. */
+struct cfi_cie {
+	uint64_t off;      /* in the area; UINT64_MAX: none is remembered here */
+	int err;           /* 0, or why it cannot be used; FDEs of it have no known range then */
+	int insn_err;      /* 0, or why its instructions cannot: FDEs of it have a range */
+	uint64_t insn_bad; /* bytes of them that are not understood */
+	uint64_t code_align;
+	int64_t data_align;
+	uint64_t ra_col;
+	uint8_t fde_enc;   /* CFI_PE_* */
+	uint8_t addr_size; /* 4 or 8 */
+	bool sized;        /* augmentation data of FDEs begins with its length */
+	bool signal;
+	struct uw_rule initial; /* after its instructions */
+};
+
+/* Rows of one function, before they go to the sink. */
+struct cfi_row {
+	uint64_t at;
+	uint16_t code;
+};
+
+struct cfi_code {
+	bool used;
+	uint16_t code;
+	struct uw_rule rule;
+};
+
+/* The interpreter of one area. */
+struct cfi_machine {
+	struct img_file *f;
+	const struct uw_area *area;
+	struct uw_sink *sink;
+	struct uw_rule cur;
+	struct uw_rule remembered[CFI_REMEMBER_MAX];
+	size_t n_remembered;
+	uint64_t bad_bytes; /* that were not understood */
+	bool refused;       /* a rule of this function found no place */
+	VEC(struct cfi_row) rows;
+	struct cfi_code codes[CFI_CODES];
+};
+
+/* cursor_uleb with a short way for one byte, which nearly all of them are. */
+static inline int cfi_uleb(struct cursor *c, uint64_t *ret)
+{
+	if (c->p < c->end && !(*c->p & 0x80)) {
+		*ret = *c->p++;
+		return 0;
+	}
+	return cursor_uleb(c, ret);
+}
+
+/* A pointer by its encoding: 0, -ENODATA, -EINVAL (no such encoding, or CFI_PE_OMIT). Where it is
+ * stored indirectly, it is read through @f unless that is NULL. */
+int cfi_pointer(struct img_file *f, const struct uw_area *a, struct cursor *c, uint8_t enc,
+                uint8_t addr_size, uint64_t *ret);
+
+/* Runs a CIE's instructions into cie->initial: 0, or an error as cfi_run_fde. */
+int cfi_run_cie(struct cfi_machine *m, struct cfi_cie *cie, struct cursor c);
+/* Runs an FDE's instructions into m->rows. m->bad_bytes are counted by the caller.
+ * Returns: 0; -EINVAL, -ENODATA, -ERANGE (damaged), -ENOTSUP (not understood), -E2BIG (too many
+ * rows or expressions); -ENOMEM. */
+int cfi_run_fde(struct cfi_machine *m, const struct cfi_cie *cie, struct cursor c, uint64_t start,
+                uint64_t end);
+
+/* The shapes that need no expression, 0; else -ENOENT. The CFA is on the stack for columns. */
+int uw_expr_cfa_shape(const struct uw_ops *ops, struct uw_rule *ret);
+int uw_expr_col_shape(const struct uw_ops *ops, bool is_value, struct uw_col *ret);
+
+#endif

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Go functions whose caller is not where the depth of the stack says.
+ *
+ * Most of those that change stacks keep their frame pointer: it was set up before the change, the
+ * code that they call saves and restores it (Go's conventions and C's alike), so it leads back
+ * across the change. Where a frame lies on another stack that may have moved meanwhile, or where
+ * the change is final, the instructions are searched for what the rule needs; a function that does
+ * not look as expected keeps its ordinary rules.
+ *
+ * Source: Go's runtime/asm_amd64.s, runtime/sys_linux_amd64.s, runtime/preempt_amd64.s.
+ */
+#include "unwind/uw_go_tab.h"
+
+#ifdef ABI_ARM64
+
+int uw_go_special_read(struct img_file *f, struct uw_sink *sink, const struct uw_build_limits *lim)
+{
+	(void)f;
+	(void)sink;
+	(void)lim;
+	return -ENOENT;
+}
+
+#else
+
+#define REG_RBX 3
+#define REG_R14 14
+
+#define CODE_MAX 512 /* bytes of such a function; the longest, runtime.cgocallback, has 300 */
+
+enum kind {
+	/* The frame pointer leads to the caller from where it is set up until it is restored. */
+	BY_FP,
+	/* The same; while C runs, a slot tells the depth of the goroutine's stack, which may move.
+	 */
+	ASMCGOCALL,
+	/* Does not come back to the caller once it is on the other stack. */
+	LEAVES,
+	/* Jumps to what a buffer says. */
+	GOGO,
+	/* Ordinary, though marked as outermost: it returns to a signal's frame. */
+	PLAIN,
+	/* Where a signal handler made it look like a call: the caller's pc is exact. */
+	INJECTED,
+	/* The return from a signal: the kernel's frame is on the stack. */
+	SIGRETURN,
+};
+
+static const struct {
+	const char *name;
+	enum kind kind;
+} specials[] = {
+        {"runtime.systemstack", BY_FP},
+        {"runtime.asmcgocall", ASMCGOCALL},
+        {"runtime.asmcgocall_no_g", BY_FP},
+        /* Called on the thread's stack, goes on on that of the goroutine: back to C. */
+        {"runtime.cgocallback", BY_FP},
+        {"runtime.nanotime1", BY_FP},
+        {"time.now", BY_FP},
+        {"runtime.walltime", BY_FP},
+        {"runtime.walltime1", BY_FP},
+        {"runtime.vgetrandom1", BY_FP},
+        {"runtime.sigfwd", BY_FP},
+        {"runtime.callCgoSigaction", BY_FP},
+        {"runtime.callCgoMmap", BY_FP},
+        {"runtime.callCgoMunmap", BY_FP},
+        /* The scheduler's work is no goroutine's; the one that called sleeps or runs elsewhere. */
+        {"runtime.mcall", LEAVES},
+        {"runtime.morestack", LEAVES},
+        {"gogo", GOGO},
+        {"runtime.gogo", GOGO},
+        {"runtime.sigtramp", PLAIN},
+        {"runtime.sigreturn", SIGRETURN},
+        {"runtime.sigreturn__sigaction", SIGRETURN},
+        {"runtime.asyncPreempt", INJECTED},
+        {"runtime.sigpanic", INJECTED},
+        {"runtime.sigpanic0", INJECTED},
+};
+
+/* One function in work. */
+struct special {
+	struct uw_go_tab *t;
+	struct uw_sink *sink;
+	struct uw_go_func fn;
+	struct uw_go_rows rows;
+	uint8_t code[CODE_MAX]; /* code[len], from fn.start */
+	size_t len;
+	bool emitted;
+};
+
+/* ---- giving rows ----------------------------------------------------------------------------- */
+
+static int give_code(struct special *sp, uint64_t at, const struct uw_rule *rule)
+{
+	uint16_t code;
+	int r = uw_rules_code(sp->sink->rules, sp->sink->quota, rule, &code);
+
+	if (r == -E2BIG)
+		code = ABI_CODE_BAD;
+	else if (r < 0)
+		return r;
+	return sp->sink->row(sp->sink->arg, at, code);
+}
+
+static int give_row(struct special *sp, uint64_t at, size_t i, bool signal)
+{
+	struct uw_rule rule;
+
+	uw_go_rule(&(struct uw_go_row){at, sp->rows.p[i].depth, sp->rows.p[i].saved}, signal,
+	           &rule);
+	return give_code(sp, at, &rule);
+}
+
+/* The ordinary rows that govern [from, to). */
+static int give_plain(struct special *sp, uint64_t from, uint64_t to, bool signal)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < sp->rows.n && r >= 0; i++) {
+		const uint64_t end = i + 1 < sp->rows.n ? sp->rows.p[i + 1].at : sp->rows.end;
+
+		if (end > from && sp->rows.p[i].at < to)
+			r = give_row(sp, MAX_OF(sp->rows.p[i].at, from), i, signal);
+	}
+	return r;
+}
+
+static int begin(struct special *sp, uint64_t start)
+{
+	sp->emitted = true;
+	return sp->sink->function(sp->sink->arg, start, sp->rows.end);
+}
+
+/* ---- reading code ---------------------------------------------------------------------------- */
+
+/* Offset of these bytes at or after @from; SIZE_MAX if they are not there. @mask: 0 bytes match
+ * all; NULL: none does. */
+static size_t find(const struct special *sp, size_t from, const uint8_t *want, const uint8_t *mask,
+                   size_t n)
+{
+	for (size_t i = from; n <= sp->len && i <= sp->len - n; i++) {
+		size_t k = 0;
+
+		while (k < n && (sp->code[i + k] == want[k] || (mask && !mask[k])))
+			k++;
+		if (k == n)
+			return i;
+	}
+	return SIZE_MAX;
+}
+
+/* Behind the first mov disp(%reg), %rsp: 0 if there is none. */
+static size_t after_load_of_sp(const struct special *sp)
+{
+	for (size_t i = 0; i + 4 <= sp->len; i++) {
+		const uint8_t *p = sp->code + i;
+
+		if ((p[0] != 0x48 && p[0] != 0x49) || p[1] != 0x8b || (p[2] & 0x38) != 0x20 ||
+		    (p[2] & 7) == 4)
+			continue;
+		if (p[2] >> 6 == 1)
+			return i + 4;
+		if (p[2] >> 6 == 2 && i + 7 <= sp->len)
+			return i + 7;
+	}
+	return 0;
+}
+
+/* From which offset on the frame pointer is this frame's; 0 if it never is. */
+static size_t fp_set_after(const struct special *sp)
+{
+	for (size_t i = 0; i < sp->rows.n; i++) {
+		const uint64_t off = sp->rows.p[i].at - sp->fn.start;
+		const uint8_t *p = sp->code + off;
+
+		if (!sp->rows.p[i].saved)
+			continue;
+		if (off + 8 > sp->len || p[0] != 0x48)
+			return 0;
+		if (p[1] == 0x89 && p[2] == 0xe5) /* mov %rsp, %rbp */
+			return off + 3;
+		if (p[1] == 0x8d && p[2] == 0x2c && p[3] == 0x24) /* lea (%rsp), %rbp */
+			return off + 4;
+		if (p[1] == 0x8d && p[2] == 0x6c && p[3] == 0x24) /* lea disp(%rsp), %rbp */
+			return off + 5;
+		if (p[1] == 0x8d && p[2] == 0xac && p[3] == 0x24)
+			return off + 8;
+		return 0;
+	}
+	return 0;
+}
+
+/* Behind the next mov depth - 8(%rsp), %rbp in [from, to): where compilers before 1.21 restore it
+ * while the stack pointer is still down. SIZE_MAX if there is none. */
+static size_t fp_restored_after(const struct special *sp, size_t from, size_t to, int32_t depth)
+{
+	for (size_t i = from; i + 5 <= sp->len && i < to; i++) {
+		const uint8_t *p = sp->code + i;
+
+		if (p[0] != 0x48 || p[1] != 0x8b || p[3] != 0x24)
+			continue;
+		if (p[2] == 0x2c && depth == 8)
+			return i + 4;
+		if (p[2] == 0x6c && p[4] == depth - 8)
+			return i + 5;
+	}
+	return SIZE_MAX;
+}
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+static const struct uw_rule by_fp = {
+        .kind = ABI_RULE_FRAME,
+        .cfa_kind = ABI_CFA_REG,
+        .cfa_reg = ABI_REG_FP,
+        .cfa_off = 16,
+        .col[ABI_REG_FP] = {ABI_COL_AT_CFA, -16},
+        .col[ABI_COL_RA] = {ABI_COL_AT_CFA, -8},
+};
+
+/* Rows of [from, to) of a function that keeps its frame pointer. */
+static int give_by_fp(struct special *sp, uint64_t from, uint64_t to, size_t set)
+{
+	const uint64_t fp_from = sp->fn.start + set;
+	int r = 0;
+
+	for (size_t i = 0; i < sp->rows.n && r >= 0; i++) {
+		const struct uw_go_row *row = &sp->rows.p[i];
+		const uint64_t end =
+		        MIN_OF(i + 1 < sp->rows.n ? sp->rows.p[i + 1].at : sp->rows.end, to);
+		uint64_t at = MAX_OF(row->at, from), restored;
+		size_t off;
+
+		if (end <= at)
+			continue;
+		if (!row->saved || end <= fp_from) {
+			r = give_row(sp, at, i, false);
+			continue;
+		}
+		if (at < fp_from) {
+			r = give_row(sp, at, i, false);
+			at = fp_from;
+		}
+		if (r >= 0)
+			r = give_code(sp, at, &by_fp);
+		off = fp_restored_after(sp, (size_t)(at - sp->fn.start),
+		                        (size_t)(end - sp->fn.start), row->depth);
+		restored = sp->fn.start + off;
+		if (off != SIZE_MAX && restored < end && r >= 0)
+			r = give_row(sp, restored, i, false);
+	}
+	return r;
+}
+
+static int do_by_fp(struct special *sp)
+{
+	const size_t set = fp_set_after(sp);
+	int r;
+
+	if (set == 0)
+		return 0;
+	r = begin(sp, sp->fn.start);
+	return r < 0 ? r : give_by_fp(sp, sp->fn.start, sp->rows.end, set);
+}
+
+/*
+ * On the thread's stack: 0(%rsp) holds how far the caller's stack pointer was below the end of the
+ * goroutine's stack, @slot(%rsp) the goroutine, whose stack ends at @hi in it. r14 is the goroutine
+ * in Go code, and lost by C.
+ */
+static int slot_rule(struct special *sp, uint8_t slot, uint8_t hi, int32_t depth,
+                     struct uw_rule *ret)
+{
+	const struct abi_op ops[] = {
+	        {.op = ABI_OP_REG, .reg = ABI_REG_SP, .arg = slot},
+	        {.op = ABI_OP_DEREF},
+	        {.op = ABI_OP_PLUS_CONST, .arg = hi},
+	        {.op = ABI_OP_DEREF},
+	        {.op = ABI_OP_REG, .reg = ABI_REG_SP},
+	        {.op = ABI_OP_DEREF},
+	        {.op = ABI_OP_MINUS},
+	        {.op = ABI_OP_PLUS_CONST, .arg = depth + 8},
+	        {.op = ABI_OP_END},
+	};
+	struct uw_rule rule = by_fp;
+	int r = uw_rules_ops(sp->sink->rules, sp->sink->quota, ops, ARRAY_SIZE(ops), &rule.cfa_off);
+
+	if (r < 0)
+		return r;
+	rule.cfa_kind = ABI_CFA_EXPR;
+	rule.cfa_reg = 0;
+	rule.col[REG_R14] = (struct uw_col){ABI_COL_AT_REG, ABI_REG_SP | (int32_t)slot << 8};
+	*ret = rule;
+	return 0;
+}
+
+/* How far the stack pointer is below the entry while the frame pointer is set. */
+static int32_t frame_depth(const struct special *sp)
+{
+	int32_t depth = 0;
+
+	for (size_t i = 0; i < sp->rows.n; i++)
+		depth = MAX_OF(depth, sp->rows.p[i].depth);
+	return depth;
+}
+
+static int do_asmcgocall(struct special *sp)
+{
+	/* mov %rdi, (%rsp): the depth is written */
+	static const uint8_t write[] = {0x48, 0x89, 0x3c, 0x24};
+	/* mov slot(%rsp), %rdi; mov hi(%rdi), %rsi; sub (%rsp), %rsi */
+	static const uint8_t read[] = {0x48, 0x8b, 0x7c, 0x24, 0,    0x48, 0x8b,
+	                               0x77, 0,    0x48, 0x2b, 0x34, 0x24};
+	static const uint8_t read_mask[] = {1, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1};
+	/* mov %rsi, %rsp */
+	static const uint8_t back[] = {0x48, 0x89, 0xf4};
+	const size_t set = fp_set_after(sp);
+	const size_t from = find(sp, 0, write, NULL, sizeof(write));
+	const uint64_t start = sp->fn.start;
+	size_t use, to = SIZE_MAX;
+	struct uw_rule rule;
+	int r;
+
+	if (set == 0)
+		return 0;
+	use = from == SIZE_MAX ? SIZE_MAX : find(sp, from, read, read_mask, sizeof(read));
+	if (use != SIZE_MAX)
+		to = find(sp, use, back, NULL, sizeof(back));
+	if (to == SIZE_MAX || from < set)
+		return do_by_fp(sp);
+	r = slot_rule(sp, sp->code[use + 4], sp->code[use + 8], frame_depth(sp), &rule);
+	if (r < 0)
+		return r == -E2BIG ? do_by_fp(sp) : r;
+	r = begin(sp, start);
+	if (r >= 0)
+		r = give_by_fp(sp, start, start + from + sizeof(write), set);
+	if (r >= 0)
+		r = give_code(sp, start + from + sizeof(write), &rule);
+	return r < 0 ? r : give_by_fp(sp, start + to + sizeof(back), sp->rows.end, set);
+}
+
+static int do_leaves(struct special *sp)
+{
+	const size_t off = after_load_of_sp(sp);
+	const struct uw_rule root = {.kind = ABI_RULE_ROOT};
+	int r;
+
+	if (off == 0)
+		return 0;
+	r = begin(sp, sp->fn.start);
+	if (r >= 0)
+		r = give_plain(sp, sp->fn.start, sp->fn.start + off, false);
+	return r < 0 ? r : give_code(sp, sp->fn.start + off, &root);
+}
+
+static int do_gogo(struct special *sp)
+{
+	/* mov (%rbx), %rsp … mov bp(%rbx), %rbp … mov pc(%rbx), %rbx; jmp *%rbx */
+	static const uint8_t load_sp[] = {0x48, 0x8b, 0x23};
+	static const uint8_t load_fp[] = {0x48, 0x8b, 0x6b, 0};
+	static const uint8_t load_fp_mask[] = {1, 1, 1, 0};
+	static const uint8_t load_pc[] = {0x48, 0x8b, 0x5b, 0, 0xff, 0xe3};
+	static const uint8_t load_pc_mask[] = {1, 1, 1, 0, 1, 1};
+	const uint64_t start = sp->fn.start;
+	const size_t a = find(sp, 0, load_sp, NULL, sizeof(load_sp));
+	size_t b = SIZE_MAX, c = SIZE_MAX;
+	/* The goroutine goes on exactly there. */
+	struct uw_rule rule = {.kind = ABI_RULE_FRAME, .cfa_reg = ABI_REG_SP, .signal = true};
+	int r;
+
+	if (a != SIZE_MAX)
+		b = find(sp, a, load_fp, load_fp_mask, sizeof(load_fp));
+	if (b != SIZE_MAX)
+		c = find(sp, b, load_pc, load_pc_mask, sizeof(load_pc));
+	if (c == SIZE_MAX)
+		return 0;
+	r = begin(sp, start);
+	if (r >= 0)
+		r = give_plain(sp, start, start + a + sizeof(load_sp), false);
+	rule.col[ABI_COL_RA] =
+	        (struct uw_col){ABI_COL_AT_REG, REG_RBX | (int32_t)sp->code[c + 3] << 8};
+	rule.col[ABI_REG_FP] =
+	        (struct uw_col){ABI_COL_AT_REG, REG_RBX | (int32_t)sp->code[b + 3] << 8};
+	if (r >= 0)
+		r = give_code(sp, start + a + sizeof(load_sp), &rule);
+	rule.col[ABI_REG_FP] = (struct uw_col){ABI_COL_SAME, 0};
+	if (r >= 0)
+		r = give_code(sp, start + b + sizeof(load_fp), &rule);
+	rule.col[ABI_COL_RA] = (struct uw_col){ABI_COL_REG, REG_RBX};
+	return r < 0 ? r : give_code(sp, start + c + 4, &rule);
+}
+
+/* Of a signal's frame: where its saved registers are, from the stack pointer on. ucontext: flags,
+ * link, stack; then r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip (the kernel's
+ * arch/x86/include/uapi/asm/sigcontext.h). */
+#define SIG_REGS 40
+static const uint8_t sig_order[] = {8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7};
+
+static int do_sigreturn(struct special *sp)
+{
+	/* mov $15, %rax; syscall */
+	static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	struct uw_rule rule = {.kind = ABI_RULE_FRAME,
+	                       .cfa_kind = ABI_CFA_DEREF,
+	                       .cfa_reg = ABI_REG_SP,
+	                       .cfa_off = SIG_REGS + 15 * 8,
+	                       .signal = true};
+	int r;
+
+	if (find(sp, 0, code, NULL, sizeof(code)) != 0)
+		return 0;
+	for (int32_t i = 0; i < 17; i++) {
+		const size_t col = i == 16 ? ABI_COL_RA : sig_order[i];
+
+		if (col != ABI_REG_SP)
+			rule.col[col] = (struct uw_col){ABI_COL_AT_REG,
+			                                ABI_REG_SP | (SIG_REGS + i * 8) << 8};
+	}
+	/* The handler's return address is its very start, and is looked up one before. */
+	r = begin(sp, sp->fn.start - 1);
+	return r < 0 ? r : give_code(sp, sp->fn.start - 1, &rule);
+}
+
+static int do_special(struct special *sp, enum kind kind)
+{
+	int r;
+
+	sp->len = uw_go_tab_code(sp->t, sp->fn.start, sp->code,
+	                         (size_t)MIN_OF(sp->rows.end - sp->fn.start,
+	                                        (uint64_t)sizeof(sp->code)));
+	switch (kind) {
+	case BY_FP:
+		return do_by_fp(sp);
+	case ASMCGOCALL:
+		return do_asmcgocall(sp);
+	case LEAVES:
+		return do_leaves(sp);
+	case GOGO:
+		return do_gogo(sp);
+	case PLAIN:
+	case INJECTED:
+		r = begin(sp, sp->fn.start);
+		return r < 0 ? r : give_plain(sp, sp->fn.start, sp->rows.end, kind == INJECTED);
+	case SIGRETURN:
+		return do_sigreturn(sp);
+	}
+	return 0;
+}
+
+int uw_go_special_read(struct img_file *f, struct uw_sink *sink, const struct uw_build_limits *lim)
+{
+	_cleanup_(uw_go_tab_done) struct uw_go_tab t = {0};
+	struct special sp = {.t = &t, .sink = sink};
+	int r;
+
+	r = uw_go_tab_open(f, lim, &t);
+	if (r < 0)
+		return r;
+	for (uint64_t i = 0; i < t.n && r >= 0; i++) {
+		if (uw_go_tab_func(&t, i, &sp.fn) < 0)
+			continue;
+		for (size_t k = 0; k < ARRAY_SIZE(specials) && r >= 0; k++) {
+			if (strcmp(sp.fn.name, specials[k].name) != 0)
+				continue;
+			r = uw_go_tab_rows(&t, &sp.fn, &sp.rows);
+			if (r == 0)
+				r = do_special(&sp, specials[k].kind);
+			else if (r == -EINVAL || r == -ENOENT)
+				r = 0; /* keeps what the other sources say */
+		}
+	}
+	free(sp.rows.p);
+	return r < 0 ? r : sp.emitted ? 0 : -ENOENT;
+}
+
+#endif
