@@ -211,8 +211,11 @@ static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
 {
 	struct ses_tables *t = s->tables;
 	struct look look = {.s = s, .c = &k->c};
-	const struct uw_target target = {
-	        .place = place, .read = read_data, .read_code = read_code, .arg = &look};
+	const struct uw_target target = {.place = place,
+	                                 .read = read_data,
+	                                 .read_code = read_code,
+	                                 .in_syscall = k->c.in_syscall,
+	                                 .arg = &look};
 	enum ev_reason known = trk_proc_reason(s->trk, &k->c.count.proc);
 
 	k->met = true;
