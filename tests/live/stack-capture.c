@@ -29,6 +29,7 @@ static void on_copy(void *arg, const struct ev_copy *e)
 	struct cap_copy k = {.hash = e->count.ustack,
 	                     .tid = e->count.tid,
 	                     .pc = e->pc,
+	                     .in_syscall = e->in_syscall,
 	                     .addr = e->addr,
 	                     .len = e->len};
 

@@ -358,8 +358,11 @@ static int host_read_code(void *arg, uint64_t *ret, uint64_t addr)
 static void host_walk(struct oracle *o, const struct cap_copy *k, struct ev_frame *frames,
                       struct ours *ret)
 {
-	const struct uw_target t = {
-	        .place = host_place, .read = host_read, .read_code = host_read_code, .arg = o};
+	const struct uw_target t = {.place = host_place,
+	                            .read = host_read,
+	                            .read_code = host_read_code,
+	                            .in_syscall = k->in_syscall,
+	                            .arg = o};
 	static struct uw_walk w;
 
 	o->copy = k;
