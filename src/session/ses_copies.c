@@ -221,7 +221,9 @@ static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
 		k->due_ns = now + UNKNOWN_AGAIN_NS;
 		return false;
 	}
-	if (known != EV_REASON_NAMED) {
+	/* Without a stack too: a process that executes another program or exits has lost its memory
+	 * before its registers. */
+	if (known != EV_REASON_NAMED || k->c.len == 0) {
 		const uint64_t leaf = ABI_FRAME_EXACT | (k->c.pc & ABI_FRAME_ADDR_MASK);
 
 		add(s, k, &leaf, 1, ABI_WALK_GONE, 0);

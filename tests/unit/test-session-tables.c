@@ -775,25 +775,35 @@ static void test_walk_sees_the_copy_and_the_files(void **state)
 	ses_free(s);
 }
 
-static void look_at_nothing(const struct uw_target *t)
+static void look_at_one_word(const struct uw_target *t)
 {
 	uint64_t v = 0;
 
-	assert_int_not_equal(t->read(t->arg, &v, 0x1000), 0);
+	assert_int_equal(t->read(t->arg, &v, 0x1000), 0);
+	assert_int_not_equal(t->read(t->arg, &v, 0x1001), 0);
+	assert_int_not_equal(t->read(t->arg, &v, 0x1008), 0);
 }
 
-static void test_copy_without_bytes_reads_nothing(void **state)
+static void test_short_copies(void **state)
 {
 	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
 	struct ev_copy c = a_copy(0x10);
 
 	(void)state;
-	c.len = 0;
-	c.bytes = NULL;
-	walk_looks = look_at_nothing;
+	c.len = 8;
+	walk_looks = look_at_one_word;
 	ses_copy_take(s, &c);
 	one_round(s);
 	assert_int_equal(walks, 1);
+
+	c.len = 0;
+	c.bytes = NULL;
+	ses_copy_take(s, &c);
+	one_round(s);
+	assert_int_equal(walks, 1); /* there is nothing to walk */
+	ses_copies_merge(s);
+	assert_int_equal(samples_in(s->agg), 2);
+	assert_int_equal(prof_agg_stack_at(s->agg, 1)->walk, EV_WALK_GONE);
 	ses_free(s);
 }
 
@@ -953,7 +963,7 @@ int main(void)
 	        cmocka_unit_test_setup(test_full_or_closed_queue_loses_no_sample, setup),
 	        cmocka_unit_test_setup(test_unknown_process_is_waited_for_then_gone, setup),
 	        cmocka_unit_test_setup(test_walk_sees_the_copy_and_the_files, setup),
-	        cmocka_unit_test_setup(test_copy_without_bytes_reads_nothing, setup),
+	        cmocka_unit_test_setup(test_short_copies, setup),
 	        cmocka_unit_test_setup(test_end_waits_for_tables_of_first_samples, setup),
 	        cmocka_unit_test_setup(test_end_guesses_where_no_table_comes, setup),
 	        cmocka_unit_test_setup(test_end_without_a_process_counts_it_as_gone, setup),
