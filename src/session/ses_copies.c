@@ -221,9 +221,7 @@ static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
 		k->due_ns = now + UNKNOWN_AGAIN_NS;
 		return false;
 	}
-	/* Without a stack too: a process that executes another program or exits has lost its memory
-	 * before its registers. */
-	if (known != EV_REASON_NAMED || k->c.len == 0) {
+	if (known != EV_REASON_NAMED) {
 		const uint64_t leaf = ABI_FRAME_EXACT | (k->c.pc & ABI_FRAME_ADDR_MASK);
 
 		add(s, k, &leaf, 1, ABI_WALK_GONE, 0);
@@ -237,6 +235,10 @@ static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
 		ses_table_ask(t, k->need);
 		return false;
 	}
+	/* A process that executes another program or exits loses its memory before its registers.
+	 */
+	if (k->c.len == 0 && t->walk.walk != ABI_WALK_ROOT)
+		t->walk.walk = ABI_WALK_GONE;
 	add(s, k, t->walk.frames, MIN_OF(t->walk.n, (uint32_t)ABI_MAX_USER_FRAMES), t->walk.walk,
 	    t->walk.flags);
 	return true;

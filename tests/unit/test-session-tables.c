@@ -31,6 +31,7 @@ static uint32_t building; /* the image whose file was opened last */
 static uint32_t walk_needs[4];
 static uint32_t walks, final_walks;
 static bool never_there;
+static int walk_gives;
 static void (*walk_looks)(const struct uw_target *t);
 
 int __wrap_trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
@@ -212,7 +213,7 @@ void __wrap_uw_walk(const struct uw_store *store, const struct uw_rules *rules,
 	(void)reg;
 	walks++;
 	final_walks += final;
-	*ret = (struct uw_walk){.walk = ABI_WALK_ROOT, .n = 2};
+	*ret = (struct uw_walk){.walk = walk_gives, .n = 2};
 	ret->frames[0] = FRAME(1, pc & 0xffff) | ABI_FRAME_EXACT;
 	ret->frames[1] = FRAME(2, 0x20);
 	if (walk_looks)
@@ -248,6 +249,7 @@ static int setup(void **state)
 	proc_reason = EV_REASON_NAMED;
 	walks = final_walks = 0;
 	never_there = false;
+	walk_gives = ABI_WALK_ROOT;
 	walk_looks = NULL;
 	return 0;
 }
@@ -798,11 +800,18 @@ static void test_short_copies(void **state)
 
 	c.len = 0;
 	c.bytes = NULL;
+	walk_looks = NULL;
 	ses_copy_take(s, &c);
 	one_round(s);
-	assert_int_equal(walks, 1); /* there is nothing to walk */
+	assert_int_equal(walks, 2); /* that needed no stack */
+	walk_gives = ABI_WALK_FAULT;
+	c.pc++;
+	ses_copy_take(s, &c);
+	one_round(s);
 	ses_copies_merge(s);
-	assert_int_equal(samples_in(s->agg), 2);
+	assert_int_equal(samples_in(s->agg), 3);
+	assert_int_equal(prof_agg_stack_cnt(s->agg), 2);
+	assert_int_equal(prof_agg_stack_at(s->agg, 0)->walk, EV_WALK_ROOT);
 	assert_int_equal(prof_agg_stack_at(s->agg, 1)->walk, EV_WALK_GONE);
 	ses_free(s);
 }
