@@ -25,7 +25,7 @@ static int file_fd;
 /* By image: what building and installing give, and how often they were called. */
 static int build_gives[IMAGES], install_gives[IMAGES];
 static uint32_t builds[IMAGES], installs[IMAGES], none_installs[IMAGES];
-static uint32_t building; /* the image whose file was opened last */
+static _Thread_local uint32_t building; /* the image of B's job */
 
 /* The walk needs these images in turn, then gives two frames. */
 static uint32_t walk_needs[4];
@@ -91,8 +91,8 @@ const struct trk_image *__wrap_trk_image(const struct trk *t, uint32_t id)
 int __wrap_trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close)
 {
 	(void)t;
+	(void)id;
 	*ret_close = false;
-	building = id;
 	return file_fd;
 }
 
@@ -175,7 +175,6 @@ int __wrap_uw_table_build(struct img_file *f, struct uw_rules *rules,
                           struct uw_build_stats *stats, struct err *err)
 {
 	static struct uw_table table;
-	/* The job's image: jobs are opened long before they are built. */
 	uint32_t image = building;
 
 	(void)f;
