@@ -163,6 +163,7 @@ int smp_copy_parse(const void *rec, size_t len, struct ev_copy *ret)
 		return -EINVAL;
 	memset(ret, 0, sizeof(*ret));
 	ret->count = count_of(&h.key, &h.count);
+	ret->in_syscall = (h.key.flags & ABI_KEY_IN_SYSCALL) != 0;
 	ret->time_ns = h.time_ns;
 	ret->pc = h.pc;
 	memcpy(ret->reg, h.reg, sizeof(h.reg));

@@ -238,6 +238,16 @@ static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
 		ses_table_ask(t, k->need);
 		return false;
 	}
+	/* It may have been mapped just before: the event is still on its way. */
+	if (t->walk.unplaced && !final && now - k->taken_ns < UNKNOWN_NS) {
+		k->need = 0;
+		k->due_ns = now + UNKNOWN_AGAIN_NS;
+		return false;
+	}
+	/* A process that executes another program or exits loses its memory before its registers.
+	 */
+	if (k->c.len == 0 && t->walk.walk != ABI_WALK_ROOT)
+		t->walk.walk = ABI_WALK_GONE;
 	add(s, k, t->walk.frames, MIN_OF(t->walk.n, (uint32_t)ABI_MAX_USER_FRAMES), t->walk.walk,
 	    t->walk.flags);
 	return true;
