@@ -62,7 +62,7 @@ static const char *const clone_chains[] = {"shape_spin clone_first", NULL};
 
 WL_FUNC static void vfork_child(uint64_t x)
 {
-	wl_sink += shape_spin(20 * SHAPE_BATCHES) + x;
+	wl_sink += shape_spin(200 * SHAPE_BATCHES) + x;
 }
 /* The child runs on this frame while the parent waits. */
 WL_FUNC static void vfork_work(void)
