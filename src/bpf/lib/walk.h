@@ -214,8 +214,6 @@ __noinline int table_missing(__u32 image, __u32 serial)
 
 	if (!s || !c)
 		return 0;
-	if (!s->missing)
-		CNT_ADD(c, NO_TABLE, 1);
 	s->missing = 1;
 	if (!s->may_copy)
 		return 0;
