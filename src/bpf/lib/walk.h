@@ -240,7 +240,9 @@ static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret
 	*ret_code = ABI_CODE_NONE;
 	if (!img)
 		return 0;
+	/* In this order: what is published is whole. */
 	state = *(volatile __u32 *)&img->state;
+	barrier();
 	serial = img->serial;
 	if (state != ABI_TABLE_READY) {
 		if (state == ABI_TABLE_NONE)
