@@ -57,6 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t text_len, table;
 	int r;
 
+	sbuf_init(&b, 1 << 20);
 	if (size < 2 || size > 1 << 16)
 		return 0;
 	text_len = MIN_OF((size_t)data[0] | (size_t)data[1] << 8, size - 2);
