@@ -22,9 +22,9 @@ from livelib import (WAIT_S, Agent, Symbols, Workload, check, check_conserved, c
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'workloads', 'shapes')
 RUN_S = 60          # of a program: longer than its test, which ends it
-CAPTURE = '600ms'   # some 600 samples at RATE_HZ; fewer where the machine is busy
+CAPTURE = '500ms'   # some 500 samples at RATE_HZ; fewer where the machine is busy
 RATE_HZ = 999
-ENOUGH = 50         # samples without which a test says nothing
+ENOUGH = 40         # samples without which a test says nothing
 
 # Weight that must show a published chain. The rest of what a program does between "ready" and its end: it asks the
 # clock a thousand times a second, and a page fault or an interrupt may hit the kernel while it starts or ends.
@@ -188,6 +188,9 @@ class Seen:
     def share(self):
         return weight(self.good) / max(1, weight(self.good + self.bad if self.command else self.p.samples))
 
+    def misses(self):
+        return count(self.bad) + (0 if self.command else count(self.other))
+
     def show(self, samples):
         return [f'{s.count} × {self.names(s)} {[f.name for f in s.frames if f.synthetic]} '
                 f'{[hex(f.address) for f in s.user[:4]]}' for s in sorted(samples, key=lambda s: -s.count)[:6]]
@@ -227,7 +230,7 @@ def capture_pid(w, *args):
 def capture_command(program, shape, *args):
     """For what runs in children. The chains come on perf-agent's own standard output."""
     r = Agent('--profile-output', 'p.pb.gz', '--sample-rate', RATE_HZ, *args, '--', program, '--shape', shape,
-              '--seconds', '0.6').finish()
+              '--seconds', '0.5').finish()
     equal(r.rc, 0, r)
     return load('p.pb.gz'), json.loads(r.out.decode().splitlines()[1])
 
@@ -240,7 +243,8 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
     check(count(p.samples) >= ENOUGH, *seen.facts())
     early = float(p.comments.get('walk_no_table_yet_pct', 0))
     check(early <= EARLY_PCT, *seen.facts())
-    check(seen.share() >= share - early / 100, f'{seen.share():.2%} of the weight shows a published chain', *seen.facts())
+    # Two samples of a machine that had time for two hundred are more than 1 %.
+    check(seen.share() >= share - early / 100 or seen.misses() <= 2, f'{seen.share():.2%} of the weight shows a published chain', *seen.facts())
     if complete:
         # One sample of a short capture is more than 0.1 % of it. Of a command there are samples of its start too: after
         # execve the stack of before is gone.
@@ -364,7 +368,7 @@ for each in ('lazy', *only_with(X86, 'ibt')):
     shape('plt-resolve', own('shape-plt-' + each), title=f'plt {each} resolved again and again', above=8)
 
 
-shape('reload', own('shape-load'), args=('--file', own('libshape.so')), title='library loaded again elsewhere', above=12)
+shape('reload', own('shape-load'), args=('--file', own('libshape.so')), title='library loaded again elsewhere', above=20)
 shape('twice', own('shape-load'), args=('--file', own('libshape.so')), title='library mapped twice')
 
 # Above are the functions of the C++ library, of libgcc and of the dynamic linker, which both ask for tables. Before libgcc
