@@ -22,7 +22,7 @@ help:
 	@echo 'make                  build ./perf-agent and ./libperfagent.so'
 	@echo 'sudo make demo        install what is missing, build, profile a bundled program for 5 s'
 	@echo 'sudo make check       install what is missing, run every test (sanitizers, an installation, fuzzing too)'
-	@echo 'make check-vm         tests under the kernels 5.10, 6.1 and 6.12, in virtual machines (KERNELS=6.1: only that)'
+	@echo 'make check-vm         tests under 5.10, 6.1, 6.12, the newest kernel and arm64, in virtual machines (KERNELS=6.1: only that)'
 	@echo 'make install          DESTDIR= and PREFIX= as usual (default prefix /usr/local)'
 	@echo 'make lint | format    check style and spelling | reformat the sources'
 	@echo 'make asan | tsan      tests under sanitizers'
@@ -74,7 +74,7 @@ oracle: bootstrap-build $(BUILD)/build.ninja
 
 .PHONY: bench
 bench: all
-	ninja -C $(BUILD) bench/bench-session bench/bench-baseline bench/bench-inherit
+	ninja -C $(BUILD) $(addprefix bench/bench-,session baseline inherit walk tables startup)
 	@bench/run $(BUILD); status=$$?; tools/give-back; exit $$status
 
 .PHONY: install

@@ -34,7 +34,7 @@ static uint64_t shdr_bytes(const struct img_file *f)
 /* Whether the segments map an allocated section where it says it is. */
 static bool agrees_with_segments(const struct img_file *f, const struct img_shdr *s)
 {
-	if (!(s->flags & SHF_ALLOC) || f->n_segs == 0)
+	if (!(s->flags & SHF_ALLOC) || s->size == 0 || f->n_segs == 0)
 		return true;
 	for (size_t i = 0; i < f->n_segs; i++) {
 		const struct img_segment *g = &f->segs[i];

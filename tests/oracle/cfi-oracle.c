@@ -544,6 +544,8 @@ static int compare_area(struct img_file *f, enum img_area_kind kind, const char 
 		return 0;
 	if (r == 0)
 		r = img_area_load(f, &area, (size_t)1 << 30, &p, &a.len);
+	if (r == 0 && a.len == 0)
+		return 0;
 	if (r < 0 || !cfi) {
 		printf("%s: %s\n", path, r < 0 ? err_name(r) : "libdw finds no such section");
 		return r;

@@ -264,7 +264,7 @@ static enum cause judge(const struct oracle *o, const struct ours *w, uint32_t *
 	/* The shorter one must have been cut by the end of the copy. */
 	if (w->n >= t->sure && t->copy_end)
 		return PREFIX;
-	if (w->n <= t->sure && w->copy_end)
+	if (w->n <= t->sure && w->copy_end && t->copy_end)
 		return PREFIX;
 	return explain(o, w, same - 1);
 }

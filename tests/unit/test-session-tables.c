@@ -25,12 +25,13 @@ static int file_fd;
 /* By image: what building and installing give, and how often they were called. */
 static int build_gives[IMAGES], install_gives[IMAGES];
 static uint32_t builds[IMAGES], installs[IMAGES], none_installs[IMAGES];
-static uint32_t building; /* the image whose file was opened last */
+static _Thread_local uint32_t building; /* the image of B's job */
 
 /* The walk needs these images in turn, then gives two frames. */
 static uint32_t walk_needs[4];
 static uint32_t walks, final_walks;
 static bool never_there;
+static int walk_gives;
 static void (*walk_looks)(const struct uw_target *t);
 
 int __wrap_trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
@@ -90,8 +91,8 @@ const struct trk_image *__wrap_trk_image(const struct trk *t, uint32_t id)
 int __wrap_trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close)
 {
 	(void)t;
+	(void)id;
 	*ret_close = false;
-	building = id;
 	return file_fd;
 }
 
@@ -174,7 +175,6 @@ int __wrap_uw_table_build(struct img_file *f, struct uw_rules *rules,
                           struct uw_build_stats *stats, struct err *err)
 {
 	static struct uw_table table;
-	/* The job's image: jobs are opened long before they are built. */
 	uint32_t image = building;
 
 	(void)f;
@@ -212,7 +212,7 @@ void __wrap_uw_walk(const struct uw_store *store, const struct uw_rules *rules,
 	(void)reg;
 	walks++;
 	final_walks += final;
-	*ret = (struct uw_walk){.walk = ABI_WALK_ROOT, .n = 2};
+	*ret = (struct uw_walk){.walk = walk_gives, .n = 2};
 	ret->frames[0] = FRAME(1, pc & 0xffff) | ABI_FRAME_EXACT;
 	ret->frames[1] = FRAME(2, 0x20);
 	if (walk_looks)
@@ -248,6 +248,7 @@ static int setup(void **state)
 	proc_reason = EV_REASON_NAMED;
 	walks = final_walks = 0;
 	never_there = false;
+	walk_gives = ABI_WALK_ROOT;
 	walk_looks = NULL;
 	return 0;
 }
@@ -775,25 +776,42 @@ static void test_walk_sees_the_copy_and_the_files(void **state)
 	ses_free(s);
 }
 
-static void look_at_nothing(const struct uw_target *t)
+static void look_at_one_word(const struct uw_target *t)
 {
 	uint64_t v = 0;
 
-	assert_int_not_equal(t->read(t->arg, &v, 0x1000), 0);
+	assert_int_equal(t->read(t->arg, &v, 0x1000), 0);
+	assert_int_not_equal(t->read(t->arg, &v, 0x1001), 0);
+	assert_int_not_equal(t->read(t->arg, &v, 0x1008), 0);
 }
 
-static void test_copy_without_bytes_reads_nothing(void **state)
+static void test_short_copies(void **state)
 {
 	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
 	struct ev_copy c = a_copy(0x10);
 
 	(void)state;
-	c.len = 0;
-	c.bytes = NULL;
-	walk_looks = look_at_nothing;
+	c.len = 8;
+	walk_looks = look_at_one_word;
 	ses_copy_take(s, &c);
 	one_round(s);
 	assert_int_equal(walks, 1);
+
+	c.len = 0;
+	c.bytes = NULL;
+	walk_looks = NULL;
+	ses_copy_take(s, &c);
+	one_round(s);
+	assert_int_equal(walks, 2); /* that needed no stack */
+	walk_gives = ABI_WALK_FAULT;
+	c.pc++;
+	ses_copy_take(s, &c);
+	one_round(s);
+	ses_copies_merge(s);
+	assert_int_equal(samples_in(s->agg), 3);
+	assert_int_equal(prof_agg_stack_cnt(s->agg), 2);
+	assert_int_equal(prof_agg_stack_at(s->agg, 0)->walk, EV_WALK_ROOT);
+	assert_int_not_equal(prof_agg_stack_at(s->agg, 1)->walk, EV_WALK_ROOT);
 	ses_free(s);
 }
 
@@ -953,7 +971,7 @@ int main(void)
 	        cmocka_unit_test_setup(test_full_or_closed_queue_loses_no_sample, setup),
 	        cmocka_unit_test_setup(test_unknown_process_is_waited_for_then_gone, setup),
 	        cmocka_unit_test_setup(test_walk_sees_the_copy_and_the_files, setup),
-	        cmocka_unit_test_setup(test_copy_without_bytes_reads_nothing, setup),
+	        cmocka_unit_test_setup(test_short_copies, setup),
 	        cmocka_unit_test_setup(test_end_waits_for_tables_of_first_samples, setup),
 	        cmocka_unit_test_setup(test_end_guesses_where_no_table_comes, setup),
 	        cmocka_unit_test_setup(test_end_without_a_process_counts_it_as_gone, setup),

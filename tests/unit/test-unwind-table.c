@@ -278,6 +278,28 @@ static void test_the_first_source_stays(void **state)
 	assert_true(st.eh_frame && st.debug_frame && st.gopclntab && st.go);
 }
 
+static void test_functions_of_one_source_that_overlap_are_cut(void **state)
+{
+	static const struct fake_fn fns[] = {
+	        ROW1(0x401000, 0x401100, 10),
+	        ROW1(0x401010, 0x401020, 11), /* inside */
+	        {0x4010f0, 0x401200, {{0x4010f0, 12}, {0x4010f8, 13}, {0x401110, 14}}, 3},
+	        ROW1(0x401100, 0x401300, 15),
+	        ROW1(0x401100, 0x401400, 16), /* the same start: the order of the file */
+	};
+	static const struct want want[] = {{0x1000, 10}, {0x1100, 13}, {0x1110, 14},
+	                                   {0x1200, 15}, {0x1300, 16}, {0x1400, 0}};
+	struct img_file f = a_file();
+	_cleanup_(uw_table_freep) struct uw_table *t = NULL;
+	struct uw_build_stats st;
+
+	(void)state;
+	set_source(&f, SRC_EH, fns, ARRAY_SIZE(fns));
+	assert_int_equal(uw_table_build(&f, NULL, NULL, &t, &st, NULL), 0);
+	check_rows(t, want, ARRAY_SIZE(want));
+	assert_int_equal(st.overlaps, 4);
+}
+
 static void test_entry_point_without_information_is_the_root(void **state)
 {
 	static const struct fake_fn far[] = {ROW1(0x401000, 0x401100, 10)};
@@ -608,6 +630,7 @@ int main(void)
 	        cmocka_unit_test(test_gaps_have_no_rule_and_equal_neighbours_are_one),
 	        cmocka_unit_test(test_functions_may_come_in_any_order),
 	        cmocka_unit_test(test_the_first_source_stays),
+	        cmocka_unit_test(test_functions_of_one_source_that_overlap_are_cut),
 	        cmocka_unit_test(test_entry_point_without_information_is_the_root),
 	        cmocka_unit_test(test_what_lies_outside_is_counted_and_left_out),
 	        cmocka_unit_test(test_every_way_to_fail),

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Benchmarks of stacks through code without frame pointers: the parts walk, tables, startup, complete, short and peers
+of bench/run.
+
+SECONDS (default 5): how long each capture takes. Programs that are not installed are left out and named in "absent".
+"""
+import glob
+import gzip
+import importlib.util
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from benchlib import AGENT, BUILD, ROUNDS, WORK, Workload, baseline, emit, hit_cost, median
+
+SECONDS = int(os.environ.get("SECONDS", "5"))
+TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), ".."))
+MODES = ("plain", "no-cache", "no-window", "fp")
+# What a sample costs besides its frames.
+FIXED_NS = 2000
+
+
+def load_programs():
+    """The programs of the stack oracle: {name: function that returns its command in the current folder}."""
+    path = os.path.join(TOP, "tests/oracle/test-stack-oracle.py")
+    spec = importlib.util.spec_from_file_location("stack_oracle", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Program:
+    """A real program at work: started in a folder of its own, with some CPU time behind it."""
+
+    def __init__(self, name):
+        oracle = load_programs()
+        self.folder = tempfile.TemporaryDirectory(prefix="perf-agent-bench-")
+        home = os.getcwd()
+        os.chdir(self.folder.name)
+        try:
+            argv = clang_cc1() if name == "clang-cc1" else oracle.PROGRAMS[name]()
+        except oracle.NotInstalled as e:
+            raise FileNotFoundError(str(e)) from None
+        finally:
+            os.chdir(home)
+        quiet = subprocess.DEVNULL
+        self.p = subprocess.Popen(argv, cwd=self.folder.name, stdin=quiet, stdout=quiet, stderr=quiet)
+        self.pid = self.p.pid
+        while self.p.poll() is None and oracle.cpu_s(self.pid) < oracle.WARM_S:
+            time.sleep(0.01)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.p.kill()
+        self.p.wait()
+        self.folder.cleanup()
+
+
+def clang_cc1():
+    """clang compiling C++ that includes much of the standard library, many times over."""
+    clang = shutil.which("clang-19") or shutil.which("clang-14") or shutil.which("clang")
+    if not clang:
+        raise FileNotFoundError("clang is not installed")
+    heads = "".join(f"#include <{h}>\n" for h in ("map", "regex", "iostream", "algorithm", "functional", "unordered_map",
+                                                  "random", "thread"))
+    body = "".join(f"struct T{i} {{ std::map<int, std::string> m; std::regex r; T{i}() : r(\"a{i}+\") {{}}\n"
+                   f"  bool f(const std::string &s) {{ m[{i}] = s; return std::regex_match(s, r); }} }};\n"
+                   f"bool g{i}(const std::string &s) {{ T{i} t; return t.f(s) || t.m.count({i}); }}\n" for i in range(1500))
+    with open("big.cc", "w", encoding="utf-8") as f:
+        f.write(heads + body)
+    shown = subprocess.run([clang, "-###", "-O2", "-std=c++17", "-c", "big.cc", "-o", "/dev/null"], capture_output=True,
+                           text=True, check=True).stderr
+    line = next(part for part in shown.splitlines() if '"-cc1"' in part)
+    return re.findall(r'"((?:[^"\\]|\\.)*)"', line)
+
+
+def walk_cost(pid, rate, mode):
+    """(ns a sample, frames a sample, figures)"""
+    out = subprocess.run([f"{BUILD}/bench/bench-walk", str(pid), str(rate), str(SECONDS), mode], check=True,
+                         stdout=subprocess.PIPE, text=True).stdout
+    f = json.loads(out)
+    return f["ns"] / f["samples"], f["frames"] / f["samples"], f
+
+
+def kernel_cost(pid, rate, share):
+    """ns of bpf_get_stack(USER) in a sample of a process that gets this share of all ticks."""
+    empty = baseline("empty", rate, SECONDS)["ns_per_run"]
+    k = baseline("get_stack", rate, SECONDS, pid)
+    return hit_cost(k["ns_per_run"], 1, share, empty)
+
+
+def walk_rates(name, pid, rates, share):
+    for rate in rates:
+        ns = {m: [] for m in MODES}
+        depth, kernel, last = [], [], {}
+        for _ in range(ROUNDS):
+            for mode in MODES:
+                cost, frames, last[mode] = walk_cost(pid, rate, mode)
+                ns[mode].append(cost)
+                if mode == "plain":
+                    depth.append(frames)
+            kernel.append(kernel_cost(pid, rate, share))
+        frames = median(depth)
+        plain = last["plain"]
+        emit("walk", target=name, rate_hz=rate, samples=plain["samples"], depth=frames,
+             ns_per_sample=round(median(ns["plain"])),
+             ns_per_frame=round((median(ns["plain"]) - FIXED_NS) / frames, 1),
+             no_cache_ns=round(median(ns["no-cache"])), no_window_ns=round(median(ns["no-window"])),
+             frame_pointers_ns=round(median(ns["fp"])), get_stack_ns=round(median(kernel)),
+             cache_hit_pct=round(100 * plain["cache_hits"] / max(plain["cache_hits"] + plain["cache_misses"], 1), 2),
+             guessed_pct=round(100 * plain["guessed"] / plain["frames"], 3))
+
+
+def bench_walk():
+    """A sample of 32 frames without frame pointers, and of real programs. get_stack: the kernel's own walk by frame
+    pointers, of the same target where it has them; of code without it is cheap because it ends at once."""
+    for name in ("chain-nofp", "chain"):
+        with Workload(f"{WORK}/{name}", "--distinct", "--depth", "32", "--seconds", "6000", cpu=0) as w, \
+                Workload(f"{WORK}/spin", "--seconds", "6000", cpu=1):
+            walk_rates(name, w.pid, (9999, 999, 99), 0.5)
+    for name in ("clang-cc1", "python3", "node"):
+        for rate in (999, 99):
+            try:
+                with Program(name) as p:
+                    walk_rates(name, p.pid, (rate,), 1 / os.cpu_count())
+            except FileNotFoundError as e:
+                emit("walk", target=name, absent=str(e))
+
+
+def bench_tables():
+    """Building and installing one table. LLVM_LIBS: other files."""
+    files = os.environ.get("LLVM_LIBS", "").split() or sorted(
+        {os.path.realpath(f) for f in glob.glob("/usr/lib/llvm-*/lib/libLLVM*.so*") +
+         glob.glob("/usr/lib/llvm-*/lib/libclang-cpp.so*") + glob.glob("/usr/lib/*-linux-gnu/libc.so.6")})
+    for file in files:
+        out = subprocess.run([f"{BUILD}/bench/bench-tables", file, str(ROUNDS)], check=True, stdout=subprocess.PIPE,
+                             text=True).stdout
+        emit("tables", **json.loads(out))
+
+
+def comments(path):
+    """{key: value} of a profile's comments, by what its strings look like."""
+    with gzip.open(path) as f:
+        data = f.read()
+    return dict(re.findall(r"([a-z_]+_pct|samples_seen|samples_in_profile): ([0-9.]+)", data.decode("latin-1")))
+
+
+def distinct_files(folder, n):
+    """n copies of a program, each with another build-id."""
+    source = f"{WORK}/chain-nofp"
+    with open(source, "rb") as f:
+        data = f.read()
+    ident = bytes.fromhex(re.search(r"Build ID: ([0-9a-f]+)", subprocess.run(
+        ["readelf", "-n", source], check=True, stdout=subprocess.PIPE, text=True).stdout)[1])
+    at = data.index(ident)
+    paths = []
+    for i in range(n):
+        path = os.path.join(folder, f"program-{i:03}")
+        with open(path, "wb") as f:
+            f.write(data[:at] + i.to_bytes(len(ident), "little") + data[at + len(ident):])
+        os.chmod(path, 0o755)
+        paths.append(path)
+    return paths
+
+
+def startup(target, rate, seconds):
+    out = subprocess.run([f"{BUILD}/bench/bench-startup", str(target), str(rate), str(seconds), "/dev/null"], check=True,
+                         stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(out)
+
+
+def bench_startup():
+    """--pid: from exec to sampling, with the share of complete stacks in the first 300 ms. -a: PROCESSES (500) over FILES
+    (300) programs that are all busy: to the first sample, and to the last walk that met no table."""
+    processes, files = int(os.environ.get("PROCESSES", "500")), int(os.environ.get("FILES", "300"))
+    with Program("python3") as p, tempfile.TemporaryDirectory() as d:
+        ms, complete = [], []
+        for _ in range(ROUNDS):
+            f = startup(p.pid, 999, 0.3)
+            ms.append(f["first_sample_ms"])
+            subprocess.run([AGENT, "--profile", "--pid", str(p.pid), "--duration", "300ms", "--sample-rate", "999",
+                            "--profile-output", f"{d}/p"], check=True, stderr=subprocess.DEVNULL)
+            complete.append(float(comments(f"{d}/p")["complete_stacks_pct"]))
+        emit("startup", target="pid", program="python3", first_sample_ms=median(ms), complete_pct=median(complete),
+             limit_ms=150)
+    with tempfile.TemporaryDirectory() as d:
+        paths = distinct_files(d, files)
+        running = []
+        try:
+            for i in range(processes):
+                running.append(Workload(paths[i % files], "--depth", "20", "--seconds", "600"))
+            f = startup("all", 999, 2 * SECONDS)
+        finally:
+            for w in running:
+                w.__exit__()
+        emit("startup", target="all", processes=processes, files=files,
+             **{k: f[k] for k in ("start_ms", "first_sample_ms", "all_tables_ms", "samples_seen", "samples_copied",
+                                  "walks_without_table", "frames_walked", "frames_guessed", "copies_full",
+                                  "copies_over_quota")})
+
+
+def bench_complete():
+    """Share of complete stacks, by weight, of each named program at 199 Hz."""
+    for name in ["clang-cc1"] + list(load_programs().PROGRAMS):
+        try:
+            with Program(name) as p, tempfile.TemporaryDirectory() as d:
+                subprocess.run([AGENT, "--profile", "--pid", str(p.pid), "--duration", f"{SECONDS}s", "--sample-rate", "199",
+                                "--profile-output", f"{d}/p"], check=True, stderr=subprocess.DEVNULL)
+                c = comments(f"{d}/p")
+        except FileNotFoundError as e:
+            emit("complete", program=name, absent=str(e))
+            continue
+        emit("complete", program=name, samples=int(c["samples_seen"]), complete_pct=float(c["complete_stacks_pct"]),
+             guessed_pct=float(c.get("guessed_stacks_pct", 0)), jit_pct=float(c.get("jit_stacks_pct", 0)),
+             limit_pct=99.9)
+
+
+def children_cpu():
+    r = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return r.ru_utime + r.ru_stime
+
+
+def perf_stacks(data):
+    """(samples, samples whose stack ends in _start) of a perf.data file."""
+    samples = whole = 0
+    p = subprocess.Popen(["perf", "script", "-F", "comm,ip,sym", "-i", data], stdout=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL, text=True, errors="replace")
+    last = None
+    for line in p.stdout:
+        if line.strip():
+            last = line
+        elif last is not None:
+            samples += 1
+            whole += " _start" in last
+            last = None
+    p.wait()
+    return samples, whole
+
+
+def bench_short():
+    """CHILDREN (2,000) processes of 30 ms each, one after another, at 99 Hz: complete stacks and bytes, beside perf
+    record --call-graph dwarf."""
+    children = int(os.environ.get("CHILDREN", "2000"))
+    command = [f"{WORK}/forks", "--children", str(children), "--child-ms", "30", "--exec", "--seconds", "600"]
+    quiet = subprocess.DEVNULL
+    with tempfile.TemporaryDirectory() as d:
+        subprocess.run([AGENT, "--profile", "--profile-output", f"{d}/p", "--"] + command, check=True, stdout=quiet,
+                       stderr=quiet)
+        ours = comments(f"{d}/p")
+        seen = int(ours["samples_seen"])
+        figures = {"children": children, "samples": seen,
+                   "complete": round(seen * float(ours["complete_stacks_pct"]) / 100),
+                   "bytes": os.path.getsize(f"{d}/p")}
+        if shutil.which("perf"):
+            subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-F", "99", "--call-graph", "dwarf", "-o", f"{d}/perf",
+                            "--"] + command, check=True, stdout=quiet, stderr=quiet)
+            samples, whole = perf_stacks(f"{d}/perf")
+            size = os.path.getsize(f"{d}/perf")
+            figures.update(perf_samples=samples, perf_complete=whole, perf_bytes=size,
+                           complete_ratio=round(figures["complete"] / max(whole, 1), 3),
+                           bytes_ratio=round(figures["bytes"] / size, 4))
+        else:
+            figures["absent"] = "perf is not installed"
+    emit("short", **figures)
+
+
+WORK_LOOP = '''
+import re, sys, time
+def f(n): return f(n - 1) if n else len(re.findall("[0-9]+", "a1b22c333" * 60))
+sys.stdin.readline()
+t = time.process_time()
+for i in range(int(sys.argv[1])): f(30)
+print(time.process_time() - t)
+'''
+
+
+def timed_work(tool):
+    """CPU seconds of a fixed piece of work while a tool looks at it; and the tool's own."""
+    p = subprocess.Popen(["taskset", "-c", "0", "/usr/bin/python3", "-c", WORK_LOOP, str(SECONDS * 12000)],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    before = children_cpu()
+    t = None
+    if tool:
+        t = subprocess.Popen([a.replace("PID", str(p.pid)) for a in tool], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+        time.sleep(2)  # they start at their own pace; the work begins after it
+    p.stdin.write("\n")
+    p.stdin.flush()
+    seconds = float(p.stdout.readline())
+    if t:
+        t.send_signal(signal.SIGINT)
+        t.wait()
+    cost = children_cpu() - before
+    p.stdin.close()
+    p.wait()
+    return seconds, cost
+
+
+def bench_peers():
+    """The same work alone and under each tool at 999 Hz: how much slower it is, CPU of the tool, bytes that it left."""
+    with tempfile.TemporaryDirectory() as d:
+        perf = ["perf", "record", "-q", "-e", "cpu-clock", "-F", "999", "-p", "PID", "-o", f"{d}/out"]
+        tools = {
+            "perf-agent": [AGENT, "--profile", "--pid", "PID", "--sample-rate", "999", "--profile-output", f"{d}/out"],
+            "perf record -g": perf + ["-g"],
+            "perf record --call-graph dwarf": perf + ["--call-graph", "dwarf"],
+            "bpftrace ustack": ["bpftrace", "-o", f"{d}/out", "-e",
+                                "profile:hz:999 /pid == PID/ { @[ustack()] = count(); }"],
+        }
+        present = {k: v for k, v in tools.items() if shutil.which(v[0]) or os.path.exists(v[0])}
+        seconds = {k: [] for k in ["alone", *present]}
+        cost, size = {}, {}
+        for _ in range(ROUNDS):
+            for name in seconds:
+                if os.path.exists(f"{d}/out"):
+                    os.unlink(f"{d}/out")
+                s, c = timed_work(present.get(name))
+                seconds[name].append(s)
+                cost[name] = c
+                size[name] = os.path.getsize(f"{d}/out") if os.path.exists(f"{d}/out") else 0
+        alone = median(seconds["alone"])
+        for name in present:
+            emit("peers", tool=name, rate_hz=999, work_s=median(seconds[name]),
+                 slower_pct=round(100 * (median(seconds[name]) / alone - 1), 2), tool_cpu_s=round(cost[name], 3),
+                 bytes=size[name])
+        for name in set(tools) - set(present):
+            emit("peers", tool=name, absent="not installed")
+    sys.stdout.flush()

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benchmarks of bench/run share."""
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+BUILD = sys.argv[1] if len(sys.argv) > 1 else "build"
+AGENT = f"{BUILD}/src/cli/perf-agent"
+SESSION = f"{BUILD}/bench/bench-session"
+BASELINE = f"{BUILD}/bench/bench-baseline"
+WORK = f"{BUILD}/tests/workloads"
+
+
+class Workload:
+    """A program of tests/workloads that prints "ready PID" first; ended by its pid."""
+
+    def __init__(self, *args, cpu=None):
+        cmd = list(args)
+        if cpu is not None:
+            cmd = ["taskset", "-c", str(cpu)] + cmd
+        self.p = subprocess.Popen(cmd, stdout=subprocess.PIPE, text=True)
+        line = self.p.stdout.readline().split()
+        if line[:1] != ["ready"]:
+            sys.exit(f"bench: {cmd} is not ready: {line}")
+        self.pid = int(line[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.p.kill()
+        self.p.wait()
+
+
+def emit(name, **figures):
+    print(json.dumps({"bench": name, **figures}), flush=True)
+
+
+def session(target, rate, seconds, stats=True):
+    with tempfile.TemporaryDirectory() as d:
+        env = dict(os.environ)
+        if not stats:
+            env["NO_BPF_STATS"] = "1"
+        out = subprocess.run([SESSION, str(target), str(rate), str(seconds), f"{d}/p.pb.gz"], check=True, env=env,
+                             stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(out)
+
+
+def baseline(what, rate, seconds, tgid=0):
+    out = subprocess.run([BASELINE, what, str(rate), str(seconds), str(tgid)], check=True, stdout=subprocess.PIPE,
+                         text=True).stdout
+    return json.loads(out)
+
+
+def median(values):
+    return round(statistics.median(values), 3)
+
+
+def spinners():
+    return [Workload(f"{WORK}/spin", "--seconds", "600", cpu=c) for c in range(os.cpu_count())]
+
+
+def hit_cost(total_ns, runs, hits, miss_ns):
+    """Mean cost of the runs that hit, when the others end at the filter like an empty program."""
+    return (runs * total_ns - (runs - hits) * miss_ns) / hits
