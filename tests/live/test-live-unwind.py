@@ -12,19 +12,21 @@ import os
 import platform
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
+import tempfile
+import time
 
-import livelib
-from livelib import (WAIT_S, Agent, Symbols, Workload, check, check_conserved, count, end, equal, load, main, note, test,
-                     weight, workload)
+from livelib import (NS, WAIT_S, Agent, Symbols, Workload, check, check_conserved, count, equal, load, main, note,
+                     test, weight, workload)
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'workloads', 'shapes')
 RUN_S = 60          # of a program: longer than its test, which ends it
-CAPTURE = '500ms'   # some 500 samples at RATE_HZ; fewer where the machine is busy
+CPU_S = 0.35        # of CPU time that a program gets while it is watched, however long that takes
 RATE_HZ = 999
-ENOUGH = 40         # samples without which a test says nothing
+ENOUGH = 100        # samples without which a test says nothing
 
 # Weight that must show a published chain. The rest of what a program does between "ready" and its end: it asks the
 # clock a thousand times a second, and a page fault or an interrupt may hit the kernel while it starts or ends.
@@ -221,18 +223,29 @@ def attach(program, shape, *args, after_start=None):
 
 
 def capture_pid(w, *args):
-    r = Agent('--profile-output', 'p.pb.gz', '--pid', w.pid, '--duration', CAPTURE, '--sample-rate', RATE_HZ,
-              *args).finish()
+    agent = Agent('--profile-output', 'p.pb.gz', '--pid', w.pid, '--duration', f'{WAIT_S}s', '--sample-rate', RATE_HZ,
+                  *args).wait_started()
+    began = sum(w.clocks().values())
+    while sum(w.clocks().values()) - began < CPU_S * NS and agent.p.poll() is None:
+        time.sleep(0.02)
+    if agent.p.poll() is None:
+        os.kill(agent.pid, signal.SIGINT)
+    r = agent.finish()
     equal(r.rc, 0, r)
     return load('p.pb.gz')
 
 
 def capture_command(program, shape, *args):
     """For what runs in children. The chains come on perf-agent's own standard output."""
-    r = Agent('--profile-output', 'p.pb.gz', '--sample-rate', RATE_HZ, *args, '--', program, '--shape', shape,
-              '--seconds', '0.5').finish()
-    equal(r.rc, 0, r)
-    return load('p.pb.gz'), json.loads(r.out.decode().splitlines()[1])
+    seconds = 0.5
+    while True:
+        r = Agent('--profile-output', 'p.pb.gz', '--sample-rate', RATE_HZ, *args, '--', program, '--shape', shape,
+                  '--seconds', seconds).finish()
+        equal(r.rc, 0, r)
+        p = load('p.pb.gz')
+        seconds *= 2
+        if count(p.samples) >= ENOUGH or seconds > RUN_S:
+            return p, json.loads(r.out.decode().splitlines()[1])
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
@@ -437,7 +450,6 @@ def frame_pointers_lose_what_has_none():
 
 
 if __name__ == '__main__':
-    import tempfile
     BUILT = {}
     with tempfile.TemporaryDirectory(prefix='perf-agent-shapes-') as HOME:
         sys.exit(main())
