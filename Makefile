@@ -27,6 +27,7 @@ help:
 	@echo 'make lint | format    check style and spelling | reformat the sources'
 	@echo 'make asan | tsan      tests under sanitizers'
 	@echo 'make fuzz             FUZZ_SECONDS=60 of new input for each fuzz target'
+	@echo 'make oracle           unwind rows of every program and library below /usr against libdw (ORACLE=DIR)'
 	@echo 'make cov              line coverage, by module'
 	@echo 'make bench            benchmarks, one JSON line each'
 	@echo 'make clean            remove what was built'
@@ -64,6 +65,12 @@ format:
 .PHONY: cov
 cov: bootstrap-test
 	@tools/coverage; status=$$?; tools/give-back; exit $$status
+
+ORACLE ?= /usr
+.PHONY: oracle
+oracle: bootstrap-build $(BUILD)/build.ninja
+	ninja -C $(BUILD) tests/oracle/cfi-oracle
+	$(BUILD)/tests/oracle/cfi-oracle $(ORACLE); status=$$?; tools/give-back; exit $$status
 
 .PHONY: bench
 bench: all

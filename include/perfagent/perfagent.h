@@ -58,11 +58,10 @@ enum pfa_event {
 
 /* How user stacks are walked. */
 enum pfa_unwind {
-	PFA_UNWIND_DEFAULT = 0, /* AUTO */
-	PFA_UNWIND_AUTO = 0,    /* by call-frame information, read when a file is first met */
-	PFA_UNWIND_FP = 1,      /* by frame pointers only */
-	PFA_UNWIND_DWARF = 2,   /* as AUTO, but pfa_start reads all that the target maps; with ALL
-	                           this goes on while sampling begins */
+	PFA_UNWIND_AUTO = 0,  /* by call-frame information, read when a file is first met */
+	PFA_UNWIND_DWARF = 1, /* the same, but pfa_start reads all that the target maps; with ALL
+	                         this goes on while sampling begins */
+	PFA_UNWIND_FP = 2,    /* by frame pointers only */
 };
 
 #define PFA_NO_KERNEL_STACKS (1u << 0) /* leave kernel frames out */

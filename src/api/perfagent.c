@@ -74,7 +74,7 @@ int pfa_new(const struct pfa_options *opts, struct pfa_session **ret, struct pfa
 		r = err_set(&err, -EINVAL, "flags: unknown bits 0x%x", o.flags);
 	if (r == 0 && o.reserved0)
 		r = err_set(&err, -EINVAL, "reserved0: must be 0");
-	if (r == 0 && o.unwind > PFA_UNWIND_DWARF)
+	if (r == 0 && o.unwind > PFA_UNWIND_FP)
 		r = err_set(&err, -EINVAL, "unwind: unknown mode %u", o.unwind);
 	if (r == 0 && (o.target < PFA_TARGET_PID || o.target > PFA_TARGET_COMMAND))
 		r = err_set(&err, -EINVAL, "target: one of PID, ALL and COMMAND is needed");

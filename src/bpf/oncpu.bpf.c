@@ -267,17 +267,24 @@ static __always_inline int user_stack(struct bpf_perf_event_data *ctx, struct sc
 	s->may_copy = !(cfg.walk_flags & ABI_WALK_NO_COPY);
 	walk(ctx, s, c, in_user);
 	if (s->missing == 2) {
+		/* Guesses too, for a stack that is larger than a copy. */
+		s->may_copy = 0;
+		walk(ctx, s, c, in_user);
+		s->copy.guess = 0;
+		if (s->ustack.walk == ABI_WALK_ROOT || s->ustack.walk == ABI_WALK_DEPTH) {
+			s->copy.guess = s->ustack.hash;
+			ship(&s->ustack, ABI_MAX_USER_FRAMES, c);
+		}
 		take_copy_regs(ctx, s, in_user);
 		if (ship_copy(s, c) == 0)
 			return 1;
-		s->may_copy = 0;
-		walk(ctx, s, c, in_user);
 	}
 	ship(&s->ustack, ABI_MAX_USER_FRAMES, c);
 	s->key.ustack = s->ustack.hash;
 	if (cfg.walk_flags & ABI_WALK_COPY_ALL) {
 		take_copy_regs(ctx, s, in_user);
-		s->missing_image = 0;
+		s->missing_image = s->copy_wake = 0;
+		s->copy.guess = 0;
 		(void)ship_copy(s, c); /* counted there; only compared with */
 	}
 	return 0;

@@ -189,6 +189,7 @@ struct ev_copy {
 	        count;    /* ustack 0; with it (tests) the hash of the walk of the same instant */
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint64_t pc, reg[EV_COPY_REGS];
+	uint64_t guess;       /* hash of a stack that guesses made of the same instant; 0: none */
 	uint64_t addr;        /* of bytes[0] in the thread's memory */
 	uint32_t len;         /* bytes[len] */
 	uint32_t image;       /* the first image that had no table */

@@ -34,7 +34,7 @@ static uint64_t shdr_bytes(const struct img_file *f)
 /* Whether the segments map an allocated section where it says it is. */
 static bool agrees_with_segments(const struct img_file *f, const struct img_shdr *s)
 {
-	if (!(s->flags & SHF_ALLOC) || f->n_segs == 0)
+	if (!(s->flags & SHF_ALLOC) || s->size == 0 || f->n_segs == 0)
 		return true;
 	for (size_t i = 0; i < f->n_segs; i++) {
 		const struct img_segment *g = &f->segs[i];
@@ -123,6 +123,7 @@ static int read_packing(const struct img_file *f, bool flagged, struct img_area 
 	return 0;
 }
 
+/* 0, -ENOENT, -ENXIO (it has no bytes here), -EINVAL, errno of pread. */
 static int area_of_section(const struct img_file *f, enum img_area_kind kind, struct img_area *ret)
 {
 	struct img_area a = {0};
@@ -133,7 +134,7 @@ static int area_of_section(const struct img_file *f, enum img_area_kind kind, st
 	if (r < 0)
 		return r;
 	if (s.type == SHT_NOBITS)
-		return -ENOENT; /* of a file of debug information: the bytes are in the other one */
+		return -ENXIO; /* of a file of debug information: the bytes are in the other one */
 	if (s.off > f->size || s.size > f->size - s.off || s.addr > UINT64_MAX - s.size ||
 	    !agrees_with_segments(f, &s))
 		return -EINVAL;
@@ -262,11 +263,13 @@ int img_area_find(struct img_file *f, enum img_area_kind kind, struct img_area *
 		first = area_of_hdr(f, ret);
 		if (first < 0)
 			r = area_of_section(f, kind, ret);
+		if (r == -ENXIO)
+			r = -ENOENT;
 		break;
 	case IMG_AREA_EH_FRAME:
 		first = area_of_section(f, kind, ret);
-		/* Without bytes there, the program header would lead into other bytes. */
-		if (first < 0 && f->n_segs > 0)
+		/* Where it has no bytes, the program header would lead into others. */
+		if (first < 0 && first != -ENXIO)
 			r = eh_frame_by_hdr(f, ret);
 		break;
 	case IMG_AREA_DEBUG_FRAME:
@@ -283,5 +286,7 @@ int img_area_find(struct img_file *f, enum img_area_kind kind, struct img_area *
 		return 0;
 	if (r == -EINVAL)
 		f->bad++;
-	return r != -ENOENT ? r : first;
+	if (r != -ENOENT)
+		return r;
+	return first == -ENXIO ? -ENOENT : first;
 }

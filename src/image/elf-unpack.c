@@ -45,14 +45,13 @@ static int out_grow(struct out *o)
 	return 0;
 }
 
-/* The next block: 0 with *ret_len > 0, -ENODATA (no more), errno of pread. */
+/* The next block, of which there is one: 0 with *ret_len > 0, -ENODATA (cut off), errno of pread.
+ */
 static int in_next(struct in *in, size_t *ret_len)
 {
 	size_t n = (size_t)MIN_OF(in->left, (uint64_t)BLOCK_BYTES);
 	int r;
 
-	if (n == 0)
-		return -ENODATA;
 	r = img_read(in->f, in->off, in->block, n);
 	if (r < 0)
 		return r;
@@ -91,7 +90,7 @@ static int inflate_all(z_stream *z, struct in *in, struct out *o)
 	while (o->len < o->max) {
 		size_t n = 0;
 
-		if (z->avail_in == 0) {
+		if (z->avail_in == 0 && in->left > 0) {
 			r = in_next(in, &n);
 			if (r < 0)
 				return r;
@@ -113,6 +112,9 @@ static int inflate_all(z_stream *z, struct in *in, struct out *o)
 			return -ENOMEM;
 		if (zr != Z_OK && zr != Z_BUF_ERROR)
 			return -EINVAL;
+		/* Without input it gives what it holds back, and then nothing. */
+		if (z->avail_in == 0 && in->left == 0 && z->avail_out == n)
+			return -ENODATA;
 	}
 	return 0;
 }
@@ -141,7 +143,7 @@ static int unpack_zstd(struct in *in, struct out *o)
 	while (r == 0 && o->len < o->max) {
 		ZSTD_outBuffer dst;
 
-		if (src.pos == src.size) {
+		if (src.pos == src.size && in->left > 0) {
 			src.pos = 0;
 			r = in_next(in, &src.size);
 		}
@@ -153,6 +155,8 @@ static int unpack_zstd(struct in *in, struct out *o)
 		z = ZSTD_decompressStream(d, &dst, &src);
 		if (ZSTD_isError(z))
 			r = -EINVAL;
+		else if (dst.pos == 0 && src.pos == src.size && in->left == 0)
+			r = -ENODATA;
 		o->len += dst.pos;
 	}
 	(void)ZSTD_freeDCtx(d); /* NULL is accepted */

@@ -107,8 +107,12 @@ static int stack_insert(struct prof_agg *a, const struct ev_stack *s)
 	if (r < 0)
 		return r; /* the frames stay in the arena: no memory is left anyway */
 	assert(id == a->stacks.n);
-	a->stacks.p[a->stacks.n++] = (struct ev_stack){
-	        .hash = s->hash, .kernel = s->kernel, .walk = s->walk, .n = s->n, .frames = frames};
+	a->stacks.p[a->stacks.n++] = (struct ev_stack){.hash = s->hash,
+	                                               .kernel = s->kernel,
+	                                               .walk = s->walk,
+	                                               .flags = s->flags,
+	                                               .n = s->n,
+	                                               .frames = frames};
 	a->frame_bytes += bytes;
 	a->stats.stacks++;
 	return 0;

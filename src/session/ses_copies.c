@@ -202,8 +202,14 @@ static void add(struct ses *s, const struct ses_copy *k, const uint64_t *frames,
 				ses_request(s, t->frames[i].image,
 				            t->frames[i].exact ? t->frames[i].addr
 				                               : t->frames[i].addr - 1);
-	(void)prof_agg_add_count(t->walked, &count); /* counted by the aggregation */
 	ses_count(s, SES_CNT_COPIES_WALKED, count.samples);
+	/* What guesses made of it is only there once D has ended. */
+	if (walk == ABI_WALK_FAULT && k->c.guess &&
+	    vec_push(&t->cut, ((struct ses_cut){.count = count, .guess = k->c.guess})) == 0)
+		return;
+	if (walk != ABI_WALK_ROOT)
+		ses_count(s, SES_CNT_COPIES_INCOMPLETE, count.samples);
+	(void)prof_agg_add_count(t->walked, &count); /* counted by the aggregation */
 }
 
 /* True: it was counted. @final: it must be. */
@@ -214,8 +220,8 @@ static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
 	const struct uw_target target = {.place = place,
 	                                 .read = read_data,
 	                                 .read_code = read_code,
-	                                 .in_syscall = k->c.in_syscall,
-	                                 .arg = &look};
+	                                 .arg = &look,
+	                                 .in_syscall = k->c.in_syscall};
 	enum ev_reason known = trk_proc_reason(s->trk, &k->c.count.proc);
 
 	k->met = true;
@@ -238,6 +244,16 @@ static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
 		ses_table_ask(t, k->need);
 		return false;
 	}
+	/* It may have been mapped just before: the event is still on its way. */
+	if (t->walk.unplaced && !final && now - k->taken_ns < UNKNOWN_NS) {
+		k->need = 0;
+		k->due_ns = now + UNKNOWN_AGAIN_NS;
+		return false;
+	}
+	/* A process that executes another program or exits loses its memory before its registers.
+	 */
+	if (k->c.len == 0 && t->walk.walk != ABI_WALK_ROOT)
+		t->walk.walk = ABI_WALK_GONE;
 	add(s, k, t->walk.frames, MIN_OF(t->walk.n, (uint32_t)ABI_MAX_USER_FRAMES), t->walk.walk,
 	    t->walk.flags);
 	return true;
@@ -291,6 +307,7 @@ void ses_copy_free(struct ses_copy *k)
 
 void ses_copies_free(struct ses_tables *t)
 {
+	vec_done(&t->cut);
 	while (t->copies) {
 		struct ses_copy *k = t->copies;
 
@@ -301,12 +318,33 @@ void ses_copies_free(struct ses_tables *t)
 
 /* ---- C --------------------------------------------------------------------------------------- */
 
+/* Does a stack by guesses say the same as far as the copy went? Then it is believed beyond. */
+static bool agrees(const struct ev_stack *guess, const struct ev_stack *cut)
+{
+	return guess && cut && guess->n > cut->n &&
+	       memcmp(guess->frames, cut->frames, cut->n * sizeof(*cut->frames)) == 0;
+}
+
+static void merge_cut(struct ses *s, struct ses_cut *k)
+{
+	if (agrees(prof_agg_stack(s->agg, k->guess),
+	           prof_agg_stack(s->tables->walked, k->count.ustack))) {
+		ses_count(s, SES_CNT_COPIES_GUESSED, k->count.samples);
+		k->count.ustack = k->guess;
+	} else {
+		ses_count(s, SES_CNT_COPIES_INCOMPLETE, k->count.samples);
+	}
+	(void)prof_agg_add_count(s->agg, &k->count); /* counted by the aggregation */
+}
+
 void ses_copies_merge(struct ses *s)
 {
 	const struct prof_agg *w = s->tables ? s->tables->walked : NULL;
 
 	if (!w)
 		return;
+	vec_each (k, &s->tables->cut)
+		merge_cut(s, k);
 	for (size_t i = 0; i < prof_agg_stack_cnt(w); i++)
 		(void)prof_agg_add_stack(s->agg, prof_agg_stack_at(w, i), NULL); /* counted there */
 	for (size_t i = 0; i < prof_agg_count_cnt(w); i++)

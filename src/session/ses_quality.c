@@ -306,6 +306,13 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 		r = add_kind(s, true);
 	if (r == 0)
 		r = add(s, "idle_pct: %.2f", pct(s->final.idle, s->final.idle + busy));
+	if (r == 0 && s->counters[SES_CNT_COPIES_WALKED]) {
+		r = add(s, "first_samples: %llu",
+		        (unsigned long long)s->counters[SES_CNT_COPIES_WALKED]);
+		if (r == 0)
+			r = add(s, "first_samples_incomplete: %llu",
+			        (unsigned long long)s->counters[SES_CNT_COPIES_INCOMPLETE]);
+	}
 	if (r == 0)
 		r = add(s, "missed_ticks: %llu", (unsigned long long)missed);
 	if (r == 0)

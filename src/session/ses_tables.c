@@ -63,6 +63,7 @@ int ses_tables_new(struct ses *s, const struct uw_rules_mem *rules,
 	t->images = backing->images;
 	t->n_images = backing->n_images;
 	t->control = control;
+	t->cut.max = UINT32_MAX;
 	atomic_store(&t->all, s->o.unwind == SES_UNWIND_DWARF);
 	t->image = calloc(backing->n_images, sizeof(*t->image));
 	if (!t->image)

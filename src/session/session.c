@@ -66,7 +66,7 @@ static int check_options(const struct ses_options *o, struct err *err)
 		return err_set(err, -EINVAL, "sample rate: must be at least 1 Hz");
 	if (o->event > SES_EVENT_AUTO)
 		return err_set(err, -EINVAL, "event: unknown");
-	if (o->unwind > SES_UNWIND_DWARF)
+	if (o->unwind > SES_UNWIND_FP)
 		return err_set(err, -EINVAL, "unwind: unknown mode %u", (unsigned int)o->unwind);
 	if (o->table_budget_bytes && (o->table_budget_bytes < SES_BUDGET_MIN_BYTES ||
 	                              o->table_budget_bytes > SES_BUDGET_MAX_BYTES))
@@ -311,9 +311,12 @@ static void choose_sizes(const struct ses *s, struct load_sizes *z)
 	z->copy_ring_bytes = pow2_at_least(MAX_OF((uint64_t)(one ? 1 : 2) << 20, page));
 }
 
-/* First samples of a process in an image without a table: what the drain interval can bring on one
- * CPU at some hundred Hz. */
-#define COPY_QUOTA 32
+/* First samples of a process in an image without a table: until D was woken and a table built, a
+ * quarter of a second on one CPU; more are guessed. The ring of copies bounds them besides. */
+static uint32_t copy_quota(uint32_t rate_hz)
+{
+	return MIN_OF(MAX_OF(rate_hz / 4, 32U), 1024U);
+}
 
 static int open_tables(struct ses *s, struct err *err)
 {
@@ -358,7 +361,7 @@ static int open_sampler(struct ses *s, struct err *err)
 	s->hash_seed = o.cfg.hash_seed;
 	o.cfg.unwind = s->o.unwind == SES_UNWIND_FP ? ABI_UNWIND_FP : ABI_UNWIND_TABLES;
 	o.cfg.walk_flags = s->o.walk_flags;
-	o.cfg.copy_quota = COPY_QUOTA;
+	o.cfg.copy_quota = copy_quota(s->o.rate_hz);
 	choose_sizes(s, &o.sizes);
 	r = smp_open(&o, &s->smp, err);
 	if (r < 0)

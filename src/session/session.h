@@ -20,7 +20,7 @@ enum ses_event { SES_EVENT_CPU_CLOCK = 0, SES_EVENT_CYCLES, SES_EVENT_AUTO };
 /* AUTO: tables are built when a walk first needs them. DWARF: of all that the target maps, before
  * sampling; of what it maps later, and with ALL of everything, as soon as it is known: sampling
  * begins meanwhile. FP: frame pointers only. */
-enum ses_unwind { SES_UNWIND_AUTO = 0, SES_UNWIND_FP = 1, SES_UNWIND_DWARF = 2 };
+enum ses_unwind { SES_UNWIND_AUTO = 0, SES_UNWIND_DWARF = 1, SES_UNWIND_FP = 2 };
 /* Smallest budget of tables: one value of 64 KiB and some. */
 #define SES_BUDGET_MIN_BYTES ((uint64_t)1 << 20)
 #define SES_BUDGET_MAX_BYTES ((uint64_t)1 << 30)

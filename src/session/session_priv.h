@@ -143,6 +143,12 @@ struct ses_window {
 	uint8_t bytes[SES_WINDOW_BYTES + 8];
 };
 
+/* A first sample whose walk came to the end of its copy; count.ustack is what was found. */
+struct ses_cut {
+	struct ev_count count;
+	uint64_t guess; /* ev_copy.guess */
+};
+
 /* Of one capture; there is none with frame pointers only. */
 struct ses_tables {
 	struct uw_rules *rules; /* W, B: locks inside */
@@ -169,6 +175,7 @@ struct ses_tables {
 	_Atomic uint32_t pending;
 	_Atomic uint64_t pending_bytes;
 	struct prof_agg *walked; /* W until it is joined, then C */
+	VEC(struct ses_cut) cut; /* as well */
 	struct ses_window window[SES_WINDOWS];
 	uint32_t next_window;
 	struct uw_walk walk;

@@ -41,6 +41,14 @@ enum cfi_pe {
 	CFI_PE_OMIT = 0xff,
 };
 
+/* What instructions change. */
+struct cfi_state {
+	struct uw_rule rule;
+	/* The last offset of a CFA that was a register and an offset: a register alone may be given
+	 * after an expression, and means with that one. */
+	int32_t reg_off;
+};
+
 /* One CIE. */
 struct cfi_cie {
 	uint64_t off;      /* in the area; UINT64_MAX: none is remembered here */
@@ -54,7 +62,7 @@ struct cfi_cie {
 	uint8_t addr_size; /* 4 or 8 */
 	bool sized;        /* augmentation data of FDEs begins with its length */
 	bool signal;
-	struct uw_rule initial; /* after its instructions */
+	struct cfi_state initial; /* after its instructions */
 };
 
 /* Rows of one function, before they go to the sink. */
@@ -74,8 +82,8 @@ struct cfi_machine {
 	struct img_file *f;
 	const struct uw_area *area;
 	struct uw_sink *sink;
-	struct uw_rule cur;
-	struct uw_rule remembered[CFI_REMEMBER_MAX];
+	struct cfi_state cur;
+	struct cfi_state remembered[CFI_REMEMBER_MAX];
 	size_t n_remembered;
 	uint64_t bad_bytes; /* that were not understood */
 	bool refused;       /* a rule of this function found no place */

@@ -73,8 +73,8 @@ int uw_rules_code(struct uw_rules *r, struct uw_quota *q, const struct uw_rule *
 /**
  * uw_rules_ops - the index of an expression, interned
  * @ops: ops[n], the last one is ABI_OP_END
- * Returns: 0, -EINVAL (no END, longer than ABI_EXPR_OPS, or a jump back or out of it), -E2BIG (counted
- * as uw_rules_code does), -ENOMEM.
+ * Returns: 0, -EINVAL (no END, longer than ABI_EXPR_OPS, or a jump back or out of it), -E2BIG
+ * (counted as uw_rules_code does), -ENOMEM.
  */
 int uw_rules_ops(struct uw_rules *r, struct uw_quota *q, const struct abi_op *ops, size_t n,
                  int32_t *ret);
@@ -121,8 +121,8 @@ struct uw_build_limits {
 /**
  * uw_table_build - rows of one file
  * @f: of this machine's processor
- * Reads .eh_frame (by section, else by PT_GNU_EH_FRAME), .debug_frame, and for Go programs
- * .gopclntab; what more than one covers is taken from the first. Code at the entry point without
+ * Reads .eh_frame (by section, else by PT_GNU_EH_FRAME), for Go programs .gopclntab, and
+ * .debug_frame; what more than one covers is taken from the first. Code at the entry point without
  * information is the outermost frame.
  * @stats: may be NULL; filled also on failure
  * Returns: 0, -ENOENT (it has none of them), -ENOTSUP (another processor, or 32 bits), -E2BIG,
@@ -204,11 +204,12 @@ struct uw_target {
 	bool in_syscall; /* the leaf's pc is behind the instruction of a system call */
 };
 struct uw_walk {
-	int walk;                             /* enum abi_walk */
-	uint8_t flags;                        /* ABI_STACK_* */
-	uint32_t n;                           /* frames */
-	uint32_t guessed;                     /* of them without a rule */
-	uint32_t image;                       /* NO_TABLE: the image without a table */
+	int walk;         /* enum abi_walk */
+	uint8_t flags;    /* ABI_STACK_* */
+	uint32_t n;       /* frames */
+	uint32_t guessed; /* of them without a rule */
+	uint32_t image;   /* NO_TABLE: the image without a table */
+	bool unplaced;    /* it ended at an address where no executable memory is known */
 	uint64_t frames[ABI_MAX_USER_FRAMES]; /* as in the ring's record */
 };
 

@@ -381,6 +381,13 @@ UW_INLINE int uw_wide_column(struct uw_state *u, UW_MEM *mem, __u32 i, __u32 col
 		v = u->cfa + (__u64)(__s64)val;
 		break;
 	case ABI_COL_REG:
+#ifdef ABI_ARM64
+		/* As in the other forms: only a leaf has its return address there. */
+		if (col == ABI_COL_RA && reg == ABI_REG_LR && !u->exact) {
+			r = ABI_WALK_BAD_RULE;
+			break;
+		}
+#endif
 		r = uw_value(u, mem, reg, &v);
 		break;
 	case ABI_COL_AT_REG:

@@ -379,7 +379,8 @@ static int end_source(struct build *b, int r, bool *found)
 	return merge_source(b);
 }
 
-/* By priority: what the first covers stays. */
+/* By priority: what the first covers stays. Go's .debug_frame does not tell where the caller's
+ * frame pointer is, which its .gopclntab and code do. */
 static int read_sources(struct build *b, struct img_file *f, struct err *err)
 {
 	struct uw_build_stats *st = b->sink.stats;
@@ -390,9 +391,9 @@ static int read_sources(struct build *b, struct img_file *f, struct err *err)
 	if (r == 0)
 		r = end_source(b, read_area(b, f, IMG_AREA_EH_FRAME, err), &st->eh_frame);
 	if (r == 0)
-		r = end_source(b, read_area(b, f, IMG_AREA_DEBUG_FRAME, err), &st->debug_frame);
-	if (r == 0)
 		r = end_source(b, uw_go_read(f, &b->sink, &b->lim), &go);
+	if (r == 0)
+		r = end_source(b, read_area(b, f, IMG_AREA_DEBUG_FRAME, err), &st->debug_frame);
 	if (r < 0)
 		return r;
 	st->gopclntab |= go;

@@ -19,7 +19,7 @@ static int code_of(struct reader *rd, const struct uw_go_row *row, uint16_t *ret
 	struct uw_rule rule;
 	int r;
 
-	if (row->depth < 0) {
+	if (row->depth == UW_GO_DAMAGED) {
 		*ret = ABI_CODE_BAD;
 		return 0;
 	}
@@ -67,6 +67,10 @@ int uw_go_read(struct img_file *f, struct uw_sink *sink, const struct uw_build_l
 	int r;
 
 	r = uw_go_tab_open(f, lim, &t);
+	if (r == -EINVAL || r == -ENODATA) {
+		sink->stats->bad_entries++;
+		return -ENOENT;
+	}
 	if (r < 0)
 		return r;
 	for (uint64_t i = 0; i < t.n; i++) {

@@ -456,7 +456,7 @@ int uw_go_special_read(struct img_file *f, struct uw_sink *sink, const struct uw
 
 	r = uw_go_tab_open(f, lim, &t);
 	if (r < 0)
-		return r;
+		return r == -EINVAL || r == -ENODATA ? -ENOENT : r; /* uw_go_read counts it */
 	for (uint64_t i = 0; i < t.n && r >= 0; i++) {
 		if (uw_go_tab_func(&t, i, &sp.fn) < 0)
 			continue;

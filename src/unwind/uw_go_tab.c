@@ -25,8 +25,15 @@
 #define GO_QUANTUM 1
 #endif
 
-/* Deepest frame that is believed: Go's linker refuses frames of 1 GiB. */
-#define DEPTH_MAX (1 << 30)
+/* Deepest frame that a rule can tell; runtime.call1073741824 has one of 1 GiB. */
+#define DEPTH_MAX (INT32_MAX - 16)
+/* syscall.rawVforkSyscall pops its return address, which stays below the stack pointer meanwhile.
+ */
+#ifdef ABI_ARM64
+#define DEPTH_MIN 0
+#else
+#define DEPTH_MIN (-8)
+#endif
 
 static struct cursor tab_at(const struct uw_go_tab *t, uint64_t off)
 {
@@ -308,8 +315,6 @@ int uw_go_tab_open(struct img_file *f, const struct uw_build_limits *lim, struct
 	if (img_machine(f) != GO_MACHINE || !img_is_64(f))
 		return -ENOENT;
 	r = img_area_find(f, IMG_AREA_GOPCLNTAB, &a);
-	if (r == -EINVAL)
-		return -ENOENT;
 	if (r == 0)
 		r = img_area_load(f, &a, (size_t)MIN_OF(max, (uint64_t)SIZE_MAX), &t.data, &t.len);
 	if (r < 0)
@@ -421,8 +426,8 @@ int uw_go_tab_rows(struct uw_go_tab *t, const struct uw_go_func *fn, struct uw_g
 		depth = (int32_t)((uint32_t)depth + ((depth_delta >> 1) ^ (0 - (depth_delta & 1))));
 		at = pc;
 		pc += (uint64_t)pc_delta * GO_QUANTUM;
-		if (depth < 0 || depth > DEPTH_MAX || depth % 8) {
-			r = add_row(rows, at, -1, false);
+		if (depth < DEPTH_MIN || depth > DEPTH_MAX || depth % 8) {
+			r = add_row(rows, at, UW_GO_DAMAGED, false);
 			if (r < 0)
 				return r;
 			continue;
@@ -466,7 +471,7 @@ void uw_go_rule(const struct uw_go_row *row, bool signal, struct uw_rule *ret)
 	if (row->saved)
 		u.col[ABI_REG_FP] = (struct uw_col){ABI_COL_AT_CFA, -16};
 #endif
-	if (row->depth < 0)
+	if (row->depth == UW_GO_DAMAGED)
 		u = (struct uw_rule){.kind = ABI_RULE_BAD};
 	*ret = u;
 }

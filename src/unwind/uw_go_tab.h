@@ -45,10 +45,12 @@ struct uw_go_func {
 	bool top;            /* the outermost frame of its stack */
 };
 
+#define UW_GO_DAMAGED INT32_MIN
+
 /* From @at on the stack pointer is @depth below where it was at the entry. */
 struct uw_go_row {
 	uint64_t at;
-	int32_t depth; /* bytes; -1: damaged */
+	int32_t depth; /* bytes, or UW_GO_DAMAGED */
 	bool saved; /* the caller's frame pointer is in the frame, right below the return address */
 };
 struct uw_go_rows {

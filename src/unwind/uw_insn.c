@@ -48,7 +48,7 @@ enum cfa_op {
 struct run {
 	struct cfi_machine *m;
 	const struct cfi_cie *cie;
-	const struct uw_rule *initial; /* what restore goes back to; NULL in a CIE */
+	const struct cfi_state *initial; /* what restore goes back to; NULL in a CIE */
 	struct cursor c;
 	uint64_t loc, end;
 	bool done; /* loc has reached the end */
@@ -100,19 +100,20 @@ static bool settle_ra(struct uw_rule *r, const struct cfi_cie *cie)
 static int state_code(struct run *x, uint16_t *ret)
 {
 	struct cfi_machine *m = x->m;
+	struct uw_rule *rule = &m->cur.rule;
 	struct cfi_code *slot;
 	int r;
 
-	if (!settle_ra(&m->cur, x->cie)) {
+	if (!settle_ra(rule, x->cie)) {
 		*ret = ABI_CODE_ROOT;
 		return 0;
 	}
-	if (m->cur.cfa_kind == CFA_UNSET)
+	if (rule->cfa_kind == CFA_UNSET)
 		return -EINVAL;
-	slot = &m->codes[(rule_hash(&m->cur) >> 20) & (CFI_CODES - 1)];
-	if (!slot->used || memcmp(&slot->rule, &m->cur, sizeof(m->cur)) != 0) {
+	slot = &m->codes[(rule_hash(rule) >> 20) & (CFI_CODES - 1)];
+	if (!slot->used || memcmp(&slot->rule, rule, sizeof(*rule)) != 0) {
 		slot->used = false;
-		r = uw_rules_code(m->sink->rules, m->sink->quota, &m->cur, &slot->code);
+		r = uw_rules_code(m->sink->rules, m->sink->quota, rule, &slot->code);
 		if (r == -E2BIG) {
 			m->refused = true;
 			*ret = ABI_CODE_BAD;
@@ -120,7 +121,7 @@ static int state_code(struct run *x, uint16_t *ret)
 		}
 		if (r < 0)
 			return r;
-		slot->rule = m->cur;
+		slot->rule = *rule;
 		slot->used = true;
 	}
 	*ret = slot->code;
@@ -183,7 +184,7 @@ static void set_col(struct run *x, size_t col, uint8_t kind, int64_t val)
 		kind = ABI_COL_SAME;
 		val = 0;
 	}
-	c = &x->m->cur.col[col];
+	c = &x->m->cur.rule.col[col];
 	c->kind = kind;
 	c->val = (int32_t)val;
 }
@@ -231,7 +232,7 @@ static int cfa_reg(struct run *x, uint64_t reg)
 {
 	if (reg >= ABI_REGS)
 		return -ERANGE;
-	x->m->cur.cfa_reg = (uint8_t)reg;
+	x->m->cur.rule.cfa_reg = (uint8_t)reg;
 	return 0;
 }
 
@@ -239,7 +240,9 @@ static int cfa_off(struct run *x, int64_t off)
 {
 	if (off < INT32_MIN || off > INT32_MAX)
 		return -ERANGE;
-	x->m->cur.cfa_off = (int32_t)off;
+	x->m->cur.reg_off = (int32_t)off;
+	if (x->m->cur.rule.cfa_kind == ABI_CFA_REG)
+		x->m->cur.rule.cfa_off = (int32_t)off;
 	return 0;
 }
 
@@ -266,24 +269,32 @@ static int do_def_cfa(struct run *x, bool is_signed)
 
 	if (r < 0 || (r = cfa_reg(x, reg)) < 0)
 		return r;
-	x->m->cur.cfa_kind = ABI_CFA_REG;
-	x->m->cur.cfa_off2 = 0;
+	x->m->cur.rule.cfa_kind = ABI_CFA_REG;
+	x->m->cur.rule.cfa_off2 = 0;
 	return take_cfa_off(x, is_signed);
 }
 
 static int do_def_cfa_register(struct run *x)
 {
+	struct cfi_state *cur = &x->m->cur;
 	uint64_t reg;
 	int r = cfi_uleb(&x->c, &reg);
 
 	if (r < 0)
 		return r;
-	return x->m->cur.cfa_kind == ABI_CFA_REG ? cfa_reg(x, reg) : -EINVAL;
+	if (cur->rule.cfa_kind == CFA_UNSET)
+		return -EINVAL;
+	/* DWARF wants a register and offset there before. OpenSSL and libgcrypt go back to that
+	 * from an expression, and mean the offset that held before it, as libgcc does. */
+	cur->rule.cfa_kind = ABI_CFA_REG;
+	cur->rule.cfa_off = cur->reg_off;
+	cur->rule.cfa_off2 = 0;
+	return cfa_reg(x, reg);
 }
 
 static int do_def_cfa_offset(struct run *x, bool is_signed)
 {
-	return x->m->cur.cfa_kind == ABI_CFA_REG ? take_cfa_off(x, is_signed) : -EINVAL;
+	return x->m->cur.rule.cfa_kind == CFA_UNSET ? -EINVAL : take_cfa_off(x, is_signed);
 }
 
 /* ---- expressions ----------------------------------------------------------------------------- */
@@ -308,7 +319,7 @@ static int intern_ops(struct run *x, const struct uw_ops *ops, int32_t *ret)
 
 static int do_def_cfa_expression(struct run *x)
 {
-	struct uw_rule *cur = &x->m->cur;
+	struct uw_rule *cur = &x->m->cur.rule;
 	struct uw_ops ops;
 	int32_t at = 0;
 	int r = take_expr(x, false, &ops);
@@ -393,7 +404,7 @@ static int do_restore(struct run *x, uint64_t reg)
 	if (!x->initial)
 		return -EINVAL; /* a CIE has nothing to go back to */
 	if (col != COL_NONE)
-		x->m->cur.col[col] = x->initial->col[col];
+		x->m->cur.rule.col[col] = x->initial->rule.col[col];
 	return 0;
 }
 
@@ -574,7 +585,8 @@ int cfi_run_cie(struct cfi_machine *m, struct cfi_cie *cie, struct cursor c)
 	struct run x = {.m = m, .cie = cie, .c = c};
 	int r;
 
-	rule_begin(&m->cur, cie->signal);
+	rule_begin(&m->cur.rule, cie->signal);
+	m->cur.reg_off = 0;
 	m->n_remembered = 0;
 	r = run_all(&x);
 	cie->initial = m->cur;

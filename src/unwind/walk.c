@@ -96,6 +96,7 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 	ret->flags = 0;
 	ret->image = 0;
 	ret->walk = 0;
+	ret->unplaced = false;
 	while (ret->n < ABI_MAX_USER_FRAMES && ret->walk == 0) {
 		uint32_t image;
 		uint64_t off;
@@ -103,6 +104,7 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 		int r = walk_place(t, &u, ret, &image, &off);
 		bool jit = r == 0 && image == 0;
 
+		ret->unplaced = r < 0;
 		/* Not code: what led here did not find a caller. */
 		if (r < 0 && ret->n > 1 && !walk_is_code(&mem, u.pc)) {
 			ret->n--;
@@ -111,9 +113,10 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 		}
 		if (image) {
 			r = uw_store_code(store, image, off, &code);
+			if (r == -EAGAIN)
+				ret->image = image;
 			if (r == -EAGAIN && !final) {
 				ret->walk = ABI_WALK_NO_TABLE;
-				ret->image = image;
 				break;
 			}
 			if (r < 0)
@@ -128,6 +131,9 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 	}
 	if (ret->walk == 0)
 		ret->walk = ABI_WALK_DEPTH;
+	if (ret->walk == ABI_WALK_UNCOVERED && ret->image)
+		ret->walk = ABI_WALK_NO_TABLE;
+	ret->unplaced = ret->unplaced && ret->walk != ABI_WALK_ROOT;
 	ret->guessed = u.guessed;
 	if (u.guessed)
 		ret->flags |= ABI_STACK_GUESSED;

@@ -175,7 +175,7 @@ static void test_known_stack_is_ignored(void **state)
 
 static void test_stack_without_frames_is_kept(void **state)
 {
-	struct ev_stack s = {.hash = 9, .walk = EV_WALK_NO_REGS};
+	struct ev_stack s = {.hash = 9, .walk = EV_WALK_NO_REGS, .flags = EV_STACK_JIT};
 	const struct ev_stack *got;
 	struct prof_agg *a;
 
@@ -186,6 +186,7 @@ static void test_stack_without_frames_is_kept(void **state)
 	assert_non_null(got);
 	assert_int_equal(got->n, 0);
 	assert_int_equal(got->walk, EV_WALK_NO_REGS);
+	assert_int_equal(got->flags, EV_STACK_JIT);
 	s.hash = 0;
 	assert_int_equal(prof_agg_add_stack(a, &s, NULL), -EINVAL);
 	assert_int_equal(prof_agg_stack_cnt(a), 1);

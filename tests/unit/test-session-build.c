@@ -430,6 +430,54 @@ static void test_an_address_is_placed_once(void **state)
 	ses_free(s);
 }
 
+/* A stack of an image, JIT or raw frame each, and a count of it. */
+static void count_walk(struct ses *s, uint64_t hash, enum ev_walk walk, uint8_t flags,
+                       const struct ev_frame *last, uint64_t weight)
+{
+	const struct ev_frame frames[] = {{.addr = 16, .image = 1, .space = EV_SPACE_IMAGE}, *last};
+	const struct ev_stack st = {
+	        .hash = hash, .walk = (uint8_t)walk, .flags = flags, .n = 2, .frames = frames};
+	const struct ev_count c = {.proc = {.pid = 77, .start_ns = 5},
+	                           .tid = 1,
+	                           .ustack = hash,
+	                           .samples = 1,
+	                           .weight = weight};
+
+	assert_int_equal(prof_agg_add_stack(s->agg, &st, NULL), 0);
+	assert_int_equal(prof_agg_add_count(s->agg, &c), 0);
+}
+
+static void test_incomplete_stacks_count_for_their_last_frame(void **state)
+{
+	const struct ev_frame one = {.addr = 32, .image = 1, .space = EV_SPACE_IMAGE},
+	                      two = {.addr = 32, .image = 2, .space = EV_SPACE_IMAGE},
+	                      jit = {.addr = 99, .space = EV_SPACE_ANON},
+	                      raw = {.addr = AT(2, 64), .space = EV_SPACE_RAW, .exact = 1};
+	struct ses *s = new_capture(4);
+	struct err err = {0};
+	size_t first = 0;
+
+	(void)state;
+	n_images = 2;
+	images[1].path = "/lib/two.so";
+	count_walk(s, 1, EV_WALK_ROOT, EV_STACK_GUESSED, &one, 40);
+	count_walk(s, 2, EV_WALK_UNCOVERED, 0, &one, 10);
+	count_walk(s, 3, EV_WALK_FAULT, EV_STACK_GUESSED | EV_STACK_JIT, &two, 5);
+	count_walk(s, 4, EV_WALK_JIT, EV_STACK_JIT, &jit, 25);
+	count_walk(s, 5, EV_WALK_FAULT, 0, &raw, 20); /* which lies in the second file */
+	assert_int_equal(build(s, &err), 0);
+	assert_string_equal(figure(s, "complete_stacks_pct"), "40.00");
+	assert_string_equal(figure(s, "guessed_stacks_pct"), "45.00");
+	assert_string_equal(figure(s, "jit_stacks_pct"), "30.00");
+	while (strncmp(s->quality.p[first], "incomplete_in", 13) != 0)
+		first++;
+	assert_string_equal(s->quality.p[first], "incomplete_in: [jit] 25.00");
+	assert_string_equal(s->quality.p[first + 1], "incomplete_in: two.so 25.00");
+	assert_string_equal(s->quality.p[first + 2], "incomplete_in: made-up.so 10.00");
+	assert_null(strstr(s->quality.p[first + 3], "incomplete_in"));
+	ses_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -443,6 +491,7 @@ int main(void)
 	        cmocka_unit_test_setup(test_figures_stand_when_the_build_fails, setup),
 	        cmocka_unit_test_setup(test_share_of_named_is_of_all_frames, setup),
 	        cmocka_unit_test_setup(test_an_address_is_placed_once, setup),
+	        cmocka_unit_test_setup(test_incomplete_stacks_count_for_their_last_frame, setup),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -28,6 +28,7 @@ bool __wrap_cap_ns_initial(void);
 int __wrap_proc_sysctl(const char *name, int64_t *ret);
 void __wrap_proc_lockdown(char ret[32]);
 const struct trk_stats *__wrap_trk_stats(const struct trk *t);
+const struct trk_image *__wrap_trk_image(const struct trk *t, uint32_t id);
 ssize_t __real_readlink(const char *path, char *buf, size_t size);
 ssize_t __wrap_readlink(const char *path, char *buf, size_t size);
 
@@ -70,6 +71,19 @@ ssize_t __wrap_readlink(const char *path, char *buf, size_t size)
 		return (ssize_t)MIN_OF(strlen(proc_self), size);
 	}
 	return __real_readlink(path, buf, size);
+}
+
+const struct trk_image *__wrap_trk_image(const struct trk *t, uint32_t id)
+{
+	static const struct trk_image images[] = {
+	        {.path = "none"},     {.path = "/lib/one.so"}, {.path = "/lib/a b.so"},
+	        {.path = "three.so"}, {.path = "/four.so"},    {.path = "five.so"},
+	        {.path = "six.so"},   {.path = "seven.so"},    {.path = "/usr/lib/a b.so"},
+	};
+
+	(void)t;
+	assert_true(id >= 1 && id < ARRAY_SIZE(images));
+	return &images[id];
 }
 
 static int setup(void **state)
@@ -379,6 +393,8 @@ static const char *figure(const struct ses *s, const char *key)
 
 static void test_quality_figures(void **state)
 {
+	/* [1] … [8]; 2 and 8 are files of one name. */
+	static const uint64_t incomplete[] = {20, 10, 30, 0, 40, 1, 2, 3, 31};
 	struct ses *s = new_session(SES_TARGET_ALL);
 	struct ses_quality_sums q = {.weight = 1000,
 	                             .user_frames = 800,
@@ -386,7 +402,13 @@ static void test_quality_figures(void **state)
 	                             .kernel_frames = 200,
 	                             .kernel_named = 50,
 	                             .stack_lost = 100,
-	                             .kernel_cut = 30};
+	                             .kernel_cut = 30,
+	                             .guessed = 85,
+	                             .jit = 17,
+	                             .incomplete = incomplete,
+	                             .n_incomplete = ARRAY_SIZE(incomplete),
+	                             .incomplete_unknown = 5};
+	size_t first = 0;
 
 	(void)state;
 	q.walk[EV_WALK_ROOT] = 500;
@@ -427,7 +449,18 @@ static void test_quality_figures(void **state)
 	assert_string_equal(figure(s, "dropped_unread"), "2");
 	assert_null(figure(s, "dropped_counts_full"));
 	assert_null(figure(s, "empty"));
-	assert_string_equal(figure(s, "complete_stacks_pct"), "65.00");
+	assert_string_equal(figure(s, "complete_stacks_pct"), "58.82"); /* 500 of 850 */
+	assert_string_equal(figure(s, "unwind"), "auto");
+	assert_string_equal(figure(s, "guessed_stacks_pct"), "10.00");
+	assert_string_equal(figure(s, "jit_stacks_pct"), "2.00");
+	assert_string_equal(figure(s, "incomplete_in"), "a b.so 6.10");
+	while (strncmp(ses_quality(s, first), "incomplete_in", 13) != 0)
+		first++;
+	assert_string_equal(ses_quality(s, first + 1), "incomplete_in: four.so 4.00");
+	assert_string_equal(ses_quality(s, first + 2), "incomplete_in: [jit] 2.00");
+	assert_string_equal(ses_quality(s, first + 3), "incomplete_in: one.so 1.00");
+	assert_string_equal(ses_quality(s, first + 4), "incomplete_in: [unknown] 0.50");
+	assert_string_equal(ses_quality(s, first + 5), "incomplete_in: [others] 0.60");
 	assert_string_equal(figure(s, "walk_root_reached_pct"), "50.00");
 	assert_string_equal(figure(s, "walk_read_fault_pct"), "15.00");
 	assert_string_equal(figure(s, "cut_stacks_pct"), "10.00");

@@ -194,11 +194,13 @@ struct abi_copy {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 pc;
 	__u64 reg[ABI_REGS];
+	__u64 guess; /* hash of the stack that was walked by guesses at the same instant, shipped as
+	              * any other, if it reached its root or the limit; 0: it did not */
 	__u64 addr;  /* of the first byte of the copy */
 	__u32 len;   /* bytes, a multiple of 8; 0: none could be read */
 	__u32 image; /* the first one without a table; 0 with ABI_WALK_COPY_ALL */
 };
-_Static_assert(sizeof(struct abi_copy) == 96 + 8 * ABI_REGS, "shared layout");
+_Static_assert(sizeof(struct abi_copy) == 104 + 8 * ABI_REGS, "shared layout");
 
 /* ---- counters -------------------------------------------------------------------------------- */
 enum abi_counter {

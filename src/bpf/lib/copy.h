@@ -39,7 +39,7 @@ static __always_inline int ship_copy(struct scratch *s, struct abi_counters *c)
 	/* verifier: true already */
 	if (len > sizeof(s->copy) + ABI_COPY_BYTES)
 		len = sizeof(s->copy) + ABI_COPY_BYTES;
-	if (bpf_ringbuf_query(&copies, BPF_RB_AVAIL_DATA) >= cfg.copy_wake_bytes)
+	if (s->copy_wake || bpf_ringbuf_query(&copies, BPF_RB_AVAIL_DATA) >= cfg.copy_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
 	if (bpf_ringbuf_output(&copies, &s->copy, len, flags)) {
 		CNT_ADD(c, COPY_FULL, 1);

@@ -210,12 +210,12 @@ struct scratch {
 	__u32 may_copy; /* 1: a missing table ends the walk, if a copy may be made */
 	__u32 missing;  /* 1: a table was missing; 2: and the walk ended for a copy */
 	__u32 missing_image;
+	__u32 copy_wake; /* 1: the reader is woken for this copy */
 	__u32 compat, in_syscall, gone;
 	__u32 range_first, range_cnt; /* of this process; cnt 0: not known */
 	struct abi_range range;       /* the one that was found last */
 	__u64 window_base;            /* address of window[0] */
 	__u32 window_len;             /* valid bytes */
-	__u32 pad;
 	user_regs_t regs;
 	__u8 window[WINDOW_SIZE];
 

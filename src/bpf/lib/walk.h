@@ -187,8 +187,8 @@ __noinline int table_code(__u32 base, __u32 rel)
 
 /* ---- codes ----------------------------------------------------------------------------------- */
 
-/* May one more copy be made for this process and image? */
-static __always_inline int take_quota(struct scratch *s, __u32 image, __u32 serial)
+/* May one more copy be made for this process and image? Its number, from 1, or 0. */
+static __always_inline __u32 take_quota(struct scratch *s, __u32 image, __u32 serial)
 {
 	__u64 k = uw_hash_mix(cfg.hash_seed, ((__u64)s->key.tgid << 32) ^ image,
 	                      s->key.start_ns ^ ((__u64)s->key.exec_id << 32) ^ serial),
@@ -201,7 +201,7 @@ static __always_inline int take_quota(struct scratch *s, __u32 image, __u32 seri
 	if (n >= cfg.copy_quota)
 		return 0;
 	*q = (k >> 32 << 32) | (n + 1);
-	return 1;
+	return n + 1;
 }
 
 /* A table is missing: non-zero to end the walk for a copy. */
@@ -210,6 +210,7 @@ __noinline int table_missing(__u32 image, __u32 serial)
 	struct scratch *s = get_scratch();
 	__u32 zero = 0;
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
+	__u32 n;
 
 	if (!s || !c)
 		return 0;
@@ -219,10 +220,13 @@ __noinline int table_missing(__u32 image, __u32 serial)
 	if (!s->may_copy)
 		return 0;
 	s->may_copy = 0;
-	if (!take_quota(s, image, serial)) {
+	n = take_quota(s, image, serial);
+	if (!n) {
 		CNT_ADD(c, COPY_QUOTA, 1);
 		return 0;
 	}
+	/* The first one asks for the table: the sooner it is there, the fewer copies follow. */
+	s->copy_wake = n == 1;
 	s->missing = 2;
 	s->missing_image = image;
 	return 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A Go program with C in it, whose stacks are known by construction. It prints "ready PID" and works for some seconds:
+// A Go program with C in it, whose stacks are known by construction. It prints "ready PID", warms up in main.warm, and works
+// for some seconds:
 //
 //	cgo MODE SECONDS
 //
@@ -37,6 +38,15 @@ func spin() {
 		x ^= x << 17
 	}
 	sink = x
+}
+
+// What it does first, so that a profiler that reads the program's tables when it first meets it has them.
+//
+//go:noinline
+func warm() {
+	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); {
+		spin()
+	}
 }
 
 //go:noinline
@@ -88,6 +98,7 @@ func main() {
 	inner = inners[os.Args[1]]
 	end = time.Now().Add(time.Duration(seconds) * time.Second)
 	fmt.Printf("ready %d\n", os.Getpid())
+	warm()
 	for !late() {
 		if os.Args[1] == "grow" {
 			// A new goroutine has a small stack again.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A Go program without C whose stacks are known by construction. It prints "ready PID" and works for some seconds:
+// A Go program without C whose stacks are known by construction. It prints "ready PID", warms up in main.warm, and works
+// for some seconds:
 //
 //	pure MODE SECONDS
 //
@@ -36,6 +37,15 @@ func spin() {
 		x ^= x << 17
 	}
 	sink = x
+}
+
+// What it does first, so that a profiler that reads the program's tables when it first meets it has them.
+//
+//go:noinline
+func warm() {
+	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); {
+		spin()
+	}
 }
 
 //go:noinline
@@ -191,5 +201,6 @@ func main() {
 	}
 	end = time.Now().Add(time.Duration(seconds) * time.Second)
 	fmt.Printf("ready %d\n", os.Getpid())
+	warm()
 	modes[os.Args[1]]()
 }

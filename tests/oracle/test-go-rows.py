@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of .gopclntab of Go programs, built here, against those of their .debug_frame at every pc, and against those of
+the same programs stripped.
+
+    test-go-rows.py DRIVER SOURCES
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+driver, sources = sys.argv[1:3]
+go = shutil.which('go')
+
+
+def skip(why):
+    print(f'1..0 # SKIP {why}')
+    sys.exit(0)
+
+
+def build(folder, name, package, *flags, **more):
+    """Builds without the network; None where this toolchain cannot."""
+    env = {**os.environ, 'GOTOOLCHAIN': 'local', 'GOFLAGS': '-mod=mod', 'GOPROXY': 'off', 'GOCACHE': f'{folder}/cache',
+           'GOPATH': f'{folder}/path', **more}
+    path = f'{folder}/{name}'
+    r = subprocess.run([go, 'build', *flags, '-o', path, package], cwd=sources, env=env, capture_output=True, text=True)
+    if r.returncode:
+        print('# ' + r.stderr.strip().replace('\n', '\n# '))
+        return None
+    return path
+
+
+def rows(path):
+    return subprocess.run([driver, 'rows', path], check=True, capture_output=True, text=True).stdout
+
+
+def compare(path):
+    r = subprocess.run([driver, 'compare', path], capture_output=True, text=True)
+    lines = r.stdout.splitlines()
+    if r.returncode or not lines:
+        print('# ' + r.stderr.strip().replace('\n', '\n# '))
+        return None
+    for line in lines:
+        print('# ' + line)
+    return json.loads(lines[-1])
+
+
+def check(name, path, stripped):
+    """What is wrong, or None."""
+    c = compare(path)
+    if c is None:
+        return 'the driver failed'
+    if c['differ']:
+        return f'{c["differ"]} of {c["pcs"]} pcs differ'
+    if c['functions'] < 1000 or c['pcs'] < 100000 or not 1 <= c['roots'] < 2000:
+        return 'too little was compared'
+    if not 0.5 < c['saved'] / c['pcs'] < 1:
+        return f'the frame pointer is kept at {c["saved"]} of {c["pcs"]} pcs'
+    # The text of both is the same, and so are its addresses.
+    if stripped and rows(stripped) != rows(path):
+        return f'{name}: the stripped program has other rows'
+    return None
+
+
+if not go:
+    skip('no Go toolchain')
+if os.uname().machine != 'x86_64':
+    skip('frame pointers are told from x86-64 code')
+with tempfile.TemporaryDirectory() as folder:
+    if not build(folder, 'probe', './pure'):
+        skip('the Go toolchain does not build the programs')
+    cases = [('pure', './pure', []), ('position-independent', './pure', ['-buildmode=pie']), ('cgo', './cgo', []),
+             ('position-independent cgo', './cgo', ['-buildmode=pie'])]
+    print(f'1..{len(cases)}')
+    failed = 0
+    for i, (name, package, flags) in enumerate(cases, 1):
+        full = build(folder, f'full-{i}', package, *flags)
+        stripped = build(folder, f'stripped-{i}', package, *flags, '-ldflags=-s -w')
+        if not full or not stripped:
+            print(f'ok {i} - {name} # SKIP this toolchain does not build it')
+            continue
+        wrong = check(name, full, stripped)
+        failed += wrong is not None
+        print(f'{"not ok" if wrong else "ok"} {i} - {name}' + (f'\n# {wrong}' if wrong else ''))
+    sys.exit(failed > 0)

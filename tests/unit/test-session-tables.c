@@ -1,0 +1,985 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test-session-tables - which unwind tables are asked for and built, and what becomes of first
+ * samples; track, builder, store and walk are made up, and B is this thread but where it is said */
+#include "session/session_priv.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+/* ---- what is made up ------------------------------------------------------------------------- */
+
+#define IMAGES 64
+
+static struct trk_image images[IMAGES];
+static uint32_t n_images;
+static struct abi_image kernel_images[IMAGES];
+static struct abi_control control;
+static enum ev_reason proc_reason;
+static int file_fd;
+
+/* By image: what building and installing give, and how often they were called. */
+static int build_gives[IMAGES], install_gives[IMAGES];
+static uint32_t builds[IMAGES], installs[IMAGES], none_installs[IMAGES];
+static _Thread_local uint32_t building; /* the image of B's job */
+
+/* The walk needs these images in turn, then gives two frames. */
+static uint32_t walk_needs[4];
+static uint32_t walks, final_walks;
+static bool never_there;
+static int walk_gives;
+static void (*walk_looks)(const struct uw_target *t);
+
+int __wrap_trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                     struct trk_place *ret);
+size_t __wrap_trk_image_cnt(const struct trk *t);
+const struct trk_image *__wrap_trk_image(const struct trk *t, uint32_t id);
+int __wrap_trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close);
+enum ev_reason __wrap_trk_proc_reason(const struct trk *t, const struct ev_proc_id *id);
+void __wrap_trk_flush(struct trk *t);
+int __wrap_img_file_open(int fd, struct img_file **ret, struct err *err);
+int __wrap_uw_rules_new(const struct uw_rules_mem *mem, struct uw_rules **ret);
+struct uw_rules *__wrap_uw_rules_free(struct uw_rules *r);
+void __wrap_uw_rules_stats(const struct uw_rules *r, struct uw_rules_stats *ret);
+int __wrap_uw_store_new(const struct uw_backing *b, uint64_t budget, struct uw_store **ret);
+struct uw_store *__wrap_uw_store_free(struct uw_store *s);
+int __wrap_uw_store_install(struct uw_store *s, uint32_t image, const struct uw_table *t);
+void __wrap_uw_store_stats(const struct uw_store *s, struct uw_store_stats *ret);
+int __wrap_uw_table_build(struct img_file *f, struct uw_rules *rules,
+                          const struct uw_build_limits *lim, struct uw_table **ret,
+                          struct uw_build_stats *stats, struct err *err);
+struct uw_table *__wrap_uw_table_free(struct uw_table *t);
+void __wrap_uw_table_freep(struct uw_table **t);
+void __wrap_uw_walk(const struct uw_store *store, const struct uw_rules *rules,
+                    const struct uw_target *t, uint64_t pc, const uint64_t *reg, bool final,
+                    struct uw_walk *ret);
+
+/* Image i at i << 32; JIT code at 0x7000…; nothing else. */
+int __wrap_trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                     struct trk_place *ret)
+{
+	(void)t;
+	(void)id;
+	*ret = (struct trk_place){.off = addr};
+	if (addr >> 44 == 7) {
+		ret->anon = true;
+		return 0;
+	}
+	if (addr >> 32 == 0 || addr >> 32 > n_images)
+		return -ENOENT;
+	ret->image = &images[addr >> 32];
+	ret->off = (uint32_t)addr;
+	return 0;
+}
+
+size_t __wrap_trk_image_cnt(const struct trk *t)
+{
+	(void)t;
+	return n_images;
+}
+
+const struct trk_image *__wrap_trk_image(const struct trk *t, uint32_t id)
+{
+	(void)t;
+	return id >= 1 && id <= n_images ? &images[id] : NULL;
+}
+
+int __wrap_trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close)
+{
+	(void)t;
+	(void)id;
+	*ret_close = false;
+	return file_fd;
+}
+
+enum ev_reason __wrap_trk_proc_reason(const struct trk *t, const struct ev_proc_id *id)
+{
+	(void)t;
+	(void)id;
+	return proc_reason;
+}
+
+void __wrap_trk_flush(struct trk *t)
+{
+	(void)t;
+}
+
+int __wrap_img_file_open(int fd, struct img_file **ret, struct err *err)
+{
+	(void)err;
+	assert_int_equal(fd, file_fd);
+	*ret = NULL;
+	return 0;
+}
+
+int __wrap_uw_rules_new(const struct uw_rules_mem *mem, struct uw_rules **ret)
+{
+	(void)mem;
+	*ret = NULL;
+	return 0;
+}
+
+struct uw_rules *__wrap_uw_rules_free(struct uw_rules *r)
+{
+	(void)r;
+	return NULL;
+}
+
+void __wrap_uw_rules_stats(const struct uw_rules *r, struct uw_rules_stats *ret)
+{
+	(void)r;
+	*ret = (struct uw_rules_stats){.rules = 40, .refused = 4};
+}
+
+int __wrap_uw_store_new(const struct uw_backing *b, uint64_t budget, struct uw_store **ret)
+{
+	(void)b;
+	(void)budget;
+	*ret = NULL;
+	return 0;
+}
+
+struct uw_store *__wrap_uw_store_free(struct uw_store *s)
+{
+	(void)s;
+	return NULL;
+}
+
+int __wrap_uw_store_install(struct uw_store *s, uint32_t image, const struct uw_table *t)
+{
+	int r = t ? install_gives[image] : 0;
+
+	(void)s;
+	installs[image] += t != NULL;
+	none_installs[image] += t == NULL;
+	if (r == 0)
+		__atomic_store_n(&kernel_images[image].state, t ? ABI_TABLE_READY : ABI_TABLE_NONE,
+		                 __ATOMIC_RELEASE);
+	if (r == -ENOSPC)
+		__atomic_store_n(&kernel_images[image].state, ABI_TABLE_NONE, __ATOMIC_RELEASE);
+	return r;
+}
+
+void __wrap_uw_store_stats(const struct uw_store *s, struct uw_store_stats *ret)
+{
+	(void)s;
+	*ret = (struct uw_store_stats){.evicted = 3, .bytes = 1000, .rows = 250};
+}
+
+int __wrap_uw_table_build(struct img_file *f, struct uw_rules *rules,
+                          const struct uw_build_limits *lim, struct uw_table **ret,
+                          struct uw_build_stats *stats, struct err *err)
+{
+	static struct uw_table table;
+	uint32_t image = building;
+
+	(void)f;
+	(void)rules;
+	(void)lim;
+	(void)err;
+	builds[image]++;
+	stats->bad_entries = 2;
+	stats->unsupported = 5;
+	if (build_gives[image] == 0)
+		*ret = &table;
+	return build_gives[image];
+}
+
+struct uw_table *__wrap_uw_table_free(struct uw_table *t)
+{
+	(void)t;
+	return NULL;
+}
+
+void __wrap_uw_table_freep(struct uw_table **t)
+{
+	*t = NULL;
+}
+
+#define FRAME(image, off)                                                                          \
+	((ABI_SPACE_IMAGE << 62) | ((uint64_t)(image) << ABI_FRAME_IMAGE_SHIFT) | (off))
+
+void __wrap_uw_walk(const struct uw_store *store, const struct uw_rules *rules,
+                    const struct uw_target *t, uint64_t pc, const uint64_t *reg, bool final,
+                    struct uw_walk *ret)
+{
+	(void)store;
+	(void)rules;
+	(void)reg;
+	walks++;
+	final_walks += final;
+	*ret = (struct uw_walk){.walk = walk_gives, .n = 2};
+	ret->frames[0] = FRAME(1, pc & 0xffff) | ABI_FRAME_EXACT;
+	ret->frames[1] = FRAME(2, 0x20);
+	if (walk_looks)
+		walk_looks(t);
+	for (size_t i = 0; i < ARRAY_SIZE(walk_needs) && walk_needs[i]; i++) {
+		if (!never_there && kernel_images[walk_needs[i]].state != ABI_TABLE_ABSENT)
+			continue;
+		ret->flags = ABI_STACK_GUESSED;
+		if (final)
+			continue;
+		ret->walk = ABI_WALK_NO_TABLE;
+		ret->image = walk_needs[i];
+		return;
+	}
+}
+
+/* ---- a capture ------------------------------------------------------------------------------- */
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(kernel_images, 0, sizeof(kernel_images));
+	memset(&control, 0, sizeof(control));
+	memset(build_gives, 0, sizeof(build_gives));
+	memset(install_gives, 0, sizeof(install_gives));
+	memset(builds, 0, sizeof(builds));
+	memset(installs, 0, sizeof(installs));
+	memset(none_installs, 0, sizeof(none_installs));
+	memset(walk_needs, 0, sizeof(walk_needs));
+	for (uint32_t i = 0; i < IMAGES; i++)
+		images[i] = (struct trk_image){.id = i, .path = "/lib/made-up.so", .fd = -EBADF};
+	n_images = 6;
+	proc_reason = EV_REASON_NAMED;
+	walks = final_walks = 0;
+	never_there = false;
+	walk_gives = ABI_WALK_ROOT;
+	walk_looks = NULL;
+	return 0;
+}
+
+static struct ses *new_capture(enum ses_unwind unwind, size_t q_w, size_t q_jobs)
+{
+	const struct ses_options o = {
+	        .target = SES_TARGET_PID, .pid = 77, .rate_hz = 99, .unwind = unwind};
+	const struct uw_backing backing = {.images = kernel_images, .n_images = IMAGES};
+	struct ses *s = NULL;
+
+	assert_int_equal(ses_new(&o, &s, NULL), 0);
+	s->n_b = 1;
+	s->hash_seed = 12345;
+	assert_int_equal(prof_agg_new(NULL, &s->agg), 0);
+	assert_int_equal(intern_new(1U << 24, SIZE_MAX / 2, &s->requested), 0);
+	assert_int_equal(queue_new(sizeof(struct ses_item), q_w, &s->q_w), 0);
+	assert_int_equal(queue_new(sizeof(struct ses_job), q_jobs, &s->q_jobs), 0);
+	assert_int_equal(ses_tables_new(s, NULL, &backing, &control, NULL), 0);
+	return s;
+}
+
+/* The next job, whose image is returned; 0: there is none. */
+static uint32_t next_job(struct ses *s, struct ses_job *ret)
+{
+	if (queue_pop(s->q_jobs, ret, 0) < 0)
+		return 0;
+	assert_int_equal(ret->type, SES_JOB_TABLE);
+	return ret->image;
+}
+
+/* B does the next job. */
+static uint32_t do_job(struct ses *s)
+{
+	struct ses_job job;
+	uint32_t image = next_job(s, &job);
+
+	if (image) {
+		building = image;
+		ses_table_job(s, &job);
+	}
+	return image;
+}
+
+static void one_round(struct ses *s)
+{
+	assert_int_not_equal(ses_identify_round(s), -EPIPE);
+}
+
+static void want(uint32_t image, uint32_t times)
+{
+	kernel_images[image].wanted += times;
+}
+
+/* Far enough apart that images are looked through in each. */
+static uint64_t clock_ns;
+
+static void round_later(struct ses *s, uint64_t ms)
+{
+	clock_ns = MAX_OF(clock_ns, now_ns()) + ms * NSEC_PER_MSEC;
+	ses_tables_round(s, clock_ns);
+}
+
+static uint64_t counter(struct ses *s, enum ses_counter_id id)
+{
+	return s->counters[id];
+}
+
+static struct ev_copy a_copy(uint64_t pc)
+{
+	static const uint8_t bytes[64] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+
+	return (struct ev_copy){
+	        .count = {.proc = {.pid = 77, .start_ns = 5},
+	                  .tid = 78,
+	                  .samples = 1,
+	                  .weight = 10},
+	        .pc = pc,
+	        .addr = 0x1000,
+	        .len = sizeof(bytes),
+	        .image = 1,
+	        .bytes = bytes,
+	};
+}
+
+static void take(struct ses *s, uint64_t pc)
+{
+	const struct ev_copy c = a_copy(pc);
+
+	ses_copy_take(s, &c);
+}
+
+static uint64_t samples_in(const struct prof_agg *a)
+{
+	return prof_agg_stats(a)->samples;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static void test_most_wanted_first_and_few_at_a_time(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct ses_job job;
+
+	(void)state;
+	want(1, 5);
+	want(2, 1);
+	want(3, 9);
+	want(5, 3);
+	want(6, 7);
+	round_later(s, 20);
+	round_later(s, 20); /* asks for none twice */
+	assert_int_equal(queue_len(s->q_jobs), 2);
+	assert_int_equal(do_job(s), 3);
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 6);
+	assert_int_equal(do_job(s), 1);
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 5);
+	assert_int_equal(do_job(s), 2);
+	round_later(s, 20);
+	assert_int_equal(next_job(s, &job), 0); /* nobody wants 4 */
+	assert_int_equal(counter(s, SES_CNT_TABLES_BUILT), 5);
+	assert_int_equal(counter(s, SES_CNT_TABLE_BAD_ENTRIES), 10);
+	assert_int_equal(counter(s, SES_CNT_TABLE_UNSUPPORTED), 25);
+	ses_free(s);
+}
+
+static void test_dwarf_wants_all_that_is_mapped(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_DWARF, 16, 64);
+
+	(void)state;
+	n_images = 3;
+	want(3, 2);
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 3);
+	assert_int_equal(do_job(s), 1);
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 2);
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 0);
+	n_images = 4; /* dlopen */
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 4);
+	ses_free(s);
+}
+
+static void test_dwarf_waits_before_sampling(void **state);
+
+static void test_what_there_is_none_of_is_not_asked_for_again(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+
+	(void)state;
+	s->n_b = 4;
+	build_gives[1] = -ENOENT;
+	build_gives[2] = -ENOTSUP;
+	build_gives[3] = -ENOMEM;
+	images[4].reason = EV_REASON_NOT_PERMITTED;
+	install_gives[5] = -ENOSPC;
+	install_gives[6] = -ENOMEM; /* of a segment */
+	for (uint32_t i = 1; i <= 6; i++)
+		want(i, 1);
+	round_later(s, 20);
+	for (int i = 0; i < 6; i++)
+		assert_int_not_equal(do_job(s), 0);
+	for (uint32_t i = 1; i <= 6; i++) {
+		assert_int_equal(kernel_images[i].state, ABI_TABLE_NONE);
+		assert_int_equal(builds[i], i != 4);
+		want(i, 1);
+	}
+	round_later(s, 60000);
+	assert_int_equal(do_job(s), 0);
+	assert_int_equal(counter(s, SES_CNT_TABLES_BUILT), 0);
+	assert_int_equal(counter(s, SES_CNT_TABLES_NONE), 2);
+	assert_int_equal(counter(s, SES_CNT_TABLES_FAILED), 2);
+	assert_int_equal(counter(s, SES_CNT_TABLES_REFUSED), 2);
+	ses_free(s);
+}
+
+static void test_table_without_room_is_built_later(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+
+	(void)state;
+	install_gives[1] = -EAGAIN;
+	want(1, 1);
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 1);
+	assert_int_equal(kernel_images[1].state, ABI_TABLE_ABSENT);
+	clock_ns = 0;
+	round_later(s, 20); /* its room is not there yet */
+	assert_int_equal(do_job(s), 0);
+	install_gives[1] = 0;
+	round_later(s, 1000); /* and it need not be met again */
+	assert_int_equal(do_job(s), 1);
+	assert_int_equal(kernel_images[1].state, ABI_TABLE_READY);
+	assert_int_equal(counter(s, SES_CNT_TABLES_BUILT), 1);
+	ses_free(s);
+}
+
+static void test_full_budget_ends_wanting_all(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_DWARF, 16, 64);
+
+	(void)state;
+	install_gives[1] = -EAGAIN;
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 1);
+	assert_int_equal(do_job(s), 2);
+	install_gives[1] = 0;
+	want(5, 1);
+	round_later(s, 1000);
+	assert_int_equal(do_job(s), 1);
+	assert_int_equal(do_job(s), 5);
+	round_later(s, 1000);
+	assert_int_equal(do_job(s), 0); /* not 3, 4, 6 */
+	ses_free(s);
+}
+
+static void test_evicted_table_is_built_again_when_it_is_met(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+
+	(void)state;
+	want(1, 3);
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 1);
+	kernel_images[1].state = ABI_TABLE_ABSENT;
+	round_later(s, 5000);
+	assert_int_equal(do_job(s), 0); /* nobody met it since */
+	want(1, 1);
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 1);
+	kernel_images[1].state = ABI_TABLE_ABSENT;
+	want(1, 1);
+	clock_ns = 0;
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 0); /* not all the time */
+	round_later(s, 1500);
+	assert_int_equal(do_job(s), 1);
+	assert_int_equal(counter(s, SES_CNT_TABLES_BUILT), 3);
+	ses_free(s);
+}
+
+static void test_full_queue_is_tried_again(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 1);
+
+	(void)state;
+	want(1, 2);
+	want(2, 1);
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 1);
+	assert_int_equal(do_job(s), 0);
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 2);
+	assert_int_equal(s->tables->outstanding, 0);
+	ses_free(s);
+}
+
+static void test_images_past_the_array_are_left_out(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_DWARF, 16, 64);
+
+	(void)state;
+	s->tables->n_images = 3;
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 1);
+	assert_int_equal(do_job(s), 2);
+	round_later(s, 20);
+	assert_int_equal(do_job(s), 0);
+	ses_table_ask(s->tables, 3); /* no place to write to */
+	assert_false(ses_table_absent(s->tables, 3));
+	s->tables->n_images = IMAGES;
+	ses_free(s);
+}
+
+static void test_epoch_counts_tenths_of_seconds(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	uint32_t before;
+
+	(void)state;
+	round_later(s, 1);
+	before = control.epoch;
+	for (int i = 0; i < 50; i++)
+		round_later(s, 10);
+	assert_int_equal(control.epoch - before, 5);
+	ses_free(s);
+}
+
+/* ---- first samples --------------------------------------------------------------------------- */
+
+static void test_first_sample_waits_for_its_tables(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	const uint64_t frames[] = {FRAME(1, 0x10) | ABI_FRAME_EXACT, FRAME(2, 0x20)};
+	const struct ev_stack *st;
+	const struct ev_count *c;
+	uint64_t hash = uw_stack_hash(12345, frames, 2, ABI_WALK_ROOT, 0);
+
+	(void)state;
+	walk_needs[0] = 3;
+	walk_needs[1] = 4;
+	take(s, 0x10);
+	one_round(s);
+	assert_int_equal(walks, 1);
+	assert_int_equal(do_job(s), 3);
+	one_round(s); /* woken by B */
+	assert_int_equal(walks, 2);
+	assert_int_equal(samples_in(s->tables->walked), 0);
+	assert_int_equal(do_job(s), 4);
+	one_round(s);
+	assert_int_equal(walks, 3);
+	assert_int_equal(final_walks, 0);
+	assert_int_equal(s->tables->pending, 0);
+	assert_int_equal(s->tables->pending_bytes, 0);
+	ses_copies_merge(s);
+	assert_int_equal(prof_agg_count_cnt(s->agg), 1);
+	c = prof_agg_count_at(s->agg, 0);
+	assert_true(c->ustack == hash);
+	assert_int_equal(c->tid, 78);
+	assert_int_equal(c->samples, 1);
+	assert_int_equal(c->weight, 10);
+	st = prof_agg_stack(s->agg, hash);
+	assert_non_null(st);
+	assert_int_equal(st->n, 2);
+	assert_int_equal(st->walk, EV_WALK_ROOT);
+	assert_int_equal(st->flags, 0);
+	assert_int_equal(st->frames[0].exact, 1);
+	assert_int_equal(st->frames[1].image, 2);
+	assert_int_equal(intern_count(s->requested), 2); /* names, before the end */
+	assert_int_equal(counter(s, SES_CNT_COPIES_WALKED), 1);
+	ses_free(s);
+}
+
+static void test_samples_of_one_stack_are_one(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		take(s, 0x10);
+	one_round(s);
+	ses_copies_merge(s);
+	assert_int_equal(prof_agg_count_cnt(s->agg), 1);
+	assert_int_equal(samples_in(s->agg), 5);
+	assert_int_equal(prof_agg_stack_cnt(s->agg), 1);
+	ses_free(s);
+}
+
+static uint32_t hook_calls;
+static uint64_t hook_hash;
+
+static void hook(void *arg, const struct ev_copy *c)
+{
+	assert_ptr_equal(arg, &hook_calls);
+	hook_calls++;
+	hook_hash = c->count.ustack;
+}
+
+static void test_copies_for_comparison_are_not_counted(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct ev_copy c = a_copy(0x10);
+
+	(void)state;
+	c.count.ustack = 99;
+	ses_copy_take(s, &c); /* nobody asks for it */
+	s->o.copy_fn = hook;
+	s->o.copy_arg = &hook_calls;
+	ses_copy_take(s, &c);
+	assert_int_equal(hook_calls, 1);
+	assert_int_equal(hook_hash, 99);
+	assert_int_equal(queue_len(s->q_w), 0);
+	assert_int_equal(samples_in(s->agg), 0);
+	ses_free(s);
+}
+
+static void test_no_sample_is_lost_for_want_of_room(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 8192, 64);
+	const uint64_t empty = uw_stack_hash(12345, NULL, 0, ABI_WALK_NO_TABLE, 0);
+
+	(void)state;
+	for (int i = 0; i < 4100; i++)
+		take(s, 0x10);
+	assert_int_equal(queue_len(s->q_w), 4096);
+	assert_int_equal(samples_in(s->agg), 4);
+	assert_int_equal(counter(s, SES_CNT_COPIES_LOST), 4);
+	assert_non_null(prof_agg_stack(s->agg, empty));
+	assert_int_equal(prof_agg_stack(s->agg, empty)->walk, EV_WALK_NO_TABLE);
+	assert_int_equal(prof_agg_stack(s->agg, empty)->n, 0);
+	while (ses_identify_round(s) != -EPIPE && queue_len(s->q_w) > 0)
+		;
+	assert_int_equal(s->tables->pending, 0);
+	take(s, 0x10); /* there is room again */
+	assert_int_equal(queue_len(s->q_w), 1);
+	one_round(s);
+	ses_copies_merge(s);
+	assert_int_equal(samples_in(s->agg), 4101);
+	ses_free(s);
+}
+
+static void test_copies_have_a_cap_in_bytes(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 8192, 64);
+	static uint8_t bytes[ABI_COPY_BYTES];
+	struct ev_copy c = a_copy(0x10);
+
+	(void)state;
+	c.bytes = bytes;
+	c.len = sizeof(bytes);
+	for (int i = 0; i < 4096; i++)
+		ses_copy_take(s, &c);
+	assert_true(s->tables->pending_bytes <= (uint64_t)64 << 20);
+	assert_true(s->tables->pending > 3900 && s->tables->pending < 4096);
+	assert_int_equal(s->tables->pending + samples_in(s->agg), 4096);
+	ses_free(s); /* what waits in the queue is freed */
+}
+
+static void test_full_or_closed_queue_loses_no_sample(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 2, 64);
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		take(s, 0x10);
+	assert_int_equal(samples_in(s->agg), 1);
+	assert_int_equal(s->tables->pending, 2);
+	queue_close(s->q_w);
+	take(s, 0x10);
+	assert_int_equal(samples_in(s->agg), 2);
+	ses_free(s);
+}
+
+static void test_unknown_process_is_waited_for_then_gone(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+
+	(void)state;
+	proc_reason = EV_REASON_NO_MAPPING;
+	take(s, (5ULL << 32) + 0x10);
+	take(s, (5ULL << 32) + 0x10);
+	one_round(s);
+	assert_int_equal(s->tables->pending, 2);
+	proc_reason = EV_REASON_NAMED;
+	clock_ns = 0;
+	round_later(s, 100);
+	assert_int_equal(s->tables->pending, 0);
+	assert_int_equal(walks, 2);
+
+	proc_reason = EV_REASON_NO_MAPPING;
+	take(s, (5ULL << 32) + 0x10);
+	one_round(s);
+	round_later(s, 1500);
+	assert_int_equal(s->tables->pending, 0);
+	proc_reason = EV_REASON_NOT_PERMITTED; /* that will not change */
+	take(s, (5ULL << 32) + 0x11);
+	one_round(s);
+	assert_int_equal(s->tables->pending, 0);
+	assert_int_equal(walks, 2);
+	ses_copies_merge(s);
+	assert_int_equal(samples_in(s->agg), 4);
+	assert_int_equal(prof_agg_stack_at(s->agg, 1)->walk, EV_WALK_GONE);
+	assert_int_equal(prof_agg_stack_at(s->agg, 1)->n, 1);
+	assert_int_equal(prof_agg_stack_at(s->agg, 1)->frames[0].space, EV_SPACE_RAW);
+	assert_true(prof_agg_stack_at(s->agg, 1)->frames[0].addr == (5ULL << 32) + 0x10);
+	ses_free(s);
+}
+
+/* ---- the target's memory --------------------------------------------------------------------- */
+
+static void look_around(const struct uw_target *t)
+{
+	uint64_t v = 0, off = 0;
+	uint32_t image = 77;
+
+	assert_int_equal(t->read(t->arg, &v, 0x1000), 0);
+	assert_true(v == 0x0807060504030201);
+	assert_int_equal(t->read(t->arg, &v, 0x1001), 0);
+	assert_true(v == 0x0908070605040302);
+	assert_int_equal(t->read(t->arg, &v, 0x1000 + 64 - 8), 0);
+	assert_int_not_equal(t->read(t->arg, &v, 0x1000 + 64 - 7), 0);
+	assert_int_not_equal(t->read(t->arg, &v, 0xfff), 0);
+	assert_int_not_equal(t->read(t->arg, &v, 0), 0);
+	assert_int_not_equal(t->read(t->arg, &v, UINT64_MAX), 0);
+
+	assert_int_equal(t->place(t->arg, (2ULL << 32) + 0x30, &image, &off), 0);
+	assert_int_equal(image, 2);
+	assert_int_equal(off, 0x30);
+	assert_int_equal(t->place(t->arg, 7ULL << 44, &image, &off), 0);
+	assert_int_equal(image, 0);
+	assert_int_equal(t->place(t->arg, 0x40, &image, &off), -ENOENT);
+
+	/* Byte i of the file is i / 16: from its middle, over the end of a window, at its end. */
+	assert_int_equal(t->read_code(t->arg, &v, (2ULL << 32) + 0x10), 0);
+	assert_true(v == 0x0101010101010101);
+	assert_int_equal(t->read_code(t->arg, &v, (2ULL << 32) + SES_WINDOW_BYTES - 4), 0);
+	assert_true(v == 0x00000000ffffffff);
+	assert_int_equal(t->read_code(t->arg, &v, (2ULL << 32) + 5000 - 8), 0);
+	assert_int_not_equal(t->read_code(t->arg, &v, (2ULL << 32) + 5000 - 7), 0);
+	assert_int_not_equal(t->read_code(t->arg, &v, (2ULL << 32) + 100000), 0);
+	assert_int_not_equal(t->read_code(t->arg, &v, 7ULL << 44), 0);
+	/* The vDSO has bytes, no file. */
+	assert_int_equal(t->read_code(t->arg, &v, (3ULL << 32) + 1), 0);
+	assert_true(v == 0x3837363534333231);
+	assert_int_not_equal(t->read_code(t->arg, &v, (3ULL << 32) + 3), 0);
+}
+
+static void test_walk_sees_the_copy_and_the_files(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+
+	(void)state;
+	images[3].kind = EV_MAP_VDSO;
+	images[3].mem = "0123456789";
+	images[3].mem_len = 10;
+	walk_looks = look_around;
+	take(s, 0x10);
+	one_round(s);
+	assert_int_equal(walks, 1);
+	ses_free(s);
+}
+
+static void look_at_one_word(const struct uw_target *t)
+{
+	uint64_t v = 0;
+
+	assert_int_equal(t->read(t->arg, &v, 0x1000), 0);
+	assert_int_not_equal(t->read(t->arg, &v, 0x1001), 0);
+	assert_int_not_equal(t->read(t->arg, &v, 0x1008), 0);
+}
+
+static void test_short_copies(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct ev_copy c = a_copy(0x10);
+
+	(void)state;
+	c.len = 8;
+	walk_looks = look_at_one_word;
+	ses_copy_take(s, &c);
+	one_round(s);
+	assert_int_equal(walks, 1);
+
+	c.len = 0;
+	c.bytes = NULL;
+	walk_looks = NULL;
+	ses_copy_take(s, &c);
+	one_round(s);
+	assert_int_equal(walks, 2); /* that needed no stack */
+	walk_gives = ABI_WALK_FAULT;
+	c.pc++;
+	ses_copy_take(s, &c);
+	one_round(s);
+	ses_copies_merge(s);
+	assert_int_equal(samples_in(s->agg), 3);
+	assert_int_equal(prof_agg_stack_cnt(s->agg), 2);
+	assert_int_equal(prof_agg_stack_at(s->agg, 0)->walk, EV_WALK_ROOT);
+	assert_int_not_equal(prof_agg_stack_at(s->agg, 1)->walk, EV_WALK_ROOT);
+	ses_free(s);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void *b_main(void *arg)
+{
+	struct ses *s = arg;
+	struct ses_job job;
+
+	while (queue_pop(s->q_jobs, &job, UINT64_MAX) == 0) {
+		building = job.image;
+		ses_table_job(s, &job);
+	}
+	return NULL;
+}
+
+/* As D and W do at the end: the queue is closed, with B still there. */
+static void finish(struct ses *s)
+{
+	pthread_t b;
+
+	queue_close(s->q_w);
+	assert_int_equal(pthread_create(&b, NULL, b_main, s), 0);
+	while (ses_identify_round(s) != -EPIPE)
+		;
+	ses_tables_finish(s);
+	queue_close(s->q_jobs);
+	assert_int_equal(pthread_join(b, NULL), 0);
+	ses_copies_merge(s);
+}
+
+static void test_end_waits_for_tables_of_first_samples(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+
+	(void)state;
+	walk_needs[0] = 3;
+	walk_needs[1] = 4;
+	walk_needs[2] = 2;
+	want(5, 100); /* not needed any more */
+	take(s, 0x10);
+	take(s, 0x11);
+	finish(s);
+	assert_int_equal(s->tables->pending, 0);
+	assert_int_equal(samples_in(s->agg), 2);
+	assert_int_equal(final_walks, 0);
+	assert_int_equal(builds[3] + builds[4] + builds[2], 3);
+	assert_int_equal(prof_agg_stack_at(s->agg, 0)->walk, EV_WALK_ROOT);
+	assert_int_equal(prof_agg_stack_at(s->agg, 0)->flags, 0);
+	ses_free(s);
+}
+
+static void test_end_guesses_where_no_table_comes(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+
+	(void)state;
+	walk_needs[0] = 3;
+	never_there = true; /* evicted again each time */
+	take(s, 0x10);
+	finish(s);
+	assert_int_equal(s->tables->pending, 0);
+	assert_int_equal(samples_in(s->agg), 1);
+	assert_int_equal(final_walks, 1);
+	assert_int_equal(prof_agg_stack_at(s->agg, 0)->flags, EV_STACK_GUESSED);
+	ses_free(s);
+}
+
+static void test_end_without_a_process_counts_it_as_gone(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+
+	(void)state;
+	proc_reason = EV_REASON_NO_MAPPING;
+	take(s, 0x10);
+	finish(s);
+	assert_int_equal(samples_in(s->agg), 1);
+	assert_int_equal(prof_agg_stack_at(s->agg, 0)->walk, EV_WALK_GONE);
+	ses_free(s);
+}
+
+static void test_abandoned_capture_waits_for_nothing(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+
+	(void)state;
+	walk_needs[0] = 3;
+	take(s, 0x10);
+	one_round(s);
+	s->tables->abandoned = true;
+	ses_tables_finish(s); /* without B: it would never end */
+	assert_int_equal(s->tables->pending, 1);
+	ses_free(s);
+}
+
+static void test_dwarf_waits_before_sampling(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_DWARF, 16, 64);
+	pthread_t b;
+
+	(void)state;
+	assert_int_equal(pthread_create(&b, NULL, b_main, s), 0);
+	assert_int_equal(ses_tables_prepare(s), 0);
+	for (uint32_t i = 1; i <= n_images; i++)
+		assert_int_equal(kernel_images[i].state, ABI_TABLE_READY);
+	assert_true(s->prepare_ns > 0);
+	assert_int_equal(s->tables->outstanding, 0);
+	queue_close(s->q_jobs);
+	assert_int_equal(pthread_join(b, NULL), 0);
+	ses_free(s);
+}
+
+static void test_figures_of_the_end(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+
+	(void)state;
+	ses_tables_figures(s);
+	assert_int_equal(counter(s, SES_CNT_TABLES_EVICTED), 3);
+	assert_int_equal(counter(s, SES_CNT_TABLE_ROWS), 250);
+	assert_int_equal(counter(s, SES_CNT_TABLE_BYTES), 1000);
+	assert_int_equal(counter(s, SES_CNT_TABLE_RULES), 40);
+	assert_int_equal(counter(s, SES_CNT_RULES_REFUSED), 4);
+	ses_free(s);
+}
+
+static void make_file(void)
+{
+	uint8_t bytes[5000];
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i / 16);
+	file_fd = memfd_create("image", MFD_CLOEXEC);
+	if (file_fd < 0 || file_write_full(file_fd, bytes, sizeof(bytes)) < 0)
+		abort();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_setup(test_most_wanted_first_and_few_at_a_time, setup),
+	        cmocka_unit_test_setup(test_dwarf_wants_all_that_is_mapped, setup),
+	        cmocka_unit_test_setup(test_dwarf_waits_before_sampling, setup),
+	        cmocka_unit_test_setup(test_what_there_is_none_of_is_not_asked_for_again, setup),
+	        cmocka_unit_test_setup(test_table_without_room_is_built_later, setup),
+	        cmocka_unit_test_setup(test_full_budget_ends_wanting_all, setup),
+	        cmocka_unit_test_setup(test_evicted_table_is_built_again_when_it_is_met, setup),
+	        cmocka_unit_test_setup(test_full_queue_is_tried_again, setup),
+	        cmocka_unit_test_setup(test_images_past_the_array_are_left_out, setup),
+	        cmocka_unit_test_setup(test_epoch_counts_tenths_of_seconds, setup),
+	        cmocka_unit_test_setup(test_first_sample_waits_for_its_tables, setup),
+	        cmocka_unit_test_setup(test_samples_of_one_stack_are_one, setup),
+	        cmocka_unit_test_setup(test_copies_for_comparison_are_not_counted, setup),
+	        cmocka_unit_test_setup(test_no_sample_is_lost_for_want_of_room, setup),
+	        cmocka_unit_test_setup(test_copies_have_a_cap_in_bytes, setup),
+	        cmocka_unit_test_setup(test_full_or_closed_queue_loses_no_sample, setup),
+	        cmocka_unit_test_setup(test_unknown_process_is_waited_for_then_gone, setup),
+	        cmocka_unit_test_setup(test_walk_sees_the_copy_and_the_files, setup),
+	        cmocka_unit_test_setup(test_short_copies, setup),
+	        cmocka_unit_test_setup(test_end_waits_for_tables_of_first_samples, setup),
+	        cmocka_unit_test_setup(test_end_guesses_where_no_table_comes, setup),
+	        cmocka_unit_test_setup(test_end_without_a_process_counts_it_as_gone, setup),
+	        cmocka_unit_test_setup(test_abandoned_capture_waits_for_nothing, setup),
+	        cmocka_unit_test_setup(test_figures_of_the_end, setup),
+	};
+
+	make_file();
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "go-builder.h"
+#include "unwind/unwind_priv.h"
+
+#ifdef ABI_ARM64
+
+int main(void)
+{
+	puts("1..0 # SKIP the code in this test is x86-64");
+	return 0;
+}
+
+#else
+
+#define NO_LIMIT 0
+
+/* ---- what a reader gives --------------------------------------------------------------------- */
+
+struct got {
+	struct uw_rules *rules;
+	struct uw_quota quota;
+	struct uw_build_stats stats;
+	struct {
+		uint64_t start, end;
+	} fn[64];
+	struct {
+		uint64_t at;
+		uint16_t code;
+	} row[256];
+	size_t n_fn, n_row;
+	bool first_row; /* of the function that is open */
+	int fail;       /* what row() returns */
+};
+
+static int on_function(void *arg, uint64_t start, uint64_t end)
+{
+	struct got *g = arg;
+
+	assert_true(start < end);
+	assert_true(g->n_fn < ARRAY_SIZE(g->fn));
+	g->fn[g->n_fn].start = start;
+	g->fn[g->n_fn++].end = end;
+	g->first_row = true;
+	return 0;
+}
+
+static int on_row(void *arg, uint64_t at, uint16_t code)
+{
+	struct got *g = arg;
+
+	assert_true(g->n_fn > 0 && g->n_row < ARRAY_SIZE(g->row));
+	if (g->first_row)
+		assert_int_equal(at, g->fn[g->n_fn - 1].start);
+	else
+		assert_true(at > g->row[g->n_row - 1].at);
+	assert_true(at < g->fn[g->n_fn - 1].end);
+	g->first_row = false;
+	g->row[g->n_row].at = at;
+	g->row[g->n_row++].code = code;
+	return g->fail;
+}
+
+typedef int (*reader)(struct img_file *, struct uw_sink *, const struct uw_build_limits *);
+
+static void done(struct got *g)
+{
+	g->rules = uw_rules_free(g->rules);
+}
+
+static int read_bytes(reader fn, const struct sbuf *b, uint64_t rows, struct got *g)
+{
+	_cleanup_(img_file_freep) struct img_file *f = NULL;
+	const struct uw_build_limits lim = {.rows = rows};
+	struct uw_sink sink = {.quota = &g->quota,
+	                       .stats = &g->stats,
+	                       .function = on_function,
+	                       .row = on_row,
+	                       .arg = g};
+	struct uw_rules *rules = g->rules;
+	const int fail = g->fail;
+
+	if (img_file_open_mem(b->p, b->len, &f, NULL) < 0)
+		return -ENOEXEC;
+	*g = (struct got){.rules = rules, .fail = fail};
+	if (!g->rules)
+		assert_int_equal(uw_rules_new(NULL, &g->rules), 0);
+	sink.rules = g->rules;
+	return fn(f, &sink, &lim);
+}
+
+static struct uw_rule rule_at(const struct got *g, uint64_t at)
+{
+	struct uw_rule rule = {0};
+
+	for (size_t i = 0; i < g->n_fn; i++) {
+		if (at < g->fn[i].start || at >= g->fn[i].end)
+			continue;
+		for (size_t k = g->n_row; k-- > 0;) {
+			if (g->row[k].at > at || g->row[k].at < g->fn[i].start)
+				continue;
+			assert_int_equal(uw_rules_expand(g->rules, g->row[k].code, &rule), 0);
+			return rule;
+		}
+	}
+	return rule;
+}
+
+/* "r7+16 fp" and the like: base of the CFA, S: signal, fp: the frame pointer is in the frame. */
+static const char *text_at(const struct got *g, uint64_t at)
+{
+	static char text[80];
+	const struct uw_rule r = rule_at(g, at);
+
+	if (r.kind != ABI_RULE_FRAME) {
+		snprintf(text, sizeof(text), "%s",
+		         r.kind == ABI_RULE_ROOT  ? "root"
+		         : r.kind == ABI_RULE_BAD ? "bad"
+		                                  : "none");
+		return text;
+	}
+	if (r.cfa_kind != ABI_CFA_REG) {
+		snprintf(text, sizeof(text), "cfa %d", r.cfa_kind);
+		return text;
+	}
+	snprintf(text, sizeof(text), "r%d+%d%s%s", r.cfa_reg, r.cfa_off, r.signal ? " S" : "",
+	         r.col[ABI_REG_FP].kind == ABI_COL_AT_CFA && r.col[ABI_REG_FP].val == -16 ? " fp"
+	                                                                                  : "");
+	if (r.col[ABI_COL_RA].kind != ABI_COL_AT_CFA || r.col[ABI_COL_RA].val != -8)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), " ra");
+	return text;
+}
+
+/* ---- .gopclntab ------------------------------------------------------------------------------ */
+
+/* push %rbp; mov %rsp, %rbp; sub $32, %rsp; 8 no-ops; add $32, %rsp; pop %rbp; ret; no-op */
+static const uint8_t code_push[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20,
+                                    0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
+                                    0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3, 0x90};
+/* sub $40, %rsp; mov %rbp, 32(%rsp); lea 32(%rsp), %rbp; mov 32(%rsp), %rbp; add $40, %rsp; ret */
+static const uint8_t code_store[] = {0x48, 0x83, 0xec, 0x28, 0x48, 0x89, 0x6c, 0x24,
+                                     0x20, 0x48, 0x8d, 0x6c, 0x24, 0x20, 0x48, 0x8b,
+                                     0x6c, 0x24, 0x20, 0x48, 0x83, 0xc4, 0x28, 0xc3};
+/* sub $8, %rsp; no-ops; add $8, %rsp; ret: a frame without the frame pointer */
+static const uint8_t code_bare[] = {0x48, 0x83, 0xec, 0x08, 0x90, 0x90, 0x90,
+                                    0x90, 0x48, 0x83, 0xc4, 0x08, 0xc3};
+/* sub $512, %rsp; mov %rbp, 504(%rsp) */
+static const uint8_t code_large[] = {0x48, 0x81, 0xec, 0,    2,    0, 0, 0x48,
+                                     0x89, 0xac, 0x24, 0xf8, 0x01, 0, 0, 0x90};
+
+#define STORE                                                                                      \
+	{                                                                                          \
+		.name = "main.store", .code = code_store, .len = sizeof(code_store), .pad = 8,     \
+		.step = {                                                                          \
+			{0, 4},                                                                    \
+			{40, 19},                                                                  \
+			{0, 1}                                                                     \
+		}                                                                                  \
+	}
+
+static const struct gb_fn fns[] = {
+        {.name = "main.push",
+         .code = code_push,
+         .len = sizeof(code_push),
+         .pad = 9,
+         .step = {{0, 1}, {8, 7}, {40, 12}, {8, 1}, {0, 1}, {40, 1}}},
+        STORE,
+        {.name = "main.bare",
+         .code = code_bare,
+         .len = sizeof(code_bare),
+         .pad = 3,
+         .step = {{0, 4}, {8, 8}, {0, 1}}},
+        {.name = "main.large",
+         .code = code_large,
+         .len = sizeof(code_large),
+         .step = {{0, 7}, {512, 9}}},
+        {.name = "runtime.goexit", .flag = 1, .len = 16, .step = {{0, 16}}},
+        {.name = "main.odd", .len = 16, .step = {{0, 4}, {-16, 4}, {16, 8}}},
+        {.name = "main.none", .len = 16, .no_pcsp = true},
+        {.name = "main.popped", .len = 16, .step = {{0, 4}, {-8, 4}, {0, 8}}},
+};
+
+static void check_fns(const struct got *g, const struct gb_map *m)
+{
+	static const struct {
+		size_t fn, off;
+		const char *want;
+	} cases[] = {
+	        {0, 0, "r7+8"},      {0, 1, "r7+16 fp"},  {0, 7, "r7+16 fp"}, {0, 8, "r7+48 fp"},
+	        {0, 19, "r7+48 fp"}, {0, 20, "r7+16 fp"}, {0, 21, "r7+8"},    {0, 22, "r7+48 fp"},
+	        {0, 23, "none"},     {1, 0, "r7+8"},      {1, 4, "r7+48"},    {1, 8, "r7+48"},
+	        {1, 9, "r7+48 fp"},  {1, 22, "r7+48 fp"}, {1, 23, "r7+8"},    {1, 24, "none"},
+	        {2, 3, "r7+8"},      {2, 4, "r7+16"},     {2, 11, "r7+16"},   {2, 12, "r7+8"},
+	        {3, 6, "r7+8"},      {3, 7, "r7+520"},    {3, 14, "r7+520"},  {3, 15, "r7+520 fp"},
+	        {4, 0, "root"},      {4, 15, "root"},     {5, 0, "r7+8"},     {5, 4, "bad"},
+	        {5, 8, "r7+24"},     {6, 0, "none"},      {7, 3, "r7+8"},     {7, 4, "r7+0"},
+	        {7, 8, "r7+8"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *text = text_at(g, m->at[cases[i].fn] + cases[i].off);
+
+		if (strcmp(text, cases[i].want) != 0)
+			print_error("function %zu + %zu\n", cases[i].fn, cases[i].off);
+		assert_string_equal(text, cases[i].want);
+	}
+}
+
+static void test_every_version_gives_the_same_rows(void **state)
+{
+	static const int versions[] = {12, 116, 118, 120};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
+		const struct gb_opts o = {.version = versions[i]};
+		_cleanup_(done) struct got g = {0};
+		_cleanup_(sbuf_done) struct sbuf b;
+		struct gb_map m;
+
+		gb_build(&o, fns, ARRAY_SIZE(fns), &b, &m);
+		assert_int_equal(read_bytes(uw_go_read, &b, NO_LIMIT, &g), 0);
+		check_fns(&g, &m);
+		assert_int_equal(g.stats.entries, ARRAY_SIZE(fns));
+		assert_int_equal(g.stats.bad_entries, 0);
+	}
+}
+
+static void test_start_of_text_is_found_in_the_code(void **state)
+{
+	/* no-op; call runtime.goexit1, 25 bytes on; no-op: of two with that name, it is the second
+	 */
+	static const uint8_t goexit[] = {0x90, 0xe8, 26, 0, 0, 0, 0x90, 0xcc};
+	const struct gb_fn with[] = {
+	        STORE,
+	        {.name = "runtime.goexit",
+	         .flag = 1,
+	         .code = goexit,
+	         .len = sizeof(goexit),
+	         .step = {{0, 8}}},
+	        {.name = "runtime.goexit1", .len = 24, .step = {{0, 24}}},
+	        {.name = "runtime.goexit1", .len = 16, .step = {{0, 16}}},
+	};
+	struct gb_opts o = {.version = 120, .no_text_start = true, .lead = 48};
+
+	(void)state;
+	for (size_t n = 2; n <= ARRAY_SIZE(with); n++) {
+		_cleanup_(done) struct got g = {0};
+		_cleanup_(sbuf_done) struct sbuf b;
+		struct gb_map m;
+
+		gb_build(&o, with, n, &b, &m);
+		if (n < ARRAY_SIZE(with)) {
+			assert_int_equal(read_bytes(uw_go_read, &b, NO_LIMIT, &g), -ENOENT);
+			continue;
+		}
+		assert_int_equal(read_bytes(uw_go_read, &b, NO_LIMIT, &g), 0);
+		assert_string_equal(text_at(&g, m.at[0] + 9), "r7+48 fp");
+		assert_string_equal(text_at(&g, m.at[1]), "root");
+		assert_string_equal(text_at(&g, m.at[0] - 1), "none");
+	}
+}
+
+static void test_files_without_a_known_table_are_left_out(void **state)
+{
+	static const struct gb_opts cases[] = {
+	        {.version = 120, .section = ".text"},
+	        {.version = 120, .magic = 0xfffffff2},
+	        {.version = 120, .quantum = 4},
+	        {.version = 120, .no_text_start = true}, /* and no code to find it by */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(done) struct got g = {0};
+		_cleanup_(sbuf_done) struct sbuf b;
+		struct gb_map m;
+
+		gb_build(&cases[i], fns, ARRAY_SIZE(fns), &b, &m);
+		assert_int_equal(read_bytes(uw_go_read, &b, NO_LIMIT, &g), -ENOENT);
+		assert_int_equal(read_bytes(uw_go_special_read, &b, NO_LIMIT, &g), -ENOENT);
+		assert_int_equal(g.n_fn, 0);
+	}
+}
+
+static void test_start_of_the_program_is_outermost(void **state)
+{
+	const struct gb_fn start[] = {
+	        {.name = "_rt0_amd64_linux", .len = 16, .step = {{0, 16}}},
+	        {.name = "_rt0_amd64_linux_lib", .len = 16, .step = {{0, 16}}},
+	};
+	const struct gb_opts o = {.version = 120};
+	_cleanup_(done) struct got g = {0};
+	_cleanup_(sbuf_done) struct sbuf b;
+	struct gb_map m;
+
+	(void)state;
+	gb_build(&o, start, ARRAY_SIZE(start), &b, &m);
+	assert_int_equal(read_bytes(uw_go_read, &b, NO_LIMIT, &g), 0);
+	assert_string_equal(text_at(&g, m.at[0]), "root");
+	assert_string_equal(text_at(&g, m.at[1]), "r7+8");
+}
+
+static void test_damaged_function_costs_that_one(void **state)
+{
+	const struct gb_opts o = {.version = 120};
+	_cleanup_(done) struct got g = {0};
+	_cleanup_(sbuf_done) struct sbuf b;
+	const uint32_t outside = 0x7fffffff;
+	struct gb_map m;
+
+	(void)state;
+	gb_build(&o, fns, ARRAY_SIZE(fns), &b, &m);
+	/* The place of the second function's record. */
+	memcpy(b.p + m.table + 8 + 8 * 8 + 8 + 4, &outside, sizeof(outside));
+	assert_int_equal(read_bytes(uw_go_read, &b, NO_LIMIT, &g), 0);
+	assert_int_equal(g.stats.bad_entries, 1);
+	assert_string_equal(text_at(&g, m.at[1] + 9), "none");
+	assert_string_equal(text_at(&g, m.at[0] + 8), "r7+48 fp");
+	assert_string_equal(text_at(&g, m.at[2] + 4), "r7+16");
+}
+
+static void test_limits_and_failures_end_the_reading(void **state)
+{
+	const struct gb_opts o = {.version = 120};
+	_cleanup_(done) struct got g = {0};
+	_cleanup_(sbuf_done) struct sbuf b;
+	struct gb_map m;
+
+	(void)state;
+	gb_build(&o, fns, ARRAY_SIZE(fns), &b, &m);
+	assert_int_equal(read_bytes(uw_go_read, &b, 8, &g), -E2BIG);
+	assert_in_range(g.n_row, 1, 12);
+	g.fail = -ENOMEM;
+	assert_int_equal(read_bytes(uw_go_read, &b, NO_LIMIT, &g), -ENOMEM);
+	assert_int_equal(g.n_row, 1);
+}
+
+/* ---- functions that change stacks ------------------------------------------------------------ */
+
+/* push %rbp; mov %rsp, %rbp; call; mov 56(%rdx), %rsp; call *%rdi; mov 56(%rax), %rsp;
+ * mov 96(%rax), %rbp; pop %rbp; ret; pop %rbp; jmp *%rdi */
+static const uint8_t systemstack[] = {0x55, 0x48, 0x89, 0xe5, 0xe8, 0,    0,    0,    0,    0x48,
+                                      0x8b, 0x62, 0x38, 0xff, 0xd7, 0x48, 0x8b, 0x60, 0x38, 0x48,
+                                      0x8b, 0x68, 0x60, 0x5d, 0xc3, 0x5d, 0xff, 0xe7};
+/* The same as compilers before 1.21 open and close a frame: sub $8, %rsp; mov %rbp, (%rsp);
+ * lea (%rsp), %rbp; mov 56(%rdx), %rsp; call *%rdi; mov 56(%rax), %rsp; mov (%rsp), %rbp;
+ * add $8, %rsp; ret */
+static const uint8_t systemstack_old[] = {0x48, 0x83, 0xec, 0x08, 0x48, 0x89, 0x2c, 0x24,
+                                          0x48, 0x8d, 0x2c, 0x24, 0x48, 0x8b, 0x62, 0x38,
+                                          0xff, 0xd7, 0x48, 0x8b, 0x60, 0x38, 0x48, 0x8b,
+                                          0x2c, 0x24, 0x48, 0x83, 0xc4, 0x08, 0xc3};
+/* push %rbp; mov %rsp, %rbp; mov %rdi, 8(%rsp); mov %rdi, (%rsp); call; mov 8(%rsp), %rdi;
+ * mov 8(%rdi), %rsi; sub (%rsp), %rsi; mov %rsi, %rsp; pop %rbp; ret */
+static const uint8_t asmcgocall[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0x7c, 0x24, 0x08,
+                                     0x48, 0x89, 0x3c, 0x24, 0xe8, 0,    0,    0,    0,
+                                     0x48, 0x8b, 0x7c, 0x24, 0x08, 0x48, 0x8b, 0x77, 0x10,
+                                     0x48, 0x2b, 0x34, 0x24, 0x48, 0x89, 0xf4, 0x5d, 0xc3};
+/* push %rbp; mov 56(%r14), %rsp; push %rax; call *%r12; pop %rax */
+static const uint8_t mcall[] = {0x55, 0x49, 0x8b, 0x66, 0x38, 0x50, 0x41, 0xff, 0xd4, 0x58};
+/* no-op; mov (%rbx), %rsp; mov 40(%rbx), %rbp; mov 8(%rbx), %rbx; jmp *%rbx */
+static const uint8_t gogo[] = {0x90, 0x48, 0x8b, 0x23, 0x48, 0x8b, 0x6b,
+                               0x28, 0x48, 0x8b, 0x5b, 0x08, 0xff, 0xe3};
+/* mov $15, %rax; syscall */
+static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+
+#define FN(fn_name, bytes, ...)                                                                    \
+	{                                                                                          \
+		.name = (fn_name), .code = (bytes), .len = sizeof(bytes), .pad = 4, .step = {      \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
+	}
+static const struct gb_fn specials[] = {
+        FN("runtime.systemstack", systemstack, {0, 1}, {8, 23}, {0, 1}, {8, 1}, {0, 2}),
+        FN("runtime.nanotime1", systemstack_old, {0, 4}, {8, 26}, {0, 1}),
+        FN("runtime.asmcgocall", asmcgocall, {0, 1}, {8, 34}, {0, 1}),
+        FN("runtime.mcall", mcall, {0, 1}, {8, 9}),
+        FN("gogo", gogo, {0, 14}),
+        FN("runtime.sigreturn__sigaction", sigreturn, {0, 9}),
+        FN("runtime.asyncPreempt", code_push, {0, 1}, {8, 7}, {40, 15}),
+        {.name = "runtime.sigtramp",
+         .flag = 1,
+         .code = code_bare,
+         .len = sizeof(code_bare),
+         .step = {{0, 4}, {8, 9}}},
+};
+
+static void test_functions_that_change_stacks_have_their_own_rules(void **state)
+{
+	static const struct {
+		size_t fn;
+		int off;
+		const char *want;
+	} cases[] = {
+	        {0, 0, "r7+8"},       {0, 1, "r7+16 fp"},   {0, 4, "r6+16 fp"},
+	        {0, 13, "r6+16 fp"},  {0, 22, "r6+16 fp"},  {0, 23, "r6+16 fp"},
+	        {0, 24, "r7+8"},      {0, 25, "r6+16 fp"},  {0, 26, "r7+8"},
+	        {1, 4, "r7+16"},      {1, 8, "r7+16 fp"},   {1, 12, "r6+16 fp"},
+	        {1, 22, "r6+16 fp"},  {1, 26, "r7+16 fp"},  {1, 30, "r7+8"},
+	        {2, 4, "r6+16 fp"},   {2, 12, "r6+16 fp"},  {2, 13, "cfa 2"},
+	        {2, 33, "cfa 2"},     {2, 34, "r6+16 fp"},  {2, 35, "r7+8"},
+	        {3, 1, "r7+16 fp"},   {3, 4, "r7+16 fp"},   {3, 5, "root"},
+	        {3, 9, "root"},       {4, 3, "r7+8"},       {4, 4, "r7+0 S ra"},
+	        {4, 8, "r7+0 S ra"},  {4, 12, "r7+0 S ra"}, {5, -2, "none"},
+	        {5, -1, "cfa 1"},     {5, 8, "cfa 1"},      {6, 0, "r7+8 S"},
+	        {6, 8, "r7+48 S fp"}, {7, 0, "r7+8"},       {7, 4, "r7+16"},
+	};
+	const struct gb_opts o = {.version = 120};
+	_cleanup_(done) struct got g = {0};
+	_cleanup_(sbuf_done) struct sbuf b;
+	struct uw_rule r;
+	struct gb_map m;
+
+	(void)state;
+	gb_build(&o, specials, ARRAY_SIZE(specials), &b, &m);
+	assert_int_equal(read_bytes(uw_go_special_read, &b, NO_LIMIT, &g), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *text = text_at(&g, m.at[cases[i].fn] + (uint64_t)(int64_t)cases[i].off);
+
+		if (strcmp(text, cases[i].want) != 0)
+			print_error("%s + %d\n", specials[cases[i].fn].name, cases[i].off);
+		assert_string_equal(text, cases[i].want);
+	}
+	r = rule_at(&g, m.at[4] + 4);
+	assert_int_equal(r.col[ABI_COL_RA].kind, ABI_COL_AT_REG);
+	assert_int_equal(r.col[ABI_COL_RA].val, 3 | 8 << 8);
+	assert_int_equal(r.col[ABI_REG_FP].kind, ABI_COL_AT_REG);
+	assert_int_equal(r.col[ABI_REG_FP].val, 3 | 40 << 8);
+	r = rule_at(&g, m.at[4] + 8);
+	assert_int_equal(r.col[ABI_REG_FP].kind, ABI_COL_SAME);
+	r = rule_at(&g, m.at[4] + 12);
+	assert_int_equal(r.col[ABI_COL_RA].kind, ABI_COL_REG);
+	assert_int_equal(r.col[ABI_COL_RA].val, 3);
+	r = rule_at(&g, m.at[5]);
+	assert_true(r.signal);
+	assert_int_equal(r.cfa_off, 160);
+	assert_int_equal(r.col[ABI_COL_RA].val, ABI_REG_SP | 168 << 8);
+	assert_int_equal(r.col[ABI_REG_FP].val, ABI_REG_SP | 120 << 8);
+}
+
+static void test_depth_slot_is_an_expression(void **state)
+{
+	static const struct abi_op want[] = {
+	        {.op = ABI_OP_REG, .reg = ABI_REG_SP, .arg = 8},
+	        {.op = ABI_OP_DEREF},
+	        {.op = ABI_OP_PLUS_CONST, .arg = 16},
+	        {.op = ABI_OP_DEREF},
+	        {.op = ABI_OP_REG, .reg = ABI_REG_SP},
+	        {.op = ABI_OP_DEREF},
+	        {.op = ABI_OP_MINUS},
+	        {.op = ABI_OP_PLUS_CONST, .arg = 16},
+	        {.op = ABI_OP_END},
+	};
+	const struct gb_opts o = {.version = 120};
+	_cleanup_(done) struct got g = {0};
+	_cleanup_(sbuf_done) struct sbuf b;
+	struct uw_rule r;
+	struct gb_map m;
+
+	(void)state;
+	gb_build(&o, specials, ARRAY_SIZE(specials), &b, &m);
+	assert_int_equal(read_bytes(uw_go_special_read, &b, NO_LIMIT, &g), 0);
+	r = rule_at(&g, m.at[2] + 17);
+	assert_int_equal(r.cfa_kind, ABI_CFA_EXPR);
+	assert_memory_equal(uw_rules_mem(g.rules)->ops + r.cfa_off, want, sizeof(want));
+	assert_int_equal(r.col[14].kind, ABI_COL_AT_REG);
+	assert_int_equal(r.col[14].val, ABI_REG_SP | 8 << 8);
+}
+
+static void test_code_that_is_not_as_expected_keeps_ordinary_rules(void **state)
+{
+	static const struct gb_fn other[] = {
+	        FN("runtime.systemstack", code_bare, {0, 4}, {8, 9}),
+	        FN("runtime.asmcgocall", code_bare, {0, 4}, {8, 9}),
+	        FN("runtime.mcall", code_bare, {0, 4}, {8, 9}),
+	        FN("gogo", code_bare, {0, 4}, {8, 9}),
+	        FN("runtime.sigreturn", code_bare, {0, 4}, {8, 9}),
+	        FN("main.systemstack", systemstack, {0, 1}, {8, 27}),
+	};
+	const struct gb_opts o = {.version = 120};
+	_cleanup_(done) struct got g = {0};
+	_cleanup_(sbuf_done) struct sbuf b;
+	struct gb_map m;
+
+	(void)state;
+	gb_build(&o, other, ARRAY_SIZE(other), &b, &m);
+	assert_int_equal(read_bytes(uw_go_special_read, &b, NO_LIMIT, &g), -ENOENT);
+	assert_int_equal(g.n_fn, 0);
+}
+
+/* ---- damage ---------------------------------------------------------------------------------- */
+
+static void mutate(const struct gb_opts *o, const struct gb_fn *fn, size_t n)
+{
+	static const uint8_t with[] = {0x01, 0x80, 0xff, 0x7f};
+	_cleanup_(done) struct got g = {0};
+	_cleanup_(sbuf_done) struct sbuf b;
+	struct gb_map m;
+
+	gb_build(o, fn, n, &b, &m);
+	for (size_t i = GB_TEXT_OFF; i < b.len; i++) {
+		if (i >= GB_TEXT_OFF + m.text_len && i < m.table)
+			continue;
+		for (size_t k = 0; k < ARRAY_SIZE(with); k++) {
+			b.p[i] = (char)((uint8_t)b.p[i] ^ with[k]);
+			/* The sink checks what comes; any result is good. */
+			(void)read_bytes(uw_go_read, &b, NO_LIMIT, &g);
+			(void)read_bytes(uw_go_special_read, &b, NO_LIMIT, &g);
+			b.p[i] = (char)((uint8_t)b.p[i] ^ with[k]);
+		}
+	}
+	/* Cut short, wherever. */
+	for (size_t len = m.table; len < b.len; len++) {
+		const struct sbuf cut = {.p = b.p, .len = len};
+
+		(void)read_bytes(uw_go_read, &cut, NO_LIMIT, &g);
+	}
+}
+
+static void test_damage_anywhere_is_survived(void **state)
+{
+	static const int versions[] = {12, 116, 118, 120};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
+		const struct gb_opts o = {.version = versions[i]};
+
+		mutate(&o, fns, ARRAY_SIZE(fns));
+		mutate(&o, specials, ARRAY_SIZE(specials));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_every_version_gives_the_same_rows),
+	        cmocka_unit_test(test_start_of_text_is_found_in_the_code),
+	        cmocka_unit_test(test_files_without_a_known_table_are_left_out),
+	        cmocka_unit_test(test_start_of_the_program_is_outermost),
+	        cmocka_unit_test(test_damaged_function_costs_that_one),
+	        cmocka_unit_test(test_limits_and_failures_end_the_reading),
+	        cmocka_unit_test(test_functions_that_change_stacks_have_their_own_rules),
+	        cmocka_unit_test(test_depth_slot_is_an_expression),
+	        cmocka_unit_test(test_code_that_is_not_as_expected_keeps_ordinary_rules),
+	        cmocka_unit_test(test_damage_anywhere_is_survived),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
