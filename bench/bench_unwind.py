@@ -256,7 +256,7 @@ def children_cpu():
 
 
 def perf_stacks(data):
-    """(samples, samples whose stack ends in _start) of a perf.data file."""
+    """(samples, samples whose stack ends where programs start) of a perf.data file."""
     samples = whole = 0
     p = subprocess.Popen(["perf", "script", "-F", "comm,ip,sym", "-i", data], stdout=subprocess.PIPE,
                          stderr=subprocess.DEVNULL, text=True, errors="replace")
@@ -266,7 +266,7 @@ def perf_stacks(data):
             last = line
         elif last is not None:
             samples += 1
-            whole += " _start" in last
+            whole += "_start" in last
             last = None
     p.wait()
     return samples, whole
