@@ -255,6 +255,8 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
     check_conserved(p)
     check(count(p.samples) >= ENOUGH, *seen.facts())
     early = float(p.comments.get('walk_no_table_yet_pct', 0))
+    note(f'{count(p.samples)} samples, {seen.share():.2%} show a chain, {p.comments.get("complete_stacks_pct")} % complete, '
+         f'{guessed_pct(p)} % guessed, {early} % without a table')
     check(early <= EARLY_PCT, *seen.facts())
     # Two samples of a machine that had time for two hundred are more than 1 %.
     check(seen.share() >= share - early / 100 or seen.misses() <= 2, f'{seen.share():.2%} of the weight shows a published chain', *seen.facts())
