@@ -32,8 +32,8 @@ help:
 	@echo 'make bench            benchmarks, one JSON line each'
 	@echo 'make clean            remove what was built'
 
-.PHONY: bootstrap-build bootstrap-test bootstrap-vm
-bootstrap-build bootstrap-test bootstrap-vm: bootstrap-%:
+.PHONY: bootstrap-build bootstrap-test bootstrap-vm bootstrap-vm-arm64
+bootstrap-build bootstrap-test bootstrap-vm bootstrap-vm-arm64: bootstrap-%:
 	@tools/bootstrap $*
 
 .PHONY: demo
@@ -54,7 +54,7 @@ fuzz: bootstrap-test
 
 # Kernels are fetched once, into build-vm.
 .PHONY: check-vm
-check-vm: bootstrap-vm
+check-vm: bootstrap-vm bootstrap-vm-arm64
 	@$(MAKE) --no-print-directory all
 	@tests/vm/run-vm $(BUILD) $(KERNELS); status=$$?; tools/give-back; exit $$status
 

@@ -52,7 +52,8 @@ static void result(bool ok, const char *compiler, const char *what)
 	printf("%s %u - %s: %s\n", ok ? "ok" : "not ok", ++number, compiler, what);
 }
 
-static int quiet(enum libbpf_print_level level, const char *fmt, va_list args)
+static int __attribute__((format(printf, 2, 0)))
+quiet(enum libbpf_print_level level, const char *fmt, va_list args)
 {
 	if (level != LIBBPF_WARN)
 		return 0;
