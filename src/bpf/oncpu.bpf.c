@@ -266,6 +266,8 @@ static __always_inline int user_stack(struct bpf_perf_event_data *ctx, struct sc
 {
 	s->may_copy = !(cfg.walk_flags & ABI_WALK_NO_COPY);
 	walk(ctx, s, c, in_user);
+	if (s->missing)
+		CNT_ADD(c, NO_TABLE, 1);
 	if (s->missing == 2) {
 		/* Guesses too, for a stack that is larger than a copy. */
 		s->may_copy = 0;

@@ -52,9 +52,7 @@ int load_ring_fd(const struct load_oncpu *l)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-/* Programs run inside RCU read-side sections: when this returns, none of those that were running
- * still is. */
-static void wait_for_programs(void)
+void load_wait_for_programs(void)
 {
 	struct timespec ts = {.tv_sec = 0, .tv_nsec = 100 * 1000 * 1000};
 
@@ -95,7 +93,7 @@ int load_counts_take(struct load_oncpu *l, load_count_fn fn, void *arg)
 	uint32_t idle = ctl->active & 1; /* becomes idle */
 
 	ctl->active = idle ^ 1;
-	wait_for_programs();
+	load_wait_for_programs();
 	return take_table(l, bpf_map__fd(idle ? l->skel->maps.counts_b : l->skel->maps.counts_a),
 	                  fn, arg);
 }
@@ -104,7 +102,7 @@ int load_counts_take_final(struct load_oncpu *l, load_count_fn fn, void *arg)
 {
 	int a, b;
 
-	wait_for_programs();
+	load_wait_for_programs();
 	a = take_table(l, bpf_map__fd(l->skel->maps.counts_a), fn, arg);
 	b = take_table(l, bpf_map__fd(l->skel->maps.counts_b), fn, arg);
 	if (a < 0)

@@ -47,6 +47,10 @@ struct load_oncpu {
 	struct abi_counters *per_cpu; /* per_cpu[n_cpus] */
 };
 
+/* Programs run inside RCU read-side sections: when this returns, none of those that were running
+ * still is, and every CPU has passed a barrier. 10 ms and more. */
+void load_wait_for_programs(void);
+
 /* load_tables.c: maps what load_tables hands out, and gives it back. */
 int load_tables_map(struct load_oncpu *l, struct err *err);
 void load_tables_unmap(struct load_oncpu *l);

@@ -171,7 +171,6 @@ int smp_copy_parse(const void *rec, size_t len, struct ev_copy *ret)
 	ret->addr = h.addr;
 	ret->len = h.len;
 	ret->image = h.image;
-	ret->in_syscall = (h.key.flags & ABI_KEY_IN_SYSCALL) != 0;
 	ret->bytes = c.p;
 	return 0;
 }

@@ -315,6 +315,10 @@ static inline void ses_count(struct ses *s, enum ses_counter_id id, uint64_t n)
 	atomic_fetch_add_explicit(&s->counters[id], n, memory_order_relaxed);
 }
 
+/* ses_start.c: everything of ses_start between the states. What a failure leaves is released by the
+ * caller. */
+int ses_start_capture(struct ses *s, struct err *err);
+
 /* ses_threads.c */
 int ses_naming_start(struct ses *s, struct err *err);  /* queues and B */
 int ses_threads_start(struct ses *s, struct err *err); /* W and D */

@@ -12,11 +12,11 @@
 #define CFI_REMEMBER_MAX 16
 /* Of one function; the largest of a Debian machine has some 20,000. */
 #define CFI_ROWS_MAX (1u << 20)
-/* Bytes of a CIE's instructions: linked ones have at most some 40. Any number of FDEs, 13 bytes
+/* Bytes of a CIE that are looked at: linked ones have at most some 60. Any number of FDEs, 13 bytes
  * each, may make us read them again. */
-#define CFI_CIE_INSN_MAX 1024
-#define CFI_CIES         64   /* remembered, power of two */
-#define CFI_CODES        1024 /* rules remembered with their codes, power of two */
+#define CFI_CIE_MAX 1024
+#define CFI_CIES    64   /* remembered, power of two */
+#define CFI_CODES   1024 /* rules remembered with their codes, power of two */
 
 /* Pointer encodings. Source: LSB 5.0, "DWARF Exception Header Encoding". */
 enum cfi_pe {

@@ -153,6 +153,9 @@ struct uw_backing {
 	/* Words of segment @i, made on its first use: 0 and *ret (ABI_SEGMENT_WORDS words, borrowed
 	 * as long as the store lives), or a negative errno. Called with the store's lock held. */
 	int (*segment)(void *arg, uint32_t i, uint32_t **ret);
+	/* Returns when every program that starts from now on reads what was written before the
+	 * call; NULL where the processor reads in order. Called before an image is published. */
+	void (*settle)(void *arg);
 	void *arg;
 };
 struct uw_store_stats {

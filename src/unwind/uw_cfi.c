@@ -246,8 +246,9 @@ static int read_cie_head(struct reader *rd, struct cfi_cie *cie, struct cursor *
 
 static void read_cie(struct reader *rd, struct cfi_cie *cie, uint64_t off)
 {
-	struct cursor c = cursor_of(rd->a->p, rd->a->len);
+	struct cursor c = cursor_of(rd->a->p, rd->a->len), body;
 	struct entry e;
+	bool cut;
 
 	cie->off = off;
 	cie->err = -EINVAL;
@@ -259,15 +260,19 @@ static void read_cie(struct reader *rd, struct cfi_cie *cie, uint64_t off)
 	if (off >= rd->a->len || cursor_skip(&c, (size_t)off) < 0 ||
 	    take_entry(rd->a, &c, &e) < 0 || e.ended || e.damaged || !e.is_cie)
 		return;
-	cie->err = read_cie_head(rd, cie, &e.body);
+	body = e.body;
+	cut = cursor_left(&e.body) > CFI_CIE_MAX;
+	if (cut && cursor_sub(&e.body, CFI_CIE_MAX, &body) < 0)
+		return;
+	cie->err = read_cie_head(rd, cie, &body);
 	if (cie->err < 0)
 		return;
-	if (cursor_left(&e.body) > CFI_CIE_INSN_MAX) {
+	if (cut) {
 		cie->insn_err = -E2BIG;
 		return;
 	}
 	rd->m.bad_bytes = 0;
-	cie->insn_err = cfi_run_cie(&rd->m, cie, e.body);
+	cie->insn_err = cfi_run_cie(&rd->m, cie, body);
 	rd->stats->unsupported += rd->m.bad_bytes;
 }
 

@@ -35,6 +35,8 @@ enum kind {
 	/* The same; while C runs, a slot tells the depth of the goroutine's stack, which may move.
 	 */
 	ASMCGOCALL,
+	/* By the frame pointer, or by what the runtime keeps of the goroutine. */
+	SYSTEMSTACK,
 	/* Does not come back to the caller once it is on the other stack. */
 	LEAVES,
 	/* Jumps to what a buffer says. */
@@ -51,7 +53,7 @@ static const struct {
 	const char *name;
 	enum kind kind;
 } specials[] = {
-        {"runtime.systemstack", BY_FP},
+        {"runtime.systemstack", SYSTEMSTACK},
         {"runtime.asmcgocall", ASMCGOCALL},
         {"runtime.asmcgocall_no_g", BY_FP},
         /* Called on the thread's stack, goes on on that of the goroutine: back to C. */
@@ -264,38 +266,13 @@ static int do_by_fp(struct special *sp)
 	return r < 0 ? r : give_by_fp(sp, sp->fn.start, sp->rows.end, set);
 }
 
-/*
- * On the thread's stack: 0(%rsp) holds how far the caller's stack pointer was below the end of the
- * goroutine's stack, @slot(%rsp) the goroutine, whose stack ends at @hi in it. r14 is the goroutine
- * in Go code, and lost by C.
- */
-static int slot_rule(struct special *sp, uint8_t slot, uint8_t hi, int32_t depth,
-                     struct uw_rule *ret)
+/* The ordinary rows, but by the frame pointer where there is one (@set: fp_set_after). */
+static int give_kept(struct special *sp, uint64_t from, uint64_t to, size_t set)
 {
-	const struct abi_op ops[] = {
-	        {.op = ABI_OP_REG, .reg = ABI_REG_SP, .arg = slot},
-	        {.op = ABI_OP_DEREF},
-	        {.op = ABI_OP_PLUS_CONST, .arg = hi},
-	        {.op = ABI_OP_DEREF},
-	        {.op = ABI_OP_REG, .reg = ABI_REG_SP},
-	        {.op = ABI_OP_DEREF},
-	        {.op = ABI_OP_MINUS},
-	        {.op = ABI_OP_PLUS_CONST, .arg = depth + 8},
-	        {.op = ABI_OP_END},
-	};
-	struct uw_rule rule = by_fp;
-	int r = uw_rules_ops(sp->sink->rules, sp->sink->quota, ops, ARRAY_SIZE(ops), &rule.cfa_off);
-
-	if (r < 0)
-		return r;
-	rule.cfa_kind = ABI_CFA_EXPR;
-	rule.cfa_reg = 0;
-	rule.col[REG_R14] = (struct uw_col){ABI_COL_AT_REG, ABI_REG_SP | (int32_t)slot << 8};
-	*ret = rule;
-	return 0;
+	return set ? give_by_fp(sp, from, to, set) : give_plain(sp, from, to, false);
 }
 
-/* How far the stack pointer is below the entry while the frame pointer is set. */
+/* How far the stack pointer is below the entry in the body. */
 static int32_t frame_depth(const struct special *sp)
 {
 	int32_t depth = 0;
@@ -305,39 +282,128 @@ static int32_t frame_depth(const struct special *sp)
 	return depth;
 }
 
-static int do_asmcgocall(struct special *sp)
-{
-	/* mov %rdi, (%rsp): the depth is written */
-	static const uint8_t write[] = {0x48, 0x89, 0x3c, 0x24};
-	/* mov slot(%rsp), %rdi; mov hi(%rdi), %rsi; sub (%rsp), %rsi */
-	static const uint8_t read[] = {0x48, 0x8b, 0x7c, 0x24, 0,    0x48, 0x8b,
-	                               0x77, 0,    0x48, 0x2b, 0x34, 0x24};
-	static const uint8_t read_mask[] = {1, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1};
-	/* mov %rsi, %rsp */
-	static const uint8_t back[] = {0x48, 0x89, 0xf4};
-	const size_t set = fp_set_after(sp);
-	const size_t from = find(sp, 0, write, NULL, sizeof(write));
-	const uint64_t start = sp->fn.start;
-	size_t use, to = SIZE_MAX;
-	struct uw_rule rule;
-	int r;
+/* Between two offsets of the code the CFA is an expression. */
+struct switched {
+	size_t from, to;
+	size_t set; /* fp_set_after */
+	struct abi_op ops[12];
+	size_t n_ops;
+	struct uw_col r14; /* the goroutine, in Go code */
+};
 
-	if (set == 0)
-		return 0;
-	use = from == SIZE_MAX ? SIZE_MAX : find(sp, from, read, read_mask, sizeof(read));
-	if (use != SIZE_MAX)
-		to = find(sp, use, back, NULL, sizeof(back));
-	if (to == SIZE_MAX || from < set)
-		return do_by_fp(sp);
-	r = slot_rule(sp, sp->code[use + 4], sp->code[use + 8], frame_depth(sp), &rule);
+static int give_switched(struct special *sp, const struct switched *w)
+{
+	const uint64_t start = sp->fn.start;
+	struct uw_rule rule = by_fp;
+	int r = uw_rules_ops(sp->sink->rules, sp->sink->quota, w->ops, w->n_ops, &rule.cfa_off);
+
+	if (r == -E2BIG)
+		return w->set ? do_by_fp(sp) : 0;
 	if (r < 0)
-		return r == -E2BIG ? do_by_fp(sp) : r;
+		return r;
+	rule.cfa_kind = ABI_CFA_EXPR;
+	rule.cfa_reg = 0;
+	if (!w->set) /* compilers before 1.21 make no frame here: it is the caller's still */
+		rule.col[ABI_REG_FP] = (struct uw_col){ABI_COL_SAME, 0};
+	rule.col[REG_R14] = w->r14;
 	r = begin(sp, start);
 	if (r >= 0)
-		r = give_by_fp(sp, start, start + from + sizeof(write), set);
+		r = give_kept(sp, start, start + w->from, w->set);
 	if (r >= 0)
-		r = give_code(sp, start + from + sizeof(write), &rule);
-	return r < 0 ? r : give_by_fp(sp, start + to + sizeof(back), sp->rows.end, set);
+		r = give_code(sp, start + w->from, &rule);
+	return r < 0 ? r : give_kept(sp, start + w->to, sp->rows.end, w->set);
+}
+
+/*
+ * While C runs on the thread's stack, depth(%rsp) holds how far the caller's stack pointer was
+ * below the end of the goroutine's stack, slot(%rsp) the goroutine, whose stack ends at hi in it.
+ * r14 is the goroutine in Go code, and lost by C.
+ */
+static int do_asmcgocall(struct special *sp)
+{
+	/* mov slot(%rsp), %rdi; mov hi(%rdi), %rsi; sub depth(%rsp), %rsi */
+	static const uint8_t read[] = {0x48, 0x8b, 0x7c, 0x24, 0, 0x48, 0x8b, 0x77, 0, 0x48, 0x2b};
+	static const uint8_t read_mask[] = {1, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1};
+	/* mov %rdi, depth(%rsp) */
+	uint8_t write[] = {0x48, 0x89, 0x3c, 0x24, 0};
+	/* mov %rsi, %rsp */
+	static const uint8_t back[] = {0x48, 0x89, 0xf4};
+	const size_t use = find(sp, 0, read, read_mask, sizeof(read));
+	struct switched w = {.set = fp_set_after(sp)};
+	size_t write_len = 4;
+	uint8_t slot, hi;
+
+	if (use == SIZE_MAX || use + sizeof(read) + 3 > sp->len)
+		return do_by_fp(sp);
+	slot = sp->code[use + 4];
+	hi = sp->code[use + 8];
+	if (sp->code[use + 11] == 0x74 && sp->code[use + 12] == 0x24) {
+		write[2] = 0x7c;
+		write[4] = sp->code[use + 13];
+		write_len = 5;
+	} else if (sp->code[use + 11] != 0x34 || sp->code[use + 12] != 0x24) {
+		return do_by_fp(sp);
+	}
+	w.from = find(sp, w.set, write, NULL, write_len);
+	w.to = find(sp, use, back, NULL, sizeof(back));
+	if (w.from == SIZE_MAX || w.from > use || w.to == SIZE_MAX)
+		return do_by_fp(sp);
+	w.from += write_len;
+	w.to += sizeof(back);
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_REG, .reg = ABI_REG_SP, .arg = slot};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_DEREF};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_PLUS_CONST, .arg = hi};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_DEREF};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_REG, .reg = ABI_REG_SP, .arg = write[4]};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_DEREF};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_MINUS};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_PLUS_CONST, .arg = frame_depth(sp) + 8};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_END};
+	w.r14 = (struct uw_col){ABI_COL_AT_REG, ABI_REG_SP | (int32_t)slot << 8};
+	return give_switched(sp, &w);
+}
+
+/*
+ * Compilers before 1.21 make no frame for it: the goroutine's stack pointer is where the code
+ * behind the call reads it from, g.m.curg.sched.sp, and g is r14.
+ */
+static int do_systemstack(struct special *sp)
+{
+	/* mov %rdx, %r14: this is the goroutine */
+	static const uint8_t set_g[] = {0x49, 0x89, 0xd6};
+	/* mov %rbx, %rsp */
+	static const uint8_t leave[] = {0x48, 0x89, 0xdc};
+	/* mov m(%rax), %rbx; mov curg(%rbx), %rax */
+	static const uint8_t curg[] = {0x48, 0x8b, 0x58, 0, 0x48, 0x8b, 0x83, 0, 0, 0, 0};
+	static const uint8_t curg_mask[] = {1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0};
+	/* mov sp(%rax), %rsp */
+	static const uint8_t back[] = {0x48, 0x8b, 0x60, 0};
+	static const uint8_t back_mask[] = {1, 1, 1, 0};
+	struct switched w = {.set = fp_set_after(sp)};
+	size_t at, use;
+	int32_t disp;
+
+	if (w.set)
+		return do_by_fp(sp);
+	at = find(sp, 0, set_g, NULL, sizeof(set_g));
+	w.from = at == SIZE_MAX ? at : find(sp, at, leave, NULL, sizeof(leave));
+	use = w.from == SIZE_MAX ? w.from : find(sp, w.from, curg, curg_mask, sizeof(curg));
+	w.to = use == SIZE_MAX ? use : find(sp, use + sizeof(curg), back, back_mask, sizeof(back));
+	if (w.to == SIZE_MAX)
+		return 0;
+	memcpy(&disp, sp->code + use + 7, sizeof(disp));
+	w.ops[w.n_ops++] =
+	        (struct abi_op){.op = ABI_OP_REG, .reg = REG_R14, .arg = sp->code[use + 3]};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_DEREF};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_PLUS_CONST, .arg = disp};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_DEREF};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_PLUS_CONST, .arg = sp->code[w.to + 3]};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_DEREF};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_PLUS_CONST, .arg = frame_depth(sp) + 8};
+	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_END};
+	w.from += sizeof(leave);
+	w.to += sizeof(back);
+	return give_switched(sp, &w);
 }
 
 static int do_leaves(struct special *sp)
@@ -432,6 +498,8 @@ static int do_special(struct special *sp, enum kind kind)
 	switch (kind) {
 	case BY_FP:
 		return do_by_fp(sp);
+	case SYSTEMSTACK:
+		return do_systemstack(sp);
 	case ASMCGOCALL:
 		return do_asmcgocall(sp);
 	case LEAVES:

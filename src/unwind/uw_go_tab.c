@@ -15,6 +15,9 @@
 #define MAGIC_118 0xfffffff0u
 #define MAGIC_120 0xfffffff1u
 
+/* Of a data segment: searched for a table. */
+#define DATA_SEARCH_BYTES (64ULL << 20)
+
 #define HEADER_BYTES 8 /* magic, two zeros, quantum, size of a pointer; words follow */
 
 #ifdef ABI_ARM64
@@ -304,6 +307,54 @@ static int find_text(struct uw_go_tab *t)
 	return told ? 0 : -ENOENT;
 }
 
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* Whether a header could begin here: 8 bytes. */
+static bool like_header(const uint8_t *p)
+{
+	uint32_t magic;
+
+	memcpy(&magic, p, sizeof(magic));
+	return (magic == MAGIC_12 || magic == MAGIC_116 || magic == MAGIC_118 ||
+	        magic == MAGIC_120) &&
+	       p[4] == 0 && p[5] == 0 && p[6] == GO_QUANTUM && p[7] == 8;
+}
+
+/*
+ * A table without a section of its own: before 1.26 the linker of C programs merges it into
+ * .data.rel.ro of programs that move. That is in the last segment, which is small in other files.
+ */
+static int load_from_data(struct uw_go_tab *t, uint64_t max)
+{
+	const struct img_segment *segs, *s = NULL;
+	const size_t n = img_segments(t->f, &segs);
+	uint64_t size;
+
+	for (size_t i = 0; i < n; i++)
+		if (!segs[i].exec && segs[i].file_size)
+			s = &segs[i];
+	if (!s)
+		return -ENOENT;
+	size = MIN_OF(MIN_OF(s->file_size, s->mem_size), DATA_SEARCH_BYTES);
+	t->code_len = 0;
+	for (uint64_t at = 0; at < size; at += UW_GO_CODE_BYTES) {
+		const size_t len = (size_t)MIN_OF(size - at, (uint64_t)UW_GO_CODE_BYTES);
+
+		if (img_read_vaddr(t->f, s->vaddr + at, t->code, len) < 0)
+			return -ENOENT;
+		for (size_t i = (size_t)((0 - s->vaddr) & 7); i + 8 <= len; i += 8) {
+			if (!like_header(t->code + i))
+				continue;
+			t->len = (size_t)MIN_OF(s->file_size - at - i, max);
+			t->data = malloc(t->len);
+			if (!t->data)
+				return -ENOMEM;
+			return img_read_vaddr(t->f, s->vaddr + at + i, t->data, t->len);
+		}
+	}
+	return -ENOENT;
+}
+
 int uw_go_tab_open(struct img_file *f, const struct uw_build_limits *lim, struct uw_go_tab *ret)
 {
 	const uint64_t max = lim && lim->area_bytes ? lim->area_bytes : 1ULL << 30;
@@ -315,12 +366,17 @@ int uw_go_tab_open(struct img_file *f, const struct uw_build_limits *lim, struct
 	if (img_machine(f) != GO_MACHINE || !img_is_64(f))
 		return -ENOENT;
 	r = img_area_find(f, IMG_AREA_GOPCLNTAB, &a);
-	if (r == 0)
-		r = img_area_load(f, &a, (size_t)MIN_OF(max, (uint64_t)SIZE_MAX), &t.data, &t.len);
-	if (r < 0)
+	if (r < 0 && r != -ENOENT)
 		return r;
 	t.code = malloc(UW_GO_CODE_BYTES);
-	r = t.code ? read_header(&t) : -ENOMEM;
+	if (!t.code)
+		return -ENOMEM;
+	if (r == 0)
+		r = img_area_load(f, &a, (size_t)MIN_OF(max, (uint64_t)SIZE_MAX), &t.data, &t.len);
+	else
+		r = load_from_data(&t, max);
+	if (r == 0)
+		r = read_header(&t);
 	if (r == 0)
 		r = find_text(&t);
 	if (r < 0) {

@@ -4,7 +4,7 @@
 /*
  * What one file may add: a quarter of each table, so that three hostile files at once leave room
  * for the others. 4,110 rules cover the 27.9 M rows of a whole Debian machine, inline ones
- * included: no honest file comes near.
+ * included; libLLVM's 949,985 rows need 385 besides the inline ones, libcrypto's 226.
  */
 #define QUOTA_RULES (ABI_RULES_MAX / 4)
 #define QUOTA_WIDES (ABI_WIDES_MAX / 4)
@@ -456,7 +456,6 @@ static bool room(uint32_t used, uint32_t more, uint32_t max, const uint32_t *quo
 /* What was written is seen by whoever sees the number: the row with the code is published later. */
 static void publish(uint32_t *n, uint32_t value)
 {
-	__atomic_thread_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(n, value, __ATOMIC_RELEASE);
 }
 

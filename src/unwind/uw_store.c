@@ -420,6 +420,8 @@ static void publish(struct uw_store *s, uint32_t image, const struct uw_table *t
 	im->base = e.base;
 	im->n_chunks = t->n_chunks;
 	im->lo = t->lo;
+	if (s->b.settle)
+		s->b.settle(s->b.arg);
 	__atomic_store_n(&im->state, ABI_TABLE_READY, __ATOMIC_RELEASE);
 }
 

@@ -57,10 +57,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t text_len, table;
 	int r;
 
+	sbuf_init(&b, 1 << 20);
 	if (size < 2 || size > 1 << 16)
 		return 0;
 	text_len = MIN_OF((size_t)data[0] | (size_t)data[1] << 8, size - 2);
-	gb_wrap(&b, NULL, data + 2, text_len, data + 2 + text_len, size - 2 - text_len, &table);
+	gb_wrap(&b, size & 1 ? NULL : ".text", true, data + 2, text_len, data + 2 + text_len,
+	        size - 2 - text_len, &table);
 	if (!rules && uw_rules_new(NULL, &rules) < 0)
 		abort();
 	if (img_file_open_mem(b.p, b.len, &f, NULL) < 0)

@@ -3,6 +3,7 @@
 """Stacks of Go programs that are known by construction: depth, closures, goroutines, the thread's stack, C both ways,
 signals; with and without symbols. The programs are built here, without the network."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,8 +19,9 @@ ROOT = ['main.main', 'runtime.main', 'runtime.goexit']
 
 
 def names_of(sample):
-    """Leaf first; Go's linker marks assembly by a suffix."""
-    return [n.removesuffix('.abi0') for n in sample.user_names if n]
+    """Leaf first; Go's linker marks assembly by a suffix, and compilers name what go statements call in their way."""
+    return [re.sub(r'(goroutines|channels)[.·](func|dwrap)[.·]?1$', r'\1.gowrap1', n.removesuffix('.abi0'))
+            for n in sample.user_names if n]
 
 
 def ends_with(sample, want):

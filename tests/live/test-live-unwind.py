@@ -12,19 +12,21 @@ import os
 import platform
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
+import tempfile
+import time
 
-import livelib
-from livelib import (WAIT_S, Agent, Symbols, Workload, check, check_conserved, count, end, equal, load, main, note, test,
-                     weight, workload)
+from livelib import (NS, WAIT_S, Agent, Symbols, Workload, check, check_conserved, count, equal, load, main, note,
+                     test, weight, workload)
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'workloads', 'shapes')
 RUN_S = 60          # of a program: longer than its test, which ends it
-CAPTURE = '600ms'   # some 600 samples at RATE_HZ; fewer where the machine is busy
+CPU_S = 0.35        # of CPU time that a program gets while it is watched, however long that takes
 RATE_HZ = 999
-ENOUGH = 50         # samples without which a test says nothing
+ENOUGH = 100        # samples without which a test says nothing
 
 # Weight that must show a published chain. The rest of what a program does between "ready" and its end: it asks the
 # clock a thousand times a second, and a page fault or an interrupt may hit the kernel while it starts or ends.
@@ -188,6 +190,9 @@ class Seen:
     def share(self):
         return weight(self.good) / max(1, weight(self.good + self.bad if self.command else self.p.samples))
 
+    def misses(self):
+        return count(self.bad) + (0 if self.command else count(self.other))
+
     def show(self, samples):
         return [f'{s.count} × {self.names(s)} {[f.name for f in s.frames if f.synthetic]} '
                 f'{[hex(f.address) for f in s.user[:4]]}' for s in sorted(samples, key=lambda s: -s.count)[:6]]
@@ -218,18 +223,29 @@ def attach(program, shape, *args, after_start=None):
 
 
 def capture_pid(w, *args):
-    r = Agent('--profile-output', 'p.pb.gz', '--pid', w.pid, '--duration', CAPTURE, '--sample-rate', RATE_HZ,
-              *args).finish()
+    agent = Agent('--profile-output', 'p.pb.gz', '--pid', w.pid, '--duration', f'{WAIT_S}s', '--sample-rate', RATE_HZ,
+                  *args).wait_started()
+    began = sum(w.clocks().values())
+    while sum(w.clocks().values()) - began < CPU_S * NS and agent.p.poll() is None:
+        time.sleep(0.02)
+    if agent.p.poll() is None:
+        os.kill(agent.pid, signal.SIGINT)
+    r = agent.finish()
     equal(r.rc, 0, r)
     return load('p.pb.gz')
 
 
 def capture_command(program, shape, *args):
     """For what runs in children. The chains come on perf-agent's own standard output."""
-    r = Agent('--profile-output', 'p.pb.gz', '--sample-rate', RATE_HZ, *args, '--', program, '--shape', shape,
-              '--seconds', '0.6').finish()
-    equal(r.rc, 0, r)
-    return load('p.pb.gz'), json.loads(r.out.decode().splitlines()[1])
+    seconds = 0.5
+    while True:
+        r = Agent('--profile-output', 'p.pb.gz', '--sample-rate', RATE_HZ, *args, '--', program, '--shape', shape,
+                  '--seconds', seconds).finish()
+        equal(r.rc, 0, r)
+        p = load('p.pb.gz')
+        seconds *= 2
+        if count(p.samples) >= ENOUGH or seconds > RUN_S:
+            return p, json.loads(r.out.decode().splitlines()[1])
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
@@ -240,7 +256,8 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
     check(count(p.samples) >= ENOUGH, *seen.facts())
     early = float(p.comments.get('walk_no_table_yet_pct', 0))
     check(early <= EARLY_PCT, *seen.facts())
-    check(seen.share() >= share - early / 100, f'{seen.share():.2%} of the weight shows a published chain', *seen.facts())
+    # Two samples of a machine that had time for two hundred are more than 1 %.
+    check(seen.share() >= share - early / 100 or seen.misses() <= 2, f'{seen.share():.2%} of the weight shows a published chain', *seen.facts())
     if complete:
         # One sample of a short capture is more than 0.1 % of it. Of a command there are samples of its start too: after
         # execve the stack of before is gone.
@@ -364,7 +381,7 @@ for each in ('lazy', *only_with(X86, 'ibt')):
     shape('plt-resolve', own('shape-plt-' + each), title=f'plt {each} resolved again and again', above=8)
 
 
-shape('reload', own('shape-load'), args=('--file', own('libshape.so')), title='library loaded again elsewhere', above=12)
+shape('reload', own('shape-load'), args=('--file', own('libshape.so')), title='library loaded again elsewhere', above=20)
 shape('twice', own('shape-load'), args=('--file', own('libshape.so')), title='library mapped twice')
 
 # Above are the functions of the C++ library, of libgcc and of the dynamic linker, which both ask for tables. Before libgcc
@@ -433,7 +450,6 @@ def frame_pointers_lose_what_has_none():
 
 
 if __name__ == '__main__':
-    import tempfile
     BUILT = {}
     with tempfile.TemporaryDirectory(prefix='perf-agent-shapes-') as HOME:
         sys.exit(main())

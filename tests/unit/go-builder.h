@@ -34,6 +34,7 @@ struct gb_opts {
 	uint8_t quantum;     /* 0: 1 */
 	uint32_t magic;      /* 0: of the version */
 	const char *section; /* NULL: .gopclntab */
+	bool in_data;        /* no section of its own, in a data segment */
 	size_t lead;         /* text before the first function: what a C compiler put there */
 };
 struct gb_map {
@@ -159,12 +160,12 @@ static inline void gb_table(struct sbuf *b, const struct gb_opts *o, const struc
 }
 
 /* An ELF file around text and table. */
-static inline void gb_wrap(struct sbuf *b, const char *section, const void *text, size_t text_len,
-                           const void *tab, size_t tab_len, size_t *ret_table)
+static inline void gb_wrap(struct sbuf *b, const char *section, bool in_data, const void *text,
+                           size_t text_len, const void *tab, size_t tab_len, size_t *ret_table)
 {
 	static const char names[] = "\0.text\0.gopclntab\0.shstrtab";
 	Elf64_Ehdr e = {0};
-	Elf64_Phdr p = {0};
+	Elf64_Phdr p = {0}, data = {0};
 	Elf64_Shdr s[4] = {{0}};
 	size_t names_at, table;
 
@@ -189,7 +190,7 @@ static inline void gb_wrap(struct sbuf *b, const char *section, const void *text
 	e.e_shoff = b->len;
 	e.e_ehsize = sizeof(e);
 	e.e_phentsize = sizeof(p);
-	e.e_phnum = 1;
+	e.e_phnum = in_data ? 2 : 1;
 	e.e_shentsize = sizeof(s[0]);
 	e.e_shnum = ARRAY_SIZE(s);
 	e.e_shstrndx = 3;
@@ -218,6 +219,14 @@ static inline void gb_wrap(struct sbuf *b, const char *section, const void *text
 	assert(!b->err);
 	memcpy(b->p, &e, sizeof(e));
 	memcpy(b->p + sizeof(e), &p, sizeof(p));
+	data = (Elf64_Phdr){.p_type = PT_LOAD,
+	                    .p_flags = PF_R | PF_W,
+	                    .p_offset = table,
+	                    .p_vaddr = 0x800000 + table,
+	                    .p_filesz = tab_len,
+	                    .p_memsz = tab_len,
+	                    .p_align = 0x1000};
+	memcpy(b->p + sizeof(e) + sizeof(p), &data, sizeof(data));
 	*ret_table = table;
 }
 
@@ -244,7 +253,8 @@ static inline void gb_build(const struct gb_opts *o, const struct gb_fn *fn, siz
 	gb_table(&tab, o, fn, n, &m);
 	m.table_len = tab.len;
 	assert(!text.err && !tab.err);
-	gb_wrap(b, o->section, text.p, text.len, tab.p, tab.len, &m.table);
+	gb_wrap(b, o->in_data ? ".text" : o->section, o->in_data, text.p, text.len, tab.p, tab.len,
+	        &m.table);
 	*ret = m;
 }
 

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,6 +251,41 @@ static void test_figures_before_a_start(void **state)
 	pfa_free(NULL);
 }
 
+/* ---- what is known of a file ----------------------------------------------------------------- */
+
+static int n_lines;
+static char first_line[64];
+
+static void on_line(void *arg, const char *text)
+{
+	assert_ptr_equal(arg, &n_lines);
+	assert_null(strchr(text, '\n'));
+	if (n_lines++ == 0)
+		(void)snprintf(first_line, sizeof(first_line), "%s", text);
+}
+
+static void test_unwind_info_of_files(void **state)
+{
+	const uint64_t outside = 1;
+	struct pfa_error err = {0};
+
+	(void)state;
+	assert_int_equal(pfa_unwind_info("/proc/self/exe", NULL, on_line, &n_lines, &err), 0);
+	assert_int_equal(n_lines, 9);
+	assert_non_null(strstr(first_line, "sources: eh_frame"));
+	n_lines = 0;
+	assert_int_equal(pfa_unwind_info("/proc/self/exe", &outside, on_line, &n_lines, &err),
+	                 -ENOENT);
+	assert_non_null(strstr(err.message, "0x1 lies outside"));
+	assert_int_equal(pfa_unwind_info("/dev/null", NULL, on_line, &n_lines, &err), -EINVAL);
+	assert_non_null(strstr(err.message, "a device"));
+	assert_int_equal(pfa_unwind_info("/nowhere/at/all", NULL, on_line, &n_lines, NULL),
+	                 -ENOENT);
+	assert_int_equal(pfa_unwind_info(NULL, NULL, on_line, &n_lines, &err), -EINVAL);
+	assert_int_equal(pfa_unwind_info("/proc/self/exe", NULL, NULL, NULL, &err), -EINVAL);
+	assert_int_equal(n_lines, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +295,7 @@ int main(void)
 	        cmocka_unit_test(test_bad_options_are_named),
 	        cmocka_unit_test(test_out_of_memory_at_each_allocation),
 	        cmocka_unit_test(test_figures_before_a_start),
+	        cmocka_unit_test(test_unwind_info_of_files),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -596,6 +597,30 @@ static void test_large_plain_area_from_a_descriptor_that_shrinks(void **state)
 	sbuf_done(&b);
 }
 
+static void test_vdso_from_memory(void **state)
+{
+	const uint8_t *p = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
+	struct img_file *f = NULL;
+	struct img_area a = {0};
+	uint8_t *bytes = NULL;
+	size_t len = 0;
+	Elf64_Ehdr e;
+
+	(void)state;
+	if (!p) /* a kernel without one */
+		return;
+	/* Its section headers are the last in it. */
+	memcpy(&e, p, sizeof(e));
+	assert_int_equal(
+	        img_file_open_mem(p, e.e_shoff + (size_t)e.e_shnum * e.e_shentsize, &f, NULL), 0);
+	assert_int_equal(img_area_find(f, IMG_AREA_EH_FRAME, &a), 0);
+	assert_true(a.file_size > 0 && a.vaddr > 0);
+	assert_int_equal(img_area_load(f, &a, 1 << 20, &bytes, &len), 0);
+	assert_memory_equal(bytes, p + a.off, len);
+	free(bytes);
+	img_file_free(f);
+}
+
 /* ---- addresses ------------------------------------------------------------------------------- */
 
 static void test_addresses(void **state)
@@ -644,6 +669,7 @@ int main(void)
 	        cmocka_unit_test(test_claimed_sizes_are_not_believed),
 	        cmocka_unit_test(test_packed_data_that_is_damaged),
 	        cmocka_unit_test(test_large_plain_area_from_a_descriptor_that_shrinks),
+	        cmocka_unit_test(test_vdso_from_memory),
 	        cmocka_unit_test(test_addresses),
 	};
 

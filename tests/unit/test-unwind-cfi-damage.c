@@ -232,6 +232,18 @@ static void test_many_entries_cannot_share_a_long_cie(void **state)
 	assert_string_equal(text, "0-20: 0 bad\n");
 	free(text);
 	sbuf_done(&c.b);
+	/* Nor one whose letters go on and on. */
+	memset(insn, 'B', sizeof(insn) - 1);
+	insn[0] = 'z';
+	insn[sizeof(insn) - 1] = 0;
+	cb_init(&c, false, false);
+	cie = cb_cie(&c, &(struct cb_cie){.aug = (const char *)insn, .aug_data = insn});
+	(void)cb_fde(&c, cie, 0, CB_TEXT, 0x20, CB(""));
+	text = read_text(&c, &stats);
+	assert_string_equal(text, "");
+	assert_int_equal(stats.bad_entries, 1);
+	free(text);
+	sbuf_done(&c.b);
 }
 
 int main(void)

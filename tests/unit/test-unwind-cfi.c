@@ -577,6 +577,81 @@ static void test_cie_pointer_to_nowhere(void **state)
 	}
 }
 
+/* A file whose first segment was moved and stretched. */
+static struct img_file *file_with_text_at(uint64_t vaddr, uint64_t mem_size, struct sbuf *b)
+{
+	const struct eb_opts o = {0};
+	struct img_file *f = NULL;
+	struct eb_map m;
+	Elf64_Phdr p;
+
+	eb_build(&o, b, &m);
+	memcpy(&p, b->p + m.phoff, sizeof(p));
+	p.p_vaddr = vaddr;
+	p.p_memsz = mem_size;
+	memcpy(b->p + m.phoff, &p, sizeof(p));
+	assert_int_equal(img_file_open_mem(b->p, b->len, &f, NULL), 0);
+	return f;
+}
+
+static void test_function_at_0_is_none_even_if_there_is_code(void **state)
+{
+	struct recorder rec;
+	struct img_file *f;
+	struct sbuf b;
+	struct cb c;
+	size_t cie;
+
+	(void)state;
+	f = file_with_text_at(0, EB_TEXT_SIZE, &b);
+	cb_init(&c, true, false);
+	cie = cb_cie(&c, &(struct cb_cie){0});
+	(void)cb_fde(&c, cie, 0, 0, 0x800, CB(""));
+	(void)cb_fde(&c, cie, 0, 0x100, 0x20, CB(""));
+	rec_init(&rec);
+	assert_int_equal(cb_read(&c, f, &rec), 0);
+	assert_int_equal(rec.funcs.n, 1);
+	assert_int_equal(rec.funcs.p[0].start, 0x100);
+	assert_int_equal(rec.stats.bad_entries, 0);
+	rec_done(&rec);
+	sbuf_done(&c.b);
+	img_file_free(f);
+	sbuf_done(&b);
+}
+
+static void test_rows_of_a_function_are_bounded(void **state)
+{
+	uint8_t *insn = malloc((CFI_ROWS_MAX + 2) * 3ul);
+	struct recorder rec;
+	struct img_file *f;
+	struct sbuf b;
+	size_t cie;
+	struct cb c;
+
+	(void)state;
+	assert_non_null(insn);
+	for (size_t i = 0; i < CFI_ROWS_MAX + 2; i++)
+		memcpy(insn + 3 * i, i & 1 ? "\x0e\x10\x41" : "\x0e\x18\x41", 3);
+	f = file_with_text_at(CB_TEXT, 8ul << 20, &b);
+	for (size_t over = 0; over < 2; over++) {
+		cb_init(&c, false, false);
+		cie = cb_cie(&c, &(struct cb_cie){0});
+		(void)cb_fde(&c, cie, 0, CB_TEXT, CFI_ROWS_MAX + over, insn,
+		             3 * (CFI_ROWS_MAX + over));
+		(void)cb_fde(&c, cie, 0, CB_TEXT + (4 << 20), 0x20, CB(""));
+		rec_init(&rec);
+		assert_int_equal(cb_read(&c, f, &rec), 0);
+		assert_int_equal(rec.funcs.n, 2);
+		assert_int_equal(rec.funcs.p[0].n, over ? 1 : CFI_ROWS_MAX);
+		assert_int_equal(rec.stats.bad_entries, over);
+		rec_done(&rec);
+		sbuf_done(&c.b);
+	}
+	free(insn);
+	img_file_free(f);
+	sbuf_done(&b);
+}
+
 /* ---- what the others say --------------------------------------------------------------------- */
 
 static void test_refused_rules_are_bad_rows(void **state)
@@ -647,6 +722,8 @@ int main(void)
 	        cmocka_unit_test(test_damaged_cies_cost_their_functions),
 	        cmocka_unit_test(test_many_cies),
 	        cmocka_unit_test(test_functions_that_the_linker_dropped),
+	        cmocka_unit_test(test_function_at_0_is_none_even_if_there_is_code),
+	        cmocka_unit_test(test_rows_of_a_function_are_bounded),
 	        cmocka_unit_test(test_terminator),
 	        cmocka_unit_test(test_entry_past_the_end_ends_the_reading),
 	        cmocka_unit_test(test_cie_pointer_to_nowhere),

@@ -229,6 +229,19 @@ static void test_every_version_gives_the_same_rows(void **state)
 	}
 }
 
+static void test_table_without_a_section_is_found_in_the_data(void **state)
+{
+	const struct gb_opts o = {.version = 120, .in_data = true};
+	_cleanup_(done) struct got g = {0};
+	_cleanup_(sbuf_done) struct sbuf b;
+	struct gb_map m;
+
+	(void)state;
+	gb_build(&o, fns, ARRAY_SIZE(fns), &b, &m);
+	assert_int_equal(read_bytes(uw_go_read, &b, NO_LIMIT, &g), 0);
+	check_fns(&g, &m);
+}
+
 static void test_start_of_text_is_found_in_the_code(void **state)
 {
 	/* no-op; call runtime.goexit1, 25 bytes on; no-op: of two with that name, it is the second
@@ -367,6 +380,19 @@ static const uint8_t gogo[] = {0x90, 0x48, 0x8b, 0x23, 0x48, 0x8b, 0x6b,
 /* mov $15, %rax; syscall */
 static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
 
+/* Without a frame: mov %rdi, 48(%rsp); mov %rdi, 40(%rsp); call *%rax; mov 48(%rsp), %rdi;
+ * mov 8(%rdi), %rsi; sub 40(%rsp), %rsi; mov %rsi, %rsp; ret */
+static const uint8_t asmcgocall_old[] = {0x48, 0x89, 0x7c, 0x24, 0x30, 0x48, 0x89, 0x7c,
+                                         0x24, 0x28, 0xff, 0xd0, 0x48, 0x8b, 0x7c, 0x24,
+                                         0x30, 0x48, 0x8b, 0x77, 0x08, 0x48, 0x2b, 0x74,
+                                         0x24, 0x28, 0x48, 0x89, 0xf4, 0xc3};
+/* Without a frame: mov %rdx, %r14; mov 56(%rdx), %rbx; mov %rbx, %rsp; call *%rdi;
+ * mov 48(%rax), %rbx; mov 192(%rbx), %rax; mov 56(%rax), %rsp; ret */
+static const uint8_t systemstack_bare[] = {0x49, 0x89, 0xd6, 0x48, 0x8b, 0x5a, 0x38,
+                                           0x48, 0x89, 0xdc, 0xff, 0xd7, 0x48, 0x8b,
+                                           0x58, 0x30, 0x48, 0x8b, 0x83, 0xc0, 0,
+                                           0,    0,    0x48, 0x8b, 0x60, 0x38, 0xc3};
+
 #define FN(fn_name, bytes, ...)                                                                    \
 	{                                                                                          \
 		.name = (fn_name), .code = (bytes), .len = sizeof(bytes), .pad = 4, .step = {      \
@@ -491,6 +517,47 @@ static void test_code_that_is_not_as_expected_keeps_ordinary_rules(void **state)
 	assert_int_equal(g.n_fn, 0);
 }
 
+static void test_functions_without_frames_are_followed_by_expressions(void **state)
+{
+	static const struct gb_fn old[] = {
+	        FN("runtime.asmcgocall", asmcgocall_old, {0, 30}),
+	        FN("runtime.systemstack", systemstack_bare, {0, 28}),
+	};
+	static const struct abi_op want[] = {
+	        {.op = ABI_OP_REG, .reg = 14, .arg = 48}, {.op = ABI_OP_DEREF},
+	        {.op = ABI_OP_PLUS_CONST, .arg = 192},    {.op = ABI_OP_DEREF},
+	        {.op = ABI_OP_PLUS_CONST, .arg = 56},     {.op = ABI_OP_DEREF},
+	        {.op = ABI_OP_PLUS_CONST, .arg = 8},      {.op = ABI_OP_END},
+	};
+	const struct gb_opts o = {.version = 118};
+	_cleanup_(done) struct got g = {0};
+	_cleanup_(sbuf_done) struct sbuf b;
+	const struct abi_op *ops;
+	struct uw_rule r;
+	struct gb_map m;
+
+	(void)state;
+	gb_build(&o, old, ARRAY_SIZE(old), &b, &m);
+	assert_int_equal(read_bytes(uw_go_special_read, &b, NO_LIMIT, &g), 0);
+	assert_string_equal(text_at(&g, m.at[0] + 9), "r7+8");
+	assert_string_equal(text_at(&g, m.at[0] + 10), "cfa 2");
+	assert_string_equal(text_at(&g, m.at[0] + 28), "cfa 2");
+	assert_string_equal(text_at(&g, m.at[0] + 29), "r7+8");
+	r = rule_at(&g, m.at[0] + 11);
+	assert_int_equal(r.col[ABI_REG_FP].kind, ABI_COL_SAME);
+	assert_int_equal(r.col[14].val, ABI_REG_SP | 48 << 8);
+	ops = uw_rules_mem(g.rules)->ops + r.cfa_off;
+	assert_int_equal(ops[4].arg, 40);
+	assert_int_equal(ops[7].arg, 8);
+	assert_string_equal(text_at(&g, m.at[1] + 9), "r7+8");
+	assert_string_equal(text_at(&g, m.at[1] + 10), "cfa 2");
+	assert_string_equal(text_at(&g, m.at[1] + 26), "cfa 2");
+	assert_string_equal(text_at(&g, m.at[1] + 27), "r7+8");
+	r = rule_at(&g, m.at[1] + 11);
+	assert_int_equal(r.col[ABI_REG_FP].kind, ABI_COL_SAME);
+	assert_memory_equal(uw_rules_mem(g.rules)->ops + r.cfa_off, want, sizeof(want));
+}
+
 /* ---- damage ---------------------------------------------------------------------------------- */
 
 static void mutate(const struct gb_opts *o, const struct gb_fn *fn, size_t n)
@@ -537,12 +604,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_every_version_gives_the_same_rows),
+	        cmocka_unit_test(test_table_without_a_section_is_found_in_the_data),
 	        cmocka_unit_test(test_start_of_text_is_found_in_the_code),
 	        cmocka_unit_test(test_files_without_a_known_table_are_left_out),
 	        cmocka_unit_test(test_start_of_the_program_is_outermost),
 	        cmocka_unit_test(test_damaged_function_costs_that_one),
 	        cmocka_unit_test(test_limits_and_failures_end_the_reading),
 	        cmocka_unit_test(test_functions_that_change_stacks_have_their_own_rules),
+	        cmocka_unit_test(test_functions_without_frames_are_followed_by_expressions),
 	        cmocka_unit_test(test_depth_slot_is_an_expression),
 	        cmocka_unit_test(test_code_that_is_not_as_expected_keeps_ordinary_rules),
 	        cmocka_unit_test(test_damage_anywhere_is_survived),

@@ -46,7 +46,8 @@ struct fake_fn {
 	struct fake_row rows[6];
 	size_t n_rows;
 };
-enum { SRC_SPECIAL, SRC_EH, SRC_DEBUG, SRC_GO, SRC_CNT };
+/* By priority. */
+enum { SRC_SPECIAL, SRC_EH, SRC_GO, SRC_DEBUG, SRC_CNT };
 struct fake_source {
 	bool there;
 	int find, load, read; /* failures */
@@ -254,11 +255,11 @@ static void test_the_first_source_stays(void **state)
 	         {{0x401000, 10}, {0x401008, 11}, {0x401028, 12}, {0x401040, 13}},
 	         4},
 	};
-	static const struct fake_fn debug[] = {
+	static const struct fake_fn go[] = {
 	        ROW1(0x401000, 0x401100, 20), /* wholly covered */
 	        ROW1(0x4010f0, 0x401110, 21), /* its end is not */
 	};
-	static const struct fake_fn go[] = {ROW1(0x401000, 0x402000, 30)};
+	static const struct fake_fn debug[] = {ROW1(0x401000, 0x402000, 30)};
 	static const struct want want[] = {
 	        {0x1000, 10}, {0x1008, 11}, {0x1020, 9},  {0x1030, 12},
 	        {0x1040, 13}, {0x1100, 21}, {0x1110, 30},
@@ -270,8 +271,8 @@ static void test_the_first_source_stays(void **state)
 	(void)state;
 	set_source(&f, SRC_SPECIAL, special, 1);
 	set_source(&f, SRC_EH, eh, 1);
-	set_source(&f, SRC_DEBUG, debug, 2);
-	set_source(&f, SRC_GO, go, 1);
+	set_source(&f, SRC_DEBUG, debug, 1);
+	set_source(&f, SRC_GO, go, 2);
 	assert_int_equal(uw_table_build(&f, NULL, NULL, &t, &st, NULL), 0);
 	check_rows(t, want, ARRAY_SIZE(want));
 	assert_int_equal(st.overlaps, 4);

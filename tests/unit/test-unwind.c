@@ -233,6 +233,19 @@ static void test_no_difference_cancels_whatever_the_seed(void **state)
 	assert_int_equal(same, 0);
 }
 
+static void test_hash_tells_flags_apart(void **state)
+{
+	static const uint8_t flags[] = {0, ABI_STACK_GUESSED, ABI_STACK_JIT,
+	                                ABI_STACK_GUESSED | ABI_STACK_JIT};
+	const uint64_t a[2] = {1, 2};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+		for (size_t k = 0; k < i; k++)
+			assert_int_not_equal(uw_stack_hash(7, a, 2, ABI_WALK_ROOT, flags[i]),
+			                     uw_stack_hash(7, a, 2, ABI_WALK_ROOT, flags[k]));
+}
+
 /* ---- this very stack ------------------------------------------------------------------------- */
 
 static int read_own(void *arg, uint64_t *ret, uint64_t addr)
@@ -297,6 +310,7 @@ int main(void)
 	        cmocka_unit_test(test_calls_before_a_return_address),
 	        cmocka_unit_test(test_hash_tells_stacks_apart),
 	        cmocka_unit_test(test_no_difference_cancels_whatever_the_seed),
+	        cmocka_unit_test(test_hash_tells_flags_apart),
 	        cmocka_unit_test(test_own_stack_against_the_compiler),
 	};
 

@@ -214,8 +214,6 @@ __noinline int table_missing(__u32 image, __u32 serial)
 
 	if (!s || !c)
 		return 0;
-	if (!s->missing)
-		CNT_ADD(c, NO_TABLE, 1);
 	s->missing = 1;
 	if (!s->may_copy)
 		return 0;
@@ -242,7 +240,9 @@ static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret
 	*ret_code = ABI_CODE_NONE;
 	if (!img)
 		return 0;
+	/* In this order: what is published is whole. */
 	state = *(volatile __u32 *)&img->state;
+	barrier();
 	serial = img->serial;
 	if (state != ABI_TABLE_READY) {
 		if (state == ABI_TABLE_NONE)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A library without needs of its own, so that it can be loaded twice: tiny functions for stubs,
  * deep ones for stacks. */
-#include <stdint.h>
+#include "../workload.h"
 
 #define SHAPE_EXPORT __attribute__((visibility("default")))
 
@@ -9,18 +9,17 @@ SHAPE_EXPORT uint64_t plug_tiny(uint64_t x);
 SHAPE_EXPORT uint64_t plug_other(uint64_t x);
 SHAPE_EXPORT uint64_t plug_outer(uint64_t (*fn)(uint64_t), uint64_t arg);
 
-__attribute__((noinline, noclone)) uint64_t plug_tiny(uint64_t x)
+WL_FUNC uint64_t plug_tiny(uint64_t x)
 {
 	return x * 3 + 1;
 }
 
-__attribute__((noinline, noclone)) uint64_t plug_other(uint64_t x)
+WL_FUNC uint64_t plug_other(uint64_t x)
 {
 	return x ^ x >> 5;
 }
 
-__attribute__((noinline, noclone)) static uint64_t plug_inner(uint64_t (*fn)(uint64_t),
-                                                              uint64_t arg)
+WL_FUNC static uint64_t plug_inner(uint64_t (*fn)(uint64_t), uint64_t arg)
 {
 	volatile uint64_t local[25];
 

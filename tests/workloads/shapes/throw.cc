@@ -12,7 +12,12 @@ void throw_c(int n);
 void throw_d(int n);
 }
 
-#define FRAME __attribute__((noinline, noclone, noipa))
+// As WL_FUNC of workload.h, which is C.
+#if __has_attribute(noipa)
+#define FRAME __attribute__((noipa))
+#else
+#define FRAME __attribute__((noinline))
+#endif
 
 namespace {
 struct guard {

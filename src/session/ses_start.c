@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a capture is started with: event, sizes, sampler, tables, target. Thread: C. */
+#include "session/session_priv.h"
+
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+
+static int choose_event(struct ses *s, struct err *err)
+{
+	int e = 0, r;
+
+	s->spec = pev_spec_cpu_clock(s->o.rate_hz);
+	s->cycles = false;
+	if (s->o.event == SES_EVENT_CPU_CLOCK)
+		return 0;
+	r = pev_probe_cycles(s->cpus[0], s->o.rate_hz, &s->spec, &e, err);
+	if (r < 0)
+		return ses_explain(s, r, err);
+	if (r == 1) {
+		s->cycles = true;
+		return 0;
+	}
+	/* Refused, not absent: err has the call and the remedy. */
+	if (s->o.event == SES_EVENT_CYCLES && e == EACCES)
+		return err ? err->code : -e;
+	if (s->o.event == SES_EVENT_CYCLES)
+		return err_set(err, -e,
+		               "event cycles: perf_event_open: %s: no hardware cycles to sample "
+		               "here (a virtual machine "
+		               "without a PMU?): use cpu-clock or auto",
+		               err_name(e));
+	s->spec = pev_spec_cpu_clock(s->o.rate_hz);
+	ses_note_add(s, "no hardware cycles to sample (perf_event_open: %s): cpu-clock instead",
+	             err_name(e));
+	return 0;
+}
+
+static uint32_t pow2_at_least(uint64_t v)
+{
+	uint32_t p = 1;
+
+	while (p < v && p < (1U << 30))
+		p *= 2;
+	return p;
+}
+
+static void choose_sizes(const struct ses *s, struct load_sizes *z)
+{
+	bool one = s->o.target == SES_TARGET_PID;
+	uint64_t per_s = (uint64_t)s->o.rate_hz * s->n_cpus, page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	/* Stacks: what a second of nothing but new, deep stacks needs is more than anyone has; 256
+	 * KiB hold 1,000 of 30 frames, and a stack that finds no place comes again. */
+	z->ring_bytes = pow2_at_least(
+	        MAX_OF(s->o.ring_bytes ? s->o.ring_bytes
+	                               : (one ? 262144U : MAX_OF(524288U, s->n_cpus * 65536U)),
+	               page));
+	/* Counts: half a table must outlast a drain interval in which every sample is new. */
+	z->count_entries = s->o.count_entries
+	                           ? s->o.count_entries
+	                           : (uint32_t)MIN_OF(MAX_OF(per_s, 8192ULL), 1ULL << 20);
+	z->thread_entries = one ? 4096 : 16384;
+	z->range_entries = s->o.range_entries ? s->o.range_entries : (one ? 16384 : 65536);
+	z->proc_entries = one ? 64 : 32768;
+	z->shipped_entries = one ? 16384 : 65536;
+	z->followed_entries = s->o.target == SES_TARGET_COMMAND ? 65536 : 1;
+	if (s->o.unwind == SES_UNWIND_FP)
+		return;
+	/* 32 bytes each. The rest of a machine with more files than this is walked by guesses. */
+	z->image_entries = s->o.target == SES_TARGET_ALL ? 65536 : 8192;
+	/* 64 or 128 first samples until W has been woken; more are guessed. */
+	z->copy_ring_bytes = pow2_at_least(MAX_OF((uint64_t)(one ? 1 : 2) << 20, page));
+}
+
+/* First samples of a process in an image without a table: until D was woken and a table built, a
+ * quarter of a second on one CPU; more are guessed. The ring of copies bounds them besides. */
+static uint32_t copy_quota(uint32_t rate_hz)
+{
+	return MIN_OF(MAX_OF(rate_hz / 4, 32U), 1024U);
+}
+
+static int open_tables(struct ses *s, struct err *err)
+{
+	struct load_oncpu *l = smp_loader(s->smp);
+	struct uw_rules_mem rules = {0};
+	struct uw_backing backing = {0};
+	int r;
+
+	if (s->o.unwind == SES_UNWIND_FP)
+		return 0;
+	r = load_tables(l, &rules, &backing);
+	if (r < 0)
+		return err_set(err, r, "unwind tables: %s", err_name(r));
+	return ses_tables_new(s, &rules, &backing, load_control(l), err);
+}
+
+static int open_sampler(struct ses *s, struct err *err)
+{
+	struct smp_options o = {.spec = s->spec};
+	uint64_t dev, ino;
+	bool initial = true;
+	int64_t max_stack = 0;
+	int r = proc_self_pidns(&dev, &ino, &initial);
+
+	if (r < 0)
+		return err_set(err, r, "/proc/self/ns/pid: %s", err_name(r));
+	o.cfg.target = s->o.target == SES_TARGET_PID   ? ABI_TARGET_PID
+	               : s->o.target == SES_TARGET_ALL ? ABI_TARGET_ALL
+	                                               : ABI_TARGET_TREE;
+	o.cfg.target_tgid = s->target_pid;
+	/* A command's samples are never ours, and who profiles its own process asks for it. */
+	o.cfg.agent_tgid = s->o.target == SES_TARGET_COMMAND ? 0 : (uint32_t)getpid();
+	o.cfg.agent_whole = s->o.target == SES_TARGET_ALL && s->o.exclude_process;
+	o.cfg.kernel_stacks = s->o.kernel_stacks;
+	o.cfg.nested_ns = !initial;
+	o.cfg.pidns_ino = (uint32_t)ino;
+	if (proc_sysctl("kernel/perf_event_max_stack", &max_stack) < 0 || max_stack <= 0)
+		max_stack = ABI_MAX_KERNEL_FRAMES;
+	o.cfg.max_kframes = (uint32_t)MIN_OF(max_stack, (int64_t)ABI_MAX_KERNEL_FRAMES);
+	if (getrandom(&o.cfg.hash_seed, sizeof(o.cfg.hash_seed), 0) != sizeof(o.cfg.hash_seed))
+		return err_set(err, -EIO, "getrandom: %s", err_name(errno));
+	s->hash_seed = o.cfg.hash_seed;
+	o.cfg.unwind = s->o.unwind == SES_UNWIND_FP ? ABI_UNWIND_FP : ABI_UNWIND_TABLES;
+	o.cfg.walk_flags = s->o.walk_flags;
+	o.cfg.copy_quota = copy_quota(s->o.rate_hz);
+	choose_sizes(s, &o.sizes);
+	r = smp_open(&o, &s->smp, err);
+	if (r < 0)
+		return ses_explain(s, r, err);
+	/* Where the iterator does not show the target, its number alone has to do. */
+	if (s->o.target == SES_TARGET_PID)
+		(void)load_target(smp_loader(s->smp), s->target_pid);
+	return open_tables(s, err);
+}
+
+static int pidfd_of(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static bool target_ended(const struct ses *s)
+{
+	struct pollfd p = {.fd = s->ended_fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+static int ended_early(const struct ses *s, struct err *err)
+{
+	return err_set(err, -ESRCH, "process %u ended while the capture was being started",
+	               s->target_pid);
+}
+
+int ses_start_capture(struct ses *s, struct err *err)
+{
+	struct trk_options to = {0};
+	struct prof_agg_limits limits = {0};
+	int r, n;
+
+	r = ses_check_target(s, err);
+	if (r < 0)
+		return r;
+	s->cpus = calloc(PEV_CPUS_MAX, sizeof(*s->cpus));
+	if (!s->cpus)
+		return err_set(err, -ENOMEM, "out of memory");
+	n = proc_online_cpus(s->cpus, PEV_CPUS_MAX, err);
+	if (n <= 0)
+		return n < 0 ? n : err_set(err, -ENODEV, "no online CPU");
+	s->n_cpus = (uint32_t)n;
+	r = ses_check_descriptors(s, err);
+	if (r < 0)
+		return r;
+	if (s->o.profile.path || s->o.profile.fd || s->o.profile.write) {
+		r = enc_output_open(&s->o.profile, &s->out, err);
+		if (r < 0)
+			return r;
+	}
+	r = choose_event(s, err);
+	if (r < 0)
+		return r;
+	r = open_sampler(s, err);
+	if (r < 0)
+		return r;
+	if (s->o.target == SES_TARGET_COMMAND) {
+		r = ses_command_spawn(s->o.argv, &s->cmd, err);
+		if (r < 0)
+			return r;
+		s->target_pid = (uint32_t)s->cmd.pid;
+		s->ended_fd = pidfd_of(s->cmd.pid);
+		if (s->ended_fd < 0)
+			return err_set(err, s->ended_fd, "pidfd_open: %s", err_name(s->ended_fd));
+	}
+	r = prof_agg_new(&limits, &s->agg);
+	if (r == 0)
+		r = intern_new(1U << 24, SIZE_MAX / 2, &s->requested);
+	if (r < 0)
+		return err_set(err, r, "aggregation: %s", err_name(r));
+
+	/* Rings first: what changes while /proc is read is then told by a record. */
+	r = pev_sideband_open(s->cpus, s->n_cpus, s->o.target == SES_TARGET_ALL ? 64 : 32,
+	                      &s->sideband, err);
+	if (r < 0)
+		return ses_explain(s, r, err);
+	to.loader = smp_loader(s->smp);
+	to.target_pid = s->o.target == SES_TARGET_ALL ? 0 : s->target_pid;
+	to.follow_children = s->o.target == SES_TARGET_COMMAND;
+	r = trk_new(&to, &s->trk, err);
+	if (r < 0)
+		return r;
+	if (s->o.target != SES_TARGET_ALL) {
+		r = trk_scan(s->trk, err);
+		if (r == -ESRCH && s->o.target == SES_TARGET_PID)
+			return ended_early(s, err);
+		if (r < 0)
+			return r;
+		trk_flush(s->trk);
+		ses_check_privileges(s);
+	}
+	/* B alone: it reads files, and waits for nobody. */
+	r = ses_naming_start(s, err);
+	if (r < 0)
+		return r;
+	if (s->o.target != SES_TARGET_ALL) {
+		r = ses_tables_prepare(s);
+		if (r < 0)
+			return ended_early(s, err);
+	}
+	s->before_cpu_ns = ses_threads_cpu_ns(s);
+	if (proc_idle_ns(s->cpus, s->n_cpus, &s->idle_start_ns) < 0)
+		s->idle_start_ns = 0; /* ticks that idle CPUs miss are then counted as missed */
+	s->start_realtime_ns = now_realtime_ns();
+	s->start_ns = now_ns();
+	r = smp_start(s->smp, s->cpus, s->n_cpus,
+	              s->o.target == SES_TARGET_COMMAND ? s->target_pid : 0, err);
+	if (r < 0)
+		return ses_explain(s, r, err);
+	ses_count(s, SES_CNT_CPUS_SKIPPED, smp_skipped_cpus(s->smp));
+	s->locked_bytes = load_locked_bytes(smp_loader(s->smp));
+	r = ses_threads_start(s, err);
+	if (r < 0)
+		return r;
+	if (s->o.target == SES_TARGET_COMMAND)
+		r = ses_command_go(&s->cmd, s->o.argv[0], err);
+	else if (s->o.target == SES_TARGET_PID && target_ended(s))
+		r = ended_early(s, err);
+	return r;
+}
