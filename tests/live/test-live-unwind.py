@@ -24,7 +24,7 @@ from livelib import (NS, WAIT_S, Agent, Symbols, Workload, check, check_conserve
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'workloads', 'shapes')
 RUN_S = 60          # of a program: longer than its test, which ends it
-CPU_S = 0.35        # of CPU time that a program gets while it is watched, however long that takes
+CPU_S = 0.25        # of CPU time that a program gets while it is watched, however long that takes
 RATE_HZ = 999
 ENOUGH = 100        # samples without which a test says nothing
 
