@@ -239,7 +239,9 @@ static int build(struct ses *s, const struct ses_job *job, struct uw_table **ret
 	struct uw_build_stats st = {0};
 	int r;
 
-	if (job->reason != EV_REASON_NAMED)
+	if (job->no_file)
+		r = -ENOENT;
+	else if (job->reason != EV_REASON_NAMED)
 		r = -EIO; /* it could not be opened: images_failed has why */
 	else if (job->mem)
 		r = img_file_open_mem(job->mem, job->mem_len, &f, NULL);

@@ -210,6 +210,7 @@ void ses_job_open(struct ses *s, struct ses_job *job)
 	        job->image <= trk_image_cnt(s->trk) ? trk_image(s->trk, job->image) : NULL;
 
 	job->reason = img ? img->reason : EV_REASON_NO_FILE;
+	job->no_file = img && img->kind == EV_MAP_OTHER;
 	if (img && img->mem) {
 		job->mem = img->mem;
 		job->mem_len = img->mem_len;

@@ -71,6 +71,7 @@ struct ses_job {
 	const void *mem; /* or bytes */
 	size_t mem_len;
 	enum ev_reason reason; /* != NAMED: the image cannot be read */
+	bool no_file;          /* nor is there anything to read: [vsyscall], [uprobes] */
 };
 
 /* B -> C, by the list of results */

@@ -43,7 +43,8 @@ struct uw_state {
 	__u32 lazy, lost;    /* bit by register: saved at that address; not known any more */
 	__u32 exact; /* 1: pc is the instruction itself: leaf, or above a signal frame; 0 also in a
 	              * system call, whose instruction ends before pc */
-	__u32 guessed; /* frames found without a rule */
+	__u32 guessed;   /* frames found without a rule */
+	__u32 by_record; /* 1: the last step read a frame record, so that fp is a frame pointer */
 	/* A wide step: the caller's registers while those of this frame are still needed. */
 	__u64 cfa, ra;
 	__u64 next[ABI_REGS];
@@ -59,6 +60,7 @@ UW_INLINE void uw_begin(struct uw_state *u)
 	u->lazy = u->lost = 0;
 	u->exact = 1;
 	u->guessed = 0;
+	u->by_record = 0;
 }
 
 /* Where pc is looked up: a return address belongs to the call before it, which may end a function.
@@ -115,6 +117,7 @@ UW_INLINE int uw_finish(struct uw_state *u, __u64 cfa, __u64 ra, __u32 signal)
 		return ABI_WALK_IMPLAUSIBLE;
 	u->pc = ra;
 	u->exact = signal != 0;
+	u->by_record = 0;
 	uw_set(u, ABI_REG_SP, cfa);
 #ifdef ABI_ARM64
 	if (!signal)
@@ -143,9 +146,11 @@ UW_INLINE int uw_step_fp(struct uw_state *u, UW_MEM *mem)
 	if (UW_READ(mem, &next_fp, fp) || UW_READ(mem, &ra, fp + 8))
 		return ABI_WALK_FAULT;
 	r = uw_finish(u, fp + 16, ra, 0);
-	if (r == 0)
-		uw_set(u, ABI_REG_FP, next_fp);
-	return r;
+	if (r)
+		return r;
+	uw_set(u, ABI_REG_FP, next_fp);
+	u->by_record = 1;
+	return 0;
 }
 
 /* ---- expressions ----------------------------------------------------------------------------- */
@@ -655,6 +660,27 @@ UW_INLINE int uw_at_sigreturn(const struct uw_state *u, UW_MEM *mem)
 	       insn == UW_SIGRETURN;
 }
 
+/* Does this return address lead straight into exit, as the first frame of a thread does? C
+ * libraries leave that code without rules: what runs below it has no caller. */
+UW_INLINE int uw_at_exit(const struct uw_state *u, UW_MEM *mem)
+{
+	__u64 insn;
+
+	(void)mem; /* the hook may not need it */
+	if (u->exact || UW_READ_CODE(mem, &insn, u->pc))
+		return 0;
+#ifdef ABI_ARM64
+	/* mov x8, #93 */
+	return (insn & 0xffffffff) == 0xd2800ba8;
+#else
+	/* mov %rax, %rdi; mov $60, %eax (glibc) · mov %eax, %edi; mov $60, %eax; … ·
+	 * mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall (musl) */
+	return insn == 0x0000003cb8c78948ULL ||
+	       (insn & 0x00ffffffffffffffULL) == 0x0000003cb8c789ULL ||
+	       insn == 0x050f3cb0c031c789ULL;
+#endif
+}
+
 /* At a signal's return trampoline the stack pointer is at the kernel's frame, whose shape is part
  * of its interface: arch/x86/include/uapi/asm/sigcontext.h,
  * arch/arm64/include/uapi/asm/sigcontext.h. */
@@ -735,10 +761,11 @@ UW_INLINE int uw_guess_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 t
  * uw_step_guess - the caller's frame of code without a rule
  * @code: ABI_CODE_NONE or ABI_CODE_BAD
  * @jit:  non-zero in code that was generated at run time: such code has frame pointers
- * In this order: a signal's trampoline (no guess: its code says it); a leaf that has pushed nothing
- * (PLT stubs, small assembly), whose return address is on top; the frame pointer; the words above
- * the stack pointer. u->guessed counts what a guess found, but for frame pointers of JIT code.
- * Returns: 0, or ABI_WALK_*: UNCOVERED, BAD_RULE and JIT where nothing fits.
+ * In this order: a signal's trampoline and the end of a thread (no guesses: their code says it); a
+ * leaf that has pushed nothing (PLT stubs, small assembly), whose return address is on top; the
+ * frame pointer; the words above the stack pointer. u->guessed counts what a guess found, but for
+ * frame pointers of JIT code. Returns: 0, or ABI_WALK_*: UNCOVERED, BAD_RULE and JIT where nothing
+ * fits.
  */
 UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, __u32 code, __u32 jit)
 {
@@ -746,6 +773,8 @@ UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, __u32 code, __u32 j
 
 	if (uw_at_sigreturn(u, mem))
 		return uw_step_sigframe(u, mem);
+	if (uw_at_exit(u, mem))
+		return ABI_WALK_ROOT;
 #ifdef ABI_ARM64
 	if (u->exact && !jit) {
 		/* A leaf's return address is in lr, if that is one. */
@@ -762,12 +791,12 @@ UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, __u32 code, __u32 j
 #endif
 	if (r)
 		r = uw_guess_fp(u, mem);
-	/* A zero in a leaf's frame pointer may be anything. */
-	if (!jit && r != 0 && (r != ABI_WALK_ROOT || u->exact)) {
-		int scan = uw_guess_scan(u, mem, 0, UW_SCAN_WORDS);
-
-		r = scan == 0 || r != ABI_WALK_ROOT ? scan : r;
-	}
+	/* A zero ends a chain of frame records. In a register it may be anything: programs without
+	 * frame pointers keep the one of their start for long. */
+	if (r == ABI_WALK_ROOT && !u->by_record)
+		r = ABI_WALK_IMPLAUSIBLE;
+	if (!jit && r != 0 && r != ABI_WALK_ROOT)
+		r = uw_guess_scan(u, mem, 0, UW_SCAN_WORDS);
 	if (r == 0 || r == ABI_WALK_ROOT) {
 		u->guessed += !jit;
 		return r;
