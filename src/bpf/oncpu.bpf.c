@@ -230,6 +230,20 @@ static __always_inline long saved_regs(struct scratch *s, struct task_struct *ta
 	return bpf_probe_read_kernel(&s->regs, sizeof(s->regs), top);
 }
 
+/* Is there nothing left of the stack? A task that ends gives its memory back long before it is
+ * gone, one that executes another program before its registers are those of the new one. */
+static __always_inline __u32 gave_memory_back(struct scratch *s, struct task_struct *task,
+                                              __u32 in_user)
+{
+	__u64 word;
+
+	if (in_user)
+		return 0;
+	if (!TASK_GET(task, mm))
+		return 1;
+	return REGS_IN_EXEC(&s->regs) && read_code(&word, REGS_SP(&s->regs));
+}
+
 /* Walks as configured; for tests once more without what makes it fast. */
 static __always_inline void walk(struct bpf_perf_event_data *ctx, struct scratch *s,
                                  struct abi_counters *c, __u32 in_user)
@@ -375,8 +389,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 				s->compat = REGS_IS_COMPAT(&ctx->regs);
 			else
 				s->compat = REGS_IS_COMPAT(&s->regs);
-			/* It has given its memory back: nothing of the stack is left to read. */
-			s->gone = !TASK_GET(task, mm);
+			s->gone = gave_memory_back(s, task, in_user);
 			copied = user_stack(ctx, s, c, in_user);
 		}
 	}

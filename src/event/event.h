@@ -48,7 +48,9 @@ _Static_assert(sizeof(struct ev_frame) == 16, "frames are hashed as bytes");
 	X(BAD_RULE, 10, "bad rule", "call-frame information that is damaged or not understood")    \
 	X(GONE, 11, "process gone",                                                                \
 	  "what a copied first sample needs was gone when it was looked at")                       \
-	X(JIT, 12, "JIT code", "code generated at run time, without frame pointers")
+	X(JIT, 12, "JIT code", "code generated at run time, without frame pointers")               \
+	X(LEFT, 13, "memory given back",                                                           \
+	  "the task was ending or executing another program: it had no user stack any more")
 enum ev_walk {
 #define X(id, val, name, help) EV_WALK_##id = (val),
 	EV_WALKS(X)

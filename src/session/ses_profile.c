@@ -390,7 +390,7 @@ static void add_outcome(struct build *b, const struct outcome *user, bool kernel
 		b->q.guessed += weight;
 	if (user->flags & EV_STACK_JIT)
 		b->q.jit += weight;
-	if (user->walk == EV_WALK_ROOT || user->walk == EV_WALK_NONE)
+	if (user->walk == EV_WALK_ROOT || user->walk == EV_WALK_NONE || user->walk == EV_WALK_LEFT)
 		return;
 	if (user->space == EV_SPACE_IMAGE && user->image <= b->n_images)
 		b->incomplete[user->image] += weight;

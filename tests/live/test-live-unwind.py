@@ -255,9 +255,12 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
     check_conserved(p)
     check(count(p.samples) >= ENOUGH, *seen.facts())
     early = float(p.comments.get('walk_no_table_yet_pct', 0))
+    note(f'{count(p.samples)} samples, {seen.share():.2%} show a chain, {p.comments.get("complete_stacks_pct")} % '
+         f'complete, {guessed_pct(p)} % guessed, {early} % without a table')
     check(early <= EARLY_PCT, *seen.facts())
     # Two samples of a machine that had time for two hundred are more than 1 %.
-    check(seen.share() >= share - early / 100 or seen.misses() <= 2, f'{seen.share():.2%} of the weight shows a published chain', *seen.facts())
+    check(seen.share() >= share - early / 100 or seen.misses() <= 2,
+          f'{seen.share():.2%} of the weight shows a published chain', *seen.facts())
     if complete:
         # One sample of a short capture is more than 0.1 % of it. Of a command there are samples of its start too: after
         # execve the stack of before is gone.
@@ -265,16 +268,19 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
         check(float(p.comments['complete_stacks_pct']) >= complete_pct - early or
               incomplete(p) <= room + early * count(p.samples) / 100, *seen.facts())
     if guessed == 'none':
-        # By hundredths.
-        check(guessed_pct(p) <= early + 0.01, *seen.facts())
+        # By hundredths; and of a command's start, which is no part of the shape, the dynamic linker's first steps.
+        room = 100 * count(seen.other) / count(p.samples) if seen.command else 0
+        check(guessed_pct(p) <= early + room + 0.01, *seen.facts())
     elif guessed == 'some':
         check(guessed_pct(p) > early, *seen.facts())
+    enough = (CHAIN_SHARE - early / 100) * count(seen.good)
     if root:
         ends = sum(n for below, n in seen.below.items() if 0 < len(below) <= below_max and below[-1] == root)
-        check(ends >= (CHAIN_SHARE - early / 100) * count(seen.good), f'{ends} of {count(seen.good)} end with {root}', *seen.facts())
-    else:
-        ends = sum(n for below, n in seen.below.items() if len(below) <= 3 and not any((x or '').startswith('[') for x in below))
-        check(not complete or ends >= (CHAIN_SHARE - early / 100) * count(seen.good), 'frames below a thread', *seen.facts())
+        check(ends >= enough, f'{ends} of {count(seen.good)} end with {root}', *seen.facts())
+    elif complete:
+        ends = sum(n for below, n in seen.below.items()
+                   if len(below) <= 3 and not any((name or '').startswith('[') for name in below))
+        check(ends >= enough, 'frames below a thread', *seen.facts())
     for name, address in [said['exact']] if 'exact' in said else []:
         # While the handler spins: at its end it says that the program goes on behind that.
         at = {f.address for s in seen.good if s.user_names[0] == 'shape_spin' for f in s.user if f.name == name}
@@ -318,7 +324,8 @@ for each in ('deep', 'pushes', 'tail', 'dynamic', 'align', 'drap'):
     shape(each)
 for each in ('signal', 'sigpush', *only_with(X86, 'sigfirst')):
     shape(each, above=3)
-# The copy that a first sample takes with it holds neither a frame of 100 KB nor a second stack: with tables from the start.
+# The copy that a first sample takes with it holds neither a frame of 100 KB nor a second stack: with tables from the
+# start.
 for each in ('huge', 'sigaltstack', *only_with(X86, 'signested')):
     shape(each, above=3, how='dwarf')
 
@@ -342,8 +349,8 @@ shape('vdso', more=in_vdso)
 shape('jit')
 
 if X86:
-    for each in ('cfa-rax', 'cfa-r11', 'odd-saves', 'val-offset', 'val-expr', 'cfa-deref', 'cfa-expr', 'reg-expr', 'reg-reg',
-                 'ra-reg', 'ra-moved'):
+    for each in ('cfa-rax', 'cfa-r11', 'odd-saves', 'val-offset', 'val-expr', 'cfa-deref', 'cfa-expr', 'reg-expr',
+                 'reg-reg', 'ra-reg', 'ra-moved'):
         shape('asm-' + each)
     # Without call-frame information, but found: a frame pointer, or a return address on top of the stack.
     shape('asm-bare-leaf', guessed='some')
@@ -381,12 +388,13 @@ for each in ('lazy', *only_with(X86, 'ibt')):
     shape('plt-resolve', own('shape-plt-' + each), title=f'plt {each} resolved again and again', above=8)
 
 
-shape('reload', own('shape-load'), args=('--file', own('libshape.so')), title='library loaded again elsewhere', above=20)
+shape('reload', own('shape-load'), args=('--file', own('libshape.so')), title='library loaded again elsewhere',
+      above=20)
 shape('twice', own('shape-load'), args=('--file', own('libshape.so')), title='library mapped twice')
 
-# Above are the functions of the C++ library, of libgcc and of the dynamic linker, which both ask for tables. Before libgcc
-# jumps to a handler it writes the handler's registers over those that its own function has saved, so that for a moment
-# nothing in memory says where the frame above the handler is: in two samples of a hundred and twenty libdw too finds
+# Above are the functions of the C++ library, of libgcc and of the dynamic linker, which both ask for tables. Before
+# libgcc jumps to a handler it writes the handler's registers over those that its own function has saved, so that for a
+# moment nothing in memory says where that function's caller is: in two samples of a hundred and twenty libdw too finds
 # functions that were left already.
 EH_SHARE = 0.95
 shape('throw', own('shape-exceptions'), title='exceptions', above=12, share=EH_SHARE,
@@ -394,7 +402,8 @@ shape('throw', own('shape-exceptions'), title='exceptions', above=12, share=EH_S
 
 for each in ('static', 'static-pie'):
     for kind in ('deep', 'signal', 'thread') if each == 'static' else ('deep', 'thread'):
-        shape(kind, own('shapes-' + each), title=f'{kind} {each}', root=None if kind == 'thread' else '_start', above=3)
+        shape(kind, own('shapes-' + each), title=f'{kind} {each}', root=None if kind == 'thread' else '_start',
+              above=3)
 shape('deep', own('shapes-no-build-id'), title='deep without build id')
 shape('deep', copy(strip_sections), title='deep without section headers', names_of=own('shapes'))
 shape('deep', copy(strip_symbols), title='deep stripped', names_of=own('shapes'))

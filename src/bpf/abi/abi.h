@@ -54,6 +54,7 @@ enum abi_walk {
 	ABI_WALK_BAD_RULE = 10,
 	ABI_WALK_GONE = 11,
 	ABI_WALK_JIT = 12,
+	ABI_WALK_LEFT = 13,
 };
 
 /* ---- configuration, read-only for the programs, written before load -------------------------- */

@@ -10,6 +10,9 @@ typedef struct pt_regs user_regs_t;
 #define REGS_IS_COMPAT(r) ((r)->cs == 0x23)
 /* The number of the system call; exceptions and interrupts leave -1 there. */
 #define REGS_IN_SYSCALL(r) ((__s64)(r)->orig_rax >= 0)
+/* execve, execveat */
+#define REGS_IN_EXEC(r) ((r)->orig_rax == 59 || (r)->orig_rax == 322)
+#define REGS_SP(r)      ((r)->rsp)
 /* In DWARF order. Field by field: accesses to the program's context are rewritten, its address is
  * not that of registers. */
 #define REGS_TAKE(ret_pc, ret_reg, r)                                                              \
@@ -50,6 +53,9 @@ typedef struct user_pt_regs user_regs_t;
 /* Not told by the UAPI part. The instruction after svc is looked up, which has the same row but at
  * the very end of a function. */
 #define REGS_IN_SYSCALL(r) 0
+/* Told by its number: execve 221, execveat 281 */
+#define REGS_IN_EXEC(r)    ((r)->regs[8] == 221 || (r)->regs[8] == 281)
+#define REGS_SP(r)         ((r)->sp)
 #define REGS_TAKE(ret_pc, ret_reg, r)                                                              \
 	do {                                                                                       \
 		_Pragma("unroll") for (int i_ = 0; i_ < 31; i_++)(ret_reg)[i_] = (r)->regs[i_];    \

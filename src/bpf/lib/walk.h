@@ -345,7 +345,7 @@ static __always_inline void walk_user(struct scratch *s)
 		s->uframes[0] = frame;
 		s->ustack.n = 1;
 		s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
-		stop = s->compat ? ABI_WALK_COMPAT : ABI_WALK_GONE;
+		stop = s->compat ? ABI_WALK_COMPAT : ABI_WALK_LEFT;
 	} else {
 		for (i = 0; i < ABI_MAX_USER_FRAMES; i++) {
 			int r = walk_frame(i);
