@@ -12,6 +12,9 @@
  *   no_cfi     whose code has no call-frame information that libdw finds: both sides guess there
  *   jit        in memory without a file: libdwfl does not walk it
  *   depth      the walk's limit of frames
+ *   no_code    that libdwfl puts where no code is mapped, and ours ends instead: while an exception
+ *              lands, libgcc has overwritten the saved registers that its call-frame information
+ *              points to
  * and copy_end: libdwfl asked for memory outside of the copy, so only what stands before is
  * compared.
  */
@@ -35,9 +38,9 @@
 #define N_REGS 16
 #endif
 
-enum cause { SAME, PREFIX, NO_CFI, JIT, DEPTH, UNEXPLAINED, CAUSES };
-static const char *const cause_name[CAUSES] = {"same", "prefix", "no_cfi",
-                                               "jit",  "depth",  "unexplained"};
+enum cause { SAME, PREFIX, NO_CFI, JIT, DEPTH, NO_CODE, UNEXPLAINED, CAUSES };
+static const char *const cause_name[CAUSES] = {"same",  "prefix",  "no_cfi",     "jit",
+                                               "depth", "no_code", "unexplained"};
 
 struct side {
 	const char *name;
@@ -237,6 +240,9 @@ static enum cause explain(const struct oracle *o, const struct ours *w, uint32_t
 
 	if (w->n == ABI_MAX_USER_FRAMES && w->walk == ABI_WALK_DEPTH && at + 1 == w->n)
 		return DEPTH;
+	if (w->n == at + 1 && t->sure >= at + 2 && w->walk != ABI_WALK_ROOT &&
+	    !map_of(o, t->pc[at + 1]))
+		return NO_CODE;
 	for (uint32_t i = 0; i <= at && i < t->n && i < w->n; i++) {
 		uint64_t pc = w->frames[i].exact ? t->pc[i] : t->pc[i] - 1;
 		const struct ev_mapping *m = map_of(o, pc);

@@ -77,7 +77,7 @@ program loop
   print *, s
 contains
   recursive subroutine inner(x, n)
-    real(8), intent(inout) :: x(:, :)
+    real(8), intent(in out) :: x(:, :)
     integer, intent(in) :: n
     if (n > 0) then
       call inner(x, n - 1)
