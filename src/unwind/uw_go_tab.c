@@ -28,6 +28,10 @@
 #define GO_QUANTUM 1
 #endif
 
+/* Of a function's name: only short ones are looked for. Any number of functions, 8 bytes each, may
+ * point at the same long one. */
+#define NAME_BYTES_MAX 256
+
 /* Deepest frame that a rule can tell; runtime.call1073741824 has one of 1 GiB. */
 #define DEPTH_MAX (INT32_MAX - 16)
 /* syscall.rawVforkSyscall pops its return address, which stays below the stack pointer meanwhile.
@@ -143,7 +147,7 @@ int uw_go_tab_func(const struct uw_go_tab *t, uint64_t i, struct uw_go_func *ret
 	uint64_t start, end, rec, unused, base;
 	struct uw_go_func fn = {.name = ""};
 	uint32_t name_at;
-	struct cursor c;
+	struct cursor c, name;
 	uint8_t flag = 0;
 
 	if (i >= t->n || entry_of(t, i, &start, &rec) < 0 || entry_of(t, i + 1, &end, &unused) < 0)
@@ -158,7 +162,8 @@ int uw_go_tab_func(const struct uw_go_tab *t, uint64_t i, struct uw_go_func *ret
 	if (cursor_u32(&c, &name_at) < 0 || cursor_skip(&c, 8) < 0 || cursor_u32(&c, &fn.pcsp) < 0)
 		return -EINVAL;
 	c = tab_at(t, t->names + (uint64_t)name_at);
-	if (cursor_str(&c, &fn.name) < 0)
+	if (cursor_sub(&c, MIN_OF(cursor_left(&c), (size_t)NAME_BYTES_MAX), &name) < 0 ||
+	    cursor_str(&name, &fn.name) < 0)
 		fn.name = "";
 	if (t->version != UW_GO_12) {
 		c = tab_at(t, base + rec + flag_at);

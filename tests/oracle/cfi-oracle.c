@@ -13,7 +13,8 @@
  * What libdw refuses is counted apart: it finds no CFA where a register follows an expression
  * (libgcrypt has such functions), and ends .debug_frame at a length of 0 (some Go programs have
  * one in the middle).
- * Exit status: 0, 1 there are differences (with --default also: refusals), 2 usage or no file.
+ * Exit status: 0, 1 there are differences (with --default also: refusals, or bytes that are not
+ * understood), 2 usage or no file.
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -706,5 +707,6 @@ int main(int argc, char **argv)
 	       totals.refused, totals.unsupported, totals.bad);
 	if (totals.files == 0)
 		return 2;
-	return totals.mismatches > 0 || failed || (defaults && totals.refused > 0);
+	return totals.mismatches > 0 || failed ||
+	       (defaults && (totals.refused > 0 || totals.unsupported > 0));
 }

@@ -9,7 +9,7 @@
  * the ring is full. */
 static __always_inline int ship_copy(struct scratch *s, struct abi_counters *c)
 {
-	__u64 flags = BPF_RB_NO_WAKEUP, sp = s->copy.reg[ABI_REG_SP], len;
+	__u64 flags = BPF_RB_NO_WAKEUP, sp = s->copy.reg[ABI_REG_SP], len, word;
 	__u32 i, n = 0, rest = 0;
 
 	s->copy.key = s->key;
@@ -19,6 +19,9 @@ static __always_inline int ship_copy(struct scratch *s, struct abi_counters *c)
 	s->copy.time_ns = bpf_ktime_get_ns();
 	s->copy.image = s->missing_image;
 	s->copy.addr = (sp - ABI_COPY_BELOW) & ~7ULL;
+	/* Where the page below was never touched: what there is. */
+	if (bpf_probe_read_user(&word, sizeof(word), (const void *)s->copy.addr))
+		s->copy.addr = sp & ~7ULL;
 	for (i = 0; i < ABI_COPY_BYTES / ABI_COPY_STEP; i++) {
 		__u64 at = s->copy.addr + i * ABI_COPY_STEP;
 
