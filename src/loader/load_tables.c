@@ -151,18 +151,11 @@ static int segment_get(void *arg, uint32_t i, uint32_t **ret)
 	return 0;
 }
 
-#ifdef ABI_ARM64
-/* A program looks at an image's state and then at its fields, and has no instruction that keeps
- * that order: the wait is a barrier on every CPU. */
 static void settle(void *arg)
 {
 	(void)arg;
 	load_wait_for_programs();
 }
-#define SETTLE settle
-#else
-#define SETTLE NULL
-#endif
 
 int load_tables(struct load_oncpu *l, struct uw_rules_mem *rules, struct uw_backing *backing)
 {
@@ -181,7 +174,7 @@ int load_tables(struct load_oncpu *l, struct uw_rules_mem *rules, struct uw_back
 	        .n_images = l->sizes.image_entries,
 	        .max_segments = ABI_SEGMENTS_MAX,
 	        .segment = segment_get,
-	        .settle = SETTLE,
+	        .settle = settle,
 	        .arg = l,
 	};
 	return 0;

@@ -250,10 +250,6 @@ static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
 		k->due_ns = now + UNKNOWN_AGAIN_NS;
 		return false;
 	}
-	/* A process that executes another program or exits loses its memory before its registers.
-	 */
-	if (k->c.len == 0 && t->walk.walk != ABI_WALK_ROOT)
-		t->walk.walk = ABI_WALK_LEFT;
 	add(s, k, t->walk.frames, MIN_OF(t->walk.n, (uint32_t)ABI_MAX_USER_FRAMES), t->walk.walk,
 	    t->walk.flags);
 	return true;

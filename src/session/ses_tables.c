@@ -24,6 +24,8 @@
  * while it is sampled. A browser's 300 files take 10 s on one core. */
 #define PREPARE_NS (60 * NSEC_PER_SEC)
 #define WAIT_NS    (50 * NSEC_PER_MSEC)
+/* Of call-frame information in one file: that of the largest browsers has 30 MB. */
+#define AREA_BYTES (256ULL << 20)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -237,8 +239,12 @@ static int build(struct ses *s, const struct ses_job *job, struct uw_table **ret
 {
 	_cleanup_(img_file_freep) struct img_file *f = NULL;
 	struct uw_build_stats st = {0};
+	/* Files of others: what one may cost on the way to its table. */
+	const struct uw_build_limits lim = {.area_bytes = AREA_BYTES, .cancel = &s->tables->cancel};
 	int r;
 
+	if (atomic_load(&s->tables->cancel))
+		return -ECANCELED;
 	if (job->no_file)
 		r = -ENOENT;
 	else if (job->reason != EV_REASON_NAMED)
@@ -248,10 +254,11 @@ static int build(struct ses *s, const struct ses_job *job, struct uw_table **ret
 	else
 		r = img_file_open(job->fd, &f, NULL);
 	if (r == 0)
-		r = uw_table_build(f, s->tables->rules, NULL, ret, &st, NULL);
+		r = uw_table_build(f, s->tables->rules, &lim, ret, &st, NULL);
 	else if (r == -ENOEXEC)
 		r = -ENOENT; /* code that is no ELF file has no call-frame information */
-	count_build(s, r, &st);
+	if (r != -ECANCELED)
+		count_build(s, r, &st);
 	return r;
 }
 
@@ -286,10 +293,11 @@ void ses_table_job(struct ses *s, struct ses_job *job)
 	struct ses_table *k = &t->image[job->image];
 	uint64_t begin = now_ns();
 	enum ses_table_state state;
+	int r = build(s, job, &table);
 
-	if (build(s, job, &table) < 0)
+	if (r < 0)
 		table = uw_table_free(table);
-	state = install(s, job->image, table);
+	state = r == -ECANCELED ? SES_TABLE_DONE : install(s, job->image, table);
 	ses_job_done(job, true);
 	ses_count(s, SES_CNT_TABLE_BUILD_NS, now_ns() - begin);
 	k->due_ns = now_ns() + (state == SES_TABLE_LATER ? NO_ROOM_NS : REBUILD_NS);
@@ -344,7 +352,7 @@ int ses_tables_prepare(struct ses *s)
 }
 
 /* Longest wait at the end for tables that first samples need; then they are walked by guesses. */
-#define FINISH_NS (10 * NSEC_PER_SEC)
+#define FINISH_NS (5 * NSEC_PER_SEC)
 
 void ses_tables_finish(struct ses *s)
 {

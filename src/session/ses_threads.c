@@ -502,7 +502,11 @@ void ses_threads_stop(struct ses *s)
 	} else if (s->q_w) {
 		queue_close(s->q_w);
 	}
+	if (s->tables && atomic_load(&s->tables->abandoned))
+		atomic_store(&s->tables->cancel, true);
 	join(&s->w);
+	if (s->tables)
+		atomic_store(&s->tables->cancel, true);
 }
 
 void ses_naming_stop(struct ses *s)

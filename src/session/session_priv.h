@@ -170,6 +170,7 @@ struct ses_tables {
 	bool hurry;     /* look at first samples in this round */
 	bool finishing; /* sampling has ended */
 	_Atomic bool abandoned;
+	_Atomic bool cancel; /* nobody needs a table any more: B drops what it is at */
 
 	/* First samples that wait: of W; their number and bytes with those still in the queue. */
 	struct ses_copy *copies;

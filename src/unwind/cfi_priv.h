@@ -15,8 +15,12 @@
 /* Bytes of a CIE that are looked at: linked ones have at most some 60. Any number of FDEs, 13 bytes
  * each, may make us read them again. */
 #define CFI_CIE_MAX 1024
-#define CFI_CIES    64   /* remembered, power of two */
-#define CFI_CODES   1024 /* rules remembered with their codes, power of two */
+/* Bytes of CIEs' instructions that are run, for an area: linked files have a handful of CIEs of
+ * some 10 bytes, which stay in the cache. */
+#define CFI_CIE_RERUNS      4
+#define CFI_CIE_RERUN_BYTES (1U << 20)
+#define CFI_CIES            64   /* remembered, power of two */
+#define CFI_CODES           1024 /* rules remembered with their codes, power of two */
 
 /* Pointer encodings. Source: LSB 5.0, "DWARF Exception Header Encoding". */
 enum cfi_pe {

@@ -114,8 +114,9 @@ struct uw_build_stats {
 };
 /* Bounds of one build; 0: the default. */
 struct uw_build_limits {
-	uint64_t area_bytes; /* of one area, decompressed; 1 GiB */
-	uint64_t rows;       /* 64 M */
+	uint64_t area_bytes;        /* of one area, decompressed; 1 GiB */
+	uint64_t rows;              /* 64 M */
+	const _Atomic bool *cancel; /* may be NULL; once true, the build ends with -ECANCELED */
 };
 
 /**
@@ -126,7 +127,7 @@ struct uw_build_limits {
  * information is the outermost frame.
  * @stats: may be NULL; filled also on failure
  * Returns: 0, -ENOENT (it has none of them), -ENOTSUP (another processor, or 32 bits), -E2BIG,
- * -ENOMEM, errno of pread. One damaged entry costs that entry. Thread: any.
+ * -ENOMEM, -ECANCELED, errno of pread. One damaged entry costs that entry. Thread: any.
  */
 int uw_table_build(struct img_file *f, struct uw_rules *rules, const struct uw_build_limits *lim,
                    struct uw_table **ret, struct uw_build_stats *stats, struct err *err);
@@ -153,8 +154,9 @@ struct uw_backing {
 	/* Words of segment @i, made on its first use: 0 and *ret (ABI_SEGMENT_WORDS words, borrowed
 	 * as long as the store lives), or a negative errno. Called with the store's lock held. */
 	int (*segment)(void *arg, uint32_t i, uint32_t **ret);
-	/* Returns when every program that starts from now on reads what was written before the
-	 * call; NULL where the processor reads in order. Called before an image is published. */
+	/* Returns when no program that was running still is, and every CPU has passed a barrier;
+	 * may be NULL (tests). Called before words are used again, and on arm64 before an image is
+	 * published; with the lock held. */
 	void (*settle)(void *arg);
 	void *arg;
 };

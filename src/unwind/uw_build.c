@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <elf.h>
+#include <stdatomic.h>
 
 #include "unwind/unwind_priv.h"
 
@@ -87,6 +88,8 @@ static int take_function(void *arg, uint64_t start, uint64_t end)
 	int r;
 
 	close_function(b);
+	if (b->lim.cancel && atomic_load_explicit(b->lim.cancel, memory_order_relaxed))
+		return -ECANCELED;
 	if (!s) {
 		b->sink.stats->bad_entries++;
 		return 0; /* its rows find no open function */

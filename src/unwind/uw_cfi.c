@@ -16,6 +16,7 @@ struct reader {
 	const struct img_segment *segs, *last_seg; /* last_seg held the function before, or NULL */
 	size_t n_segs;
 	struct cfi_cie cies[CFI_CIES];
+	uint64_t cie_bytes; /* of instructions run for CIEs */
 	struct cfi_machine m;
 };
 
@@ -268,6 +269,12 @@ static void read_cie(struct reader *rd, struct cfi_cie *cie, uint64_t off)
 	if (cie->err < 0)
 		return;
 	if (cut) {
+		cie->insn_err = -E2BIG;
+		return;
+	}
+	/* Of a file whose functions push each other's CIEs out of the cache on purpose. */
+	rd->cie_bytes += cursor_left(&body);
+	if (rd->cie_bytes > CFI_CIE_RERUNS * (uint64_t)rd->a->len + CFI_CIE_RERUN_BYTES) {
 		cie->insn_err = -E2BIG;
 		return;
 	}

@@ -269,6 +269,9 @@ static void end_rests(struct uw_store *s, uint64_t now)
 	}
 	if (n == 0)
 		return;
+	/* A virtual CPU can be stopped in the middle of a program for longer than the rest. */
+	if (s->b.settle)
+		s->b.settle(s->b.arg);
 	s->resting.n -= n;
 	memmove(s->resting.p, s->resting.p + n, s->resting.n * sizeof(*s->resting.p));
 }
@@ -420,8 +423,12 @@ static void publish(struct uw_store *s, uint32_t image, const struct uw_table *t
 	im->base = e.base;
 	im->n_chunks = t->n_chunks;
 	im->lo = t->lo;
+#ifdef ABI_ARM64
+	/* A program looks at an image's state and then at its fields, and has no instruction that
+	 * keeps that order. */
 	if (s->b.settle)
 		s->b.settle(s->b.arg);
+#endif
 	__atomic_store_n(&im->state, ABI_TABLE_READY, __ATOMIC_RELEASE);
 }
 

@@ -106,7 +106,7 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 
 		ret->unplaced = r < 0;
 		/* Not code: what led here did not find a caller. */
-		if (r < 0 && ret->n > 1 && !walk_is_code(&mem, u.pc)) {
+		if (r < 0 && ret->n > 1 && !u.exact && !walk_is_code(&mem, u.pc)) {
 			ret->n--;
 			ret->walk = ABI_WALK_IMPLAUSIBLE;
 			break;

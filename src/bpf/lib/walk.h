@@ -296,7 +296,7 @@ __noinline int walk_frame(__u32 i)
 		/* In a process whose mappings are known, what is no code of them is code only if a
 		 * call stands before it (new or generated code): else a heap or stack pointer in
 		 * rbp led here. */
-		if (i && s->range_cnt && !after_call(s->u.pc))
+		if (i && !s->u.exact && s->range_cnt && !after_call(s->u.pc))
 			return ABI_WALK_IMPLAUSIBLE;
 		s->n_raw++;
 		if (cfg.unwind && table_missing(0, 0))
