@@ -257,12 +257,6 @@ static __always_inline void walk(struct bpf_perf_event_data *ctx, struct scratch
 		s->plain |= PLAIN_WINDOW;
 	take_regs(ctx, s, in_user);
 	walk_user(s);
-	CNT_ADD(c, FRAMES, s->ustack.n);
-	CNT_ADD(c, FRAMES_RAW, s->n_raw);
-	CNT_ADD(c, FRAMES_GUESSED, s->u.guessed);
-	CNT_ADD(c, FRAMES_JIT, s->n_jit);
-	CNT_ADD(c, CACHE_HIT, s->n_hit);
-	CNT_ADD(c, CACHE_MISS, s->n_miss);
 	if (!(cfg.walk_flags & ABI_WALK_TWICE) || s->missing)
 		return;
 	hash = s->ustack.hash;
@@ -271,6 +265,36 @@ static __always_inline void walk(struct bpf_perf_event_data *ctx, struct scratch
 	walk_user(s);
 	if (s->ustack.hash != hash)
 		CNT_ADD(c, WALKS_DIFFER, 1);
+}
+
+/* Figures of the walk that stands in s, and its stack on its way. */
+static __always_inline void keep_walk(struct scratch *s, struct abi_counters *c)
+{
+	CNT_ADD(c, FRAMES, s->ustack.n);
+	CNT_ADD(c, FRAMES_RAW, s->n_raw);
+	CNT_ADD(c, FRAMES_GUESSED, s->u.guessed);
+	CNT_ADD(c, FRAMES_JIT, s->n_jit);
+	CNT_ADD(c, CACHE_HIT, s->n_hit);
+	CNT_ADD(c, CACHE_MISS, s->n_miss);
+	ship(&s->ustack, ABI_MAX_USER_FRAMES, c);
+}
+
+/* A first sample: 1 if a copy of it is on its way. */
+static __always_inline int first_sample(struct bpf_perf_event_data *ctx, struct scratch *s,
+                                        struct abi_counters *c, __u32 in_user)
+{
+	take_copy_regs(ctx, s, in_user);
+	s->copy.guess = 0;
+	s->may_copy = 0;
+	if (copy_stack(s)) {
+		/* Its root may lie beyond: what guesses make of it, where they come to an end. */
+		walk(ctx, s, c, in_user);
+		if (s->ustack.walk == ABI_WALK_ROOT || s->ustack.walk == ABI_WALK_DEPTH) {
+			s->copy.guess = s->ustack.hash;
+			ship(&s->ustack, ABI_MAX_USER_FRAMES, c);
+		}
+	}
+	return ship_copy(s, c) == 0;
 }
 
 /* Walks the user stack and ships it: 1 if a copy of it was made instead, which is counted in user
@@ -283,24 +307,17 @@ static __always_inline int user_stack(struct bpf_perf_event_data *ctx, struct sc
 	if (s->missing)
 		CNT_ADD(c, NO_TABLE, 1);
 	if (s->missing == 2) {
-		/* Guesses too, for a stack that is larger than a copy. */
-		s->may_copy = 0;
-		walk(ctx, s, c, in_user);
-		s->copy.guess = 0;
-		if (s->ustack.walk == ABI_WALK_ROOT || s->ustack.walk == ABI_WALK_DEPTH) {
-			s->copy.guess = s->ustack.hash;
-			ship(&s->ustack, ABI_MAX_USER_FRAMES, c);
-		}
-		take_copy_regs(ctx, s, in_user);
-		if (ship_copy(s, c) == 0)
+		if (first_sample(ctx, s, c, in_user))
 			return 1;
+		walk(ctx, s, c, in_user);
 	}
-	ship(&s->ustack, ABI_MAX_USER_FRAMES, c);
+	keep_walk(s, c);
 	s->key.ustack = s->ustack.hash;
 	if (cfg.walk_flags & ABI_WALK_COPY_ALL) {
 		take_copy_regs(ctx, s, in_user);
 		s->missing_image = s->copy_wake = 0;
 		s->copy.guess = 0;
+		(void)copy_stack(s);
 		(void)ship_copy(s, c); /* counted there; only compared with */
 	}
 	return 0;

@@ -24,6 +24,8 @@
  * while it is sampled. A browser's 300 files take 10 s on one core. */
 #define PREPARE_NS (60 * NSEC_PER_SEC)
 #define WAIT_NS    (50 * NSEC_PER_MSEC)
+/* First samples larger than their copies that wait for D's stacks; more are counted as they are. */
+#define CUT_MAX 65536
 /* Of call-frame information in one file: that of the largest browsers has 30 MB. */
 #define AREA_BYTES (256ULL << 20)
 
@@ -65,7 +67,7 @@ int ses_tables_new(struct ses *s, const struct uw_rules_mem *rules,
 	t->images = backing->images;
 	t->n_images = backing->n_images;
 	t->control = control;
-	t->cut.max = UINT32_MAX;
+	t->cut.max = CUT_MAX;
 	atomic_store(&t->all, s->o.unwind == SES_UNWIND_DWARF);
 	t->image = calloc(backing->n_images, sizeof(*t->image));
 	if (!t->image)

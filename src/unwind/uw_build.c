@@ -211,6 +211,42 @@ static int merge_source(struct build *b)
 	return r;
 }
 
+/* Does the code at the entry point begin as that of a C library does? Older linkers put the start
+ * of the text there in shared libraries, which is some function. */
+static bool is_start(struct img_file *f, uint64_t entry)
+{
+#ifdef ABI_ARM64
+	static const struct {
+		uint8_t n, b[8];
+	} starts[] = {
+	        {8,
+	         {0x1d, 0x00, 0x80, 0xd2, 0x1e, 0x00, 0x80, 0xd2}}, /* mov x29, #0; mov x30, #0 */
+	        {4, {0xe0, 0x03, 0x00, 0x91}},                      /* ld.so: mov x0, sp */
+	};
+	static const uint8_t landing[4] = {0x5f, 0x24, 0x03, 0xd5}; /* bti c */
+#else
+	static const struct {
+		uint8_t n, b[8];
+	} starts[] = {
+	        {2, {0x31, 0xed}},             /* xor %ebp, %ebp */
+	        {3, {0x48, 0x31, 0xed}},       /* xor %rbp, %rbp */
+	        {4, {0x48, 0x89, 0xe7, 0xe8}}, /* ld.so: mov %rsp, %rdi; call */
+	};
+	static const uint8_t landing[4] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
+#endif
+	uint8_t code[12];
+	const uint8_t *at = code;
+
+	if (img_read_vaddr(f, entry, code, sizeof(code)) < 0)
+		return false;
+	if (memcmp(code, landing, sizeof(landing)) == 0)
+		at += sizeof(landing);
+	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
+		if (memcmp(at, starts[i].b, starts[i].n) == 0)
+			return true;
+	return false;
+}
+
 /* The outermost frame at the entry point, where nothing else is known. */
 static int add_entry(struct build *b, struct img_file *f)
 {
@@ -219,7 +255,7 @@ static int add_entry(struct build *b, struct img_file *f)
 	uint32_t rel;
 	int r;
 
-	if (!s)
+	if (!s || !is_start(f, entry))
 		return 0;
 	rel = (uint32_t)(s->off + (entry - s->vaddr) - b->text_lo);
 	for (size_t i = 0; i < b->done.n; i++)

@@ -58,6 +58,7 @@ struct img_file {
 	bool is32;
 	uint16_t machine;
 	uint64_t entry;
+	bool other; /* what stands at the entry point is no _start */
 	struct img_segment segs[4];
 	size_t n_segs;
 	struct fake_source src[SRC_CNT];
@@ -67,6 +68,7 @@ bool __wrap_img_is_64(const struct img_file *f);
 uint16_t __wrap_img_machine(const struct img_file *f);
 uint64_t __wrap_img_entry(const struct img_file *f);
 size_t __wrap_img_segments(const struct img_file *f, const struct img_segment **ret);
+int __wrap_img_read_vaddr(const struct img_file *f, uint64_t vaddr, void *buf, size_t len);
 int __wrap_img_area_find(struct img_file *f, enum img_area_kind kind, struct img_area *ret);
 int __wrap_img_area_load(const struct img_file *f, const struct img_area *a, size_t max,
                          uint8_t **ret, size_t *ret_len);
@@ -88,6 +90,21 @@ uint16_t __wrap_img_machine(const struct img_file *f)
 uint64_t __wrap_img_entry(const struct img_file *f)
 {
 	return f->entry;
+}
+
+int __wrap_img_read_vaddr(const struct img_file *f, uint64_t vaddr, void *buf, size_t len)
+{
+#ifdef ABI_ARM64
+	static const uint8_t start[] = {0x1d, 0x00, 0x80, 0xd2, 0x1e, 0x00, 0x80, 0xd2};
+#else
+	static const uint8_t start[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x31, 0xed};
+#endif
+
+	(void)vaddr;
+	memset(buf, 0x90, len);
+	if (!f->other)
+		memcpy(buf, start, MIN_OF(len, sizeof(start)));
+	return 0;
 }
 
 size_t __wrap_img_segments(const struct img_file *f, const struct img_segment **ret)
@@ -337,6 +354,13 @@ static void test_entry_point_without_information_is_the_root(void **state)
 	assert_int_equal(uw_table_build(&f, NULL, NULL, &t, &st, NULL), 0);
 	check_rows(t, want_end, ARRAY_SIZE(want_end));
 	uw_table_freep(&t);
+	/* The start of the text, as older linkers give it to shared libraries: some function. */
+	f.entry = 0x401200;
+	f.other = true;
+	assert_int_equal(uw_table_build(&f, NULL, NULL, &t, &st, NULL), 0);
+	check_rows(t, want_covered, ARRAY_SIZE(want_covered));
+	uw_table_freep(&t);
+	f.other = false;
 	f.entry = 0x422000; /* not code */
 	assert_int_equal(uw_table_build(&f, NULL, NULL, &t, &st, NULL), 0);
 	check_rows(t, want_covered, ARRAY_SIZE(want_covered));

@@ -5,19 +5,12 @@
 
 #include "bpf/lib/state.h"
 
-/* Ships s->copy, whose registers stand there already, with key and count of the sample: 0, or 1 if
- * the ring is full. */
-static __always_inline int ship_copy(struct scratch *s, struct abi_counters *c)
+/* Copies the stack from s->copy.reg's stack pointer on: 1 if there is more of it than fits. */
+static __always_inline __u32 copy_stack(struct scratch *s)
 {
-	__u64 flags = BPF_RB_NO_WAKEUP, sp = s->copy.reg[ABI_REG_SP], len, word;
+	__u64 sp = s->copy.reg[ABI_REG_SP], word;
 	__u32 i, n = 0, rest = 0;
 
-	s->copy.key = s->key;
-	if (s->in_syscall)
-		s->copy.key.flags |= ABI_KEY_IN_SYSCALL;
-	s->copy.count = s->count;
-	s->copy.time_ns = bpf_ktime_get_ns();
-	s->copy.image = s->missing_image;
 	s->copy.addr = (sp - ABI_COPY_BELOW) & ~7ULL;
 	/* Where the page below was never touched: what there is. */
 	if (bpf_probe_read_user(&word, sizeof(word), (const void *)s->copy.addr))
@@ -38,6 +31,21 @@ static __always_inline int ship_copy(struct scratch *s, struct abi_counters *c)
 		n = i + 1;
 	}
 	s->copy.len = n * ABI_COPY_STEP + rest;
+	return n == ABI_COPY_BYTES / ABI_COPY_STEP;
+}
+
+/* Ships s->copy, whose registers and bytes stand there already, with key and count of the sample:
+ * 0, or 1 if the ring is full. */
+static __always_inline int ship_copy(struct scratch *s, struct abi_counters *c)
+{
+	__u64 flags = BPF_RB_NO_WAKEUP, len;
+
+	s->copy.key = s->key;
+	if (s->in_syscall)
+		s->copy.key.flags |= ABI_KEY_IN_SYSCALL;
+	s->copy.count = s->count;
+	s->copy.time_ns = bpf_ktime_get_ns();
+	s->copy.image = s->missing_image;
 	len = sizeof(s->copy) + (__u64)s->copy.len;
 	/* verifier: true already */
 	if (len > sizeof(s->copy) + ABI_COPY_BYTES)
