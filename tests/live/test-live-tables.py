@@ -9,7 +9,6 @@ its own frames, which must be complete whatever is wrong with the libraries of t
 import os
 import random
 import re
-import resource
 import shutil
 import signal
 import socket
@@ -23,9 +22,11 @@ from livelib import (NS, WAIT_S, Agent, Workload, check, check_conserved, count,
                      workload)
 
 RUN_S = 60        # of a program: longer than its test, which ends it
-RATE_HZ = 2999    # on a busy machine a program gets few of them
+RATE_HZ = 2999    # of one process: on a busy machine it gets few of them
+ALL_HZ = 999      # of the whole machine
 ENOUGH = 50       # samples without which a test says nothing
 SHARE = 0.99      # of samples that must show their chain: page faults and interrupts hit programs anywhere
+ALL_SHARE = 0.9   # with -a, which looks at all processes while it samples already: those of the start may be guessed
 MAPPINGS = 60000  # fewer where the sysctl vm.max_map_count allows fewer
 PROCESSES = 5000
 AGENT_KB = 80 * 1024  # its resident memory with that many
@@ -102,6 +103,14 @@ def profile(w, *args, seconds='1s', while_running=None):
     return p
 
 
+def check_all(p, w):
+    """Of a capture of everything, what is the program's."""
+    mine = p.of(pid=w.pid)
+    wrong = count(bad(mine, w.chains))
+    note(f'{wrong} of {count(mine)} samples without their chain')
+    check_chains(p, mine, w.chains, share=ALL_SHARE, early=False)
+
+
 def check_rest(p, libraries):
     """Each sample without a frame of these libraries shows the program's own chain; as much as half of them do."""
     names = {os.path.basename(path) for path in libraries}
@@ -148,12 +157,12 @@ def code_in_60000_mappings_is_unwound():
 @test
 def code_in_60000_mappings_is_unwound_beside_the_whole_machine():
     w = Program('many', entry(lib()), count=mappings())
-    r = Agent('--profile-output', 'p.pb.gz', '-a', '--duration', '1s', '--sample-rate', RATE_HZ).finish()
+    r = Agent('--profile-output', 'p.pb.gz', '-a', '--duration', '3s', '--sample-rate', ALL_HZ).finish()
     equal(r.rc, 0, r)
     p = load('p.pb.gz')
     check_conserved(p)
     equal(p.number('process_map_full'), 0, p.text())
-    check_chains(p, p.of(pid=w.pid), w.chains)
+    check_all(p, w)
 
 
 @test
@@ -161,11 +170,13 @@ def mappings_that_come_while_they_are_counted_are_followed_or_said():
     w = Program('many', entry(lib()), count=mappings(), late=1)
     p = profile(w, seconds='2s')
     wrong = bad(p.samples, w.chains)
-    note(f'{count(wrong)} of {count(p.samples)} samples without their chain')
-    note(p.text())
-    if not p.number('process_map_full'):
-        # What is mapped this moment is known a little later.
-        check(count(wrong) <= 0.5 * count(p.samples), p.text())
+    said = {k: v for k, v in p.comments.items() if k in ('process_map_full', 'sideband_lost', 'process_queue_full')}
+    note(f'{count(wrong)} of {count(p.samples)} samples without their chain; said: {said}')
+    # What is mapped this moment is known a little later.
+    check(said or count(wrong) <= 0.5 * count(p.samples), p.text())
+    # Nothing is made up: what is no chain ends early and is called incomplete or guessed.
+    share = 100 - float(p.comments['complete_stacks_pct']) + float(p.comments['guessed_stacks_pct'])
+    check(count(wrong) <= (share / 100 + 0.01) * count(p.samples) + 1, *wrong[:5], p.text())
 
 
 @test
@@ -174,7 +185,7 @@ def stacks_among_5000_processes_are_complete():
     n = w.said['sleepers']
     note(f'{n} processes')
     check(n >= 500, 'too few for this test')
-    agent = Agent('--profile-output', 'p.pb.gz', '-a', '--duration', '2s', '--sample-rate', RATE_HZ)
+    agent = Agent('--profile-output', 'p.pb.gz', '-a', '--duration', '3s', '--sample-rate', ALL_HZ)
     peak = peak_kb(agent)
     r = agent.finish()
     equal(r.rc, 0, r)
@@ -183,7 +194,7 @@ def stacks_among_5000_processes_are_complete():
     note(f'perf-agent: {peak} kB resident')
     check(0 < peak <= AGENT_KB, f'{peak} kB', p.text())
     equal(p.number('process_map_full'), 0, p.text())
-    check_chains(p, p.of(pid=w.pid), w.chains)
+    check_all(p, w)
 
 
 LARGE = ('libLLVM', 'libclang-cpp', 'libcrypto', 'libstdc++', 'libpython', 'libgnutls', 'libglib', 'libssl', 'libsqlite3',
@@ -225,15 +236,14 @@ def budget_of_1M_evicts_and_says_so():
     w = Program('half', lib())
     large = large_libraries()
     p2 = Workload('python', '-c', LOADER, *large, path='/usr/bin/python3')
-    r = Agent('--profile-output', 'p.pb.gz', '-a', '--duration', '3s', '--sample-rate', RATE_HZ, '--table-budget', '1M',
+    r = Agent('--profile-output', 'p.pb.gz', '-a', '--duration', '3s', '--sample-rate', ALL_HZ, '--table-budget', '1M',
               '--unwind', 'dwarf').finish()
     equal(r.rc, 0, r)
     p = load('p.pb.gz')
     check_conserved(p)
-    note(f'{len(large)} large libraries')
-    note(p.text())
+    note(f"{len(large)} large libraries; {p.number('tables_evicted')} tables evicted, {p.number('tables_refused')} refused")
     check(p.number('tables_evicted') + p.number('tables_refused') > 0, p.text())
-    check_chains(p, p.of(pid=w.pid), w.chains)
+    check_all(p, w)
     check(count(p.of(pid=p2.pid)) >= ENOUGH, p.text())
 
 
@@ -344,6 +354,15 @@ def damaged_call_frame_information_costs_that_library():
         check_rest(p, files)
 
 
+def text_of(path):
+    """Address and bytes of the executable segment."""
+    for line in tool('readelf', '-lW', path).splitlines():
+        found = re.match(r'\s+LOAD\s+0x\w+\s+(0x\w+)\s+0x\w+\s+(0x\w+)\s+0x\w+\s+R E', line)
+        if found:
+            return int(found[1], 16), int(found[2], 16)
+    raise AssertionError(f'{path}: no code')
+
+
 def uleb(n):
     ret = b''
     while True:
@@ -386,33 +405,36 @@ def million(first, size):
     return bytes(data) + b'\0\0\0\0'
 
 
-TEXT, SIZE = 0x1000, 0x1000
 HOSTILE_AT = 0x100000  # where it is mapped
-HOSTILE = {
-    'augmentation': entries(cie(augmentation=b'zR\0', more=uleb(1 << 62)), (TEXT, SIZE, b'')),
-    'fde-augmentation': entries(cie(augmentation=b'zR\0', more=b'\x01\0'), (TEXT, SIZE, uleb((1 << 63) - 1))),
-    'circle': entries(cie(), (TEXT, SIZE, expression(b'\x77\x00\x2f\xfd\xff'))),
-    'circle-branch': entries(cie(), (TEXT, SIZE, expression(b'\x77\x00\x12\x28\xfc\xff'))),
-    'long': entries(cie(), (TEXT, SIZE, expression(b'\x77\x00' + b'\x96' * (1 << 20)))),
-    'pushes': entries(cie(), (TEXT, SIZE, expression(b'\x31' * 100_000))),
-    'beyond-its-block': entries(cie(), (TEXT, SIZE, b'\x0f' + uleb(1 << 40))),
-    'everything': entries(cie(), (0, (1 << 64) - 1, b'')),
-    'half-of-it': entries(cie(), (0, 1 << 63, b''), (TEXT, SIZE, b'')),
-    'wraps': entries(cie(), ((1 << 64) - 16, 1 << 20, b'')),
-    'remembers': entries(cie(), (TEXT, SIZE, b'\x0a' * 1_000_000)),
-    'restores': entries(cie(), (TEXT, SIZE, b'\x0b' * 1000)),
-    'advances': entries(cie(), (TEXT, SIZE, b'\x41\x0e\x10\x41\x0e\x18' * 500_000)),
-    'length': struct.pack('<I', 0xffffffff) + struct.pack('<Q', (1 << 64) - 1) + b'\0' * 64,
-    'itself': struct.pack('<II', 20, 0xfffffff0) + b'\0' * 64,
-    'million': None,
-}
+HOSTILE_KB = 256 * 1024  # resident memory of perf-agent with files of some 50 MB in work
 
 
-def hostile(name):
+def hostile_frames(text, size):
+    """{name: .eh_frame} about code at an address."""
+    return {
+        'augmentation': entries(cie(augmentation=b'zR\0', more=uleb(1 << 62)), (text, size, b'')),
+        'fde-augmentation': entries(cie(augmentation=b'zR\0', more=b'\x01\0'), (text, size, uleb((1 << 63) - 1))),
+        'circle': entries(cie(), (text, size, expression(b'\x77\x00\x2f\xfd\xff'))),
+        'circle-branch': entries(cie(), (text, size, expression(b'\x77\x00\x12\x28\xfc\xff'))),
+        'long': entries(cie(), (text, size, expression(b'\x77\x00' + b'\x96' * (1 << 20)))),
+        'pushes': entries(cie(), (text, size, expression(b'\x31' * 100_000))),
+        'beyond-its-block': entries(cie(), (text, size, b'\x0f' + uleb(1 << 40))),
+        'everything': entries(cie(), (0, (1 << 64) - 1, b'')),
+        'half-of-it': entries(cie(), (0, 1 << 63, b''), (text, size, b'')),
+        'wraps': entries(cie(), ((1 << 64) - 16, 1 << 20, b'')),
+        'remembers': entries(cie(), (text, size, b'\x0a' * 1_000_000)),
+        'restores': entries(cie(), (text, size, b'\x0b' * 1000)),
+        'advances': entries(cie(), (text, size, b'\x41\x0e\x10\x41\x0e\x18' * 500_000)),
+        'length': struct.pack('<I', 0xffffffff) + struct.pack('<Q', (1 << 64) - 1) + b'\0' * 64,
+        'itself': struct.pack('<II', 20, 0xfffffff0) + b'\0' * 64,
+        'million': million(text, size),
+    }
+
+
+def hostile(name, blob):
     """A copy of the library whose .eh_frame is what was added behind its end, in a segment that takes the place of the
     last program header, PT_GNU_RELRO."""
     path = copy_of(lib(), f'libhostile-{name}.so')
-    blob = HOSTILE[name] or million(TEXT, SIZE)
     *_, header = section(path, '.eh_frame')
     with open(path, 'r+b') as f:
         head = f.read(64)
@@ -432,14 +454,12 @@ def hostile(name):
 
 @test
 def hostile_call_frame_information_is_bounded():
-    files = [hostile(name) for name in HOSTILE]
+    files = [hostile(name, blob) for name, blob in hostile_frames(*text_of(lib())).items()]
     for path in files:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         r = subprocess.run(['prlimit', '--as=1500000000', livelib.perf_agent, 'unwind-info', path], capture_output=True,
                            stdin=subprocess.DEVNULL, timeout=WAIT_S, check=False, text=True)
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         told = ' '.join(r.stdout.split('\n')[1:3]) if r.returncode == 0 else r.stderr.strip()
-        note(f'{os.path.basename(path)}: rc {r.returncode}' + (f', {peak} kB' if peak > before else '') + f', {told}')
+        note(f'{os.path.basename(path)}: rc {r.returncode}, {told}')
         check(r.returncode in (0, 1), path, r)
     w = Program('half', *files)
     for how in ('auto', 'dwarf'):
@@ -451,6 +471,7 @@ def hostile_call_frame_information_is_bounded():
         p = load('p.pb.gz')
         check_conserved(p)
         note(f'{how}: {peak} kB resident')
+        check(0 < peak <= HOSTILE_KB, f'{peak} kB', p.text())
         check(p.number('table_bad_entries') + p.number('tables_failed') + p.number('table_rules_refused') > 0, p.text())
         check_rest(p, files)
 
