@@ -11,7 +11,8 @@
  *         With SHAPE_LATE while the shape runs, else before it is published.
  * swap:   the code of the first file and that of the second one, over each other at one place.
  * reuse:  the first file is loaded and unloaded, then generated code stands at its place.
- * sleepers: SHAPE_COUNT processes that sleep, and this one that works.
+ * sleepers: SHAPE_COUNT processes that sleep, and this one that works, from SIGUSR1 on below
+ *         sleepers_late.
  */
 #include "shape.h"
 
@@ -152,7 +153,7 @@ WL_FUNC static uint64_t half_call(plug_fn fn)
 {
 	return fn(shape_spin, SHAPE_BATCHES) + 1;
 }
-static void half_work(void)
+WL_FUNC static void half_work(void)
 {
 	for (size_t i = 0; i < n_files; i++) {
 		wl_sink += half_call(fns[i]);
@@ -294,12 +295,35 @@ static void reuse_work(void)
 
 /* ---- sleepers -------------------------------------------------------------------------------- */
 
+static volatile sig_atomic_t is_late;
+
+static void on_late(int sig)
+{
+	(void)sig;
+	is_late = 1;
+}
+WL_FUNC static void sleepers_late(void)
+{
+	half_work();
+	wl_sink++; /* no sibling call */
+}
+static void sleepers_work(void)
+{
+	if (is_late)
+		sleepers_late();
+	else
+		half_work();
+	wl_sink++;
+}
+
 static void sleepers_begin(void)
 {
 	size_t n = env_number("SHAPE_COUNT"), made = 0;
 	pid_t parent = getpid();
 
 	each_file(take_library);
+	if (signal(SIGUSR1, on_late) == SIG_ERR)
+		shape_die("signal: %s", strerror(errno));
 	for (; made < n; made++) {
 		pid_t pid = fork();
 
@@ -328,13 +352,21 @@ static const char *const swap_chains[] = {"shape_spin plug_inner plug_outer swap
                                           NULL};
 static const char *const reuse_chains[] = {"shape_spin plug_inner plug_outer reuse_lib reuse_work",
                                            "shape_spin ? reuse_jit reuse_work", NULL};
+static const char *const sleepers_chains[] = {
+        "shape_spin half_inner half_own half_work sleepers_late sleepers_work",
+        "shape_spin plug_inner plug_outer half_call half_work sleepers_late sleepers_work",
+        "shape_spin half_inner half_own half_work sleepers_work",
+        "shape_spin plug_inner plug_outer half_call half_work sleepers_work", NULL};
 static const struct shape shapes_tables[] = {
         {.name = "half", .work = half_work, .begin = half_begin, .chains = half_chains},
         {.name = "raw", .work = half_work, .begin = raw_begin, .chains = half_chains},
         {.name = "many", .work = many_work, .begin = many_begin, .chains = many_chains},
         {.name = "swap", .work = swap_work, .begin = swap_begin, .chains = swap_chains},
         {.name = "reuse", .work = reuse_work, .begin = reuse_begin, .chains = reuse_chains},
-        {.name = "sleepers", .work = half_work, .begin = sleepers_begin, .chains = half_chains},
+        {.name = "sleepers",
+         .work = sleepers_work,
+         .begin = sleepers_begin,
+         .chains = sleepers_chains},
         {.name = NULL},
 };
 
