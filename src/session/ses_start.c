@@ -2,6 +2,7 @@
 /* What a capture is started with: event, sizes, sampler, tables, target. Thread: C. */
 #include "session/session_priv.h"
 
+#include <dirent.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <sys/random.h>
@@ -37,6 +38,11 @@ static int choose_event(struct ses *s, struct err *err)
 	return 0;
 }
 
+/* Of the process map, 32 bytes each. */
+#define RANGES_MAX         (1ULL << 20)
+#define RANGES_SPARE       1024ULL
+#define RANGES_PER_PROCESS 24ULL /* of browsers and desktops; others have 6 */
+
 static uint32_t pow2_at_least(uint64_t v)
 {
 	uint32_t p = 1;
@@ -44,6 +50,43 @@ static uint32_t pow2_at_least(uint64_t v)
 	while (p < v && p < (1U << 30))
 		p *= 2;
 	return p;
+}
+
+static int count_mapping(void *arg, const struct ev_mapping *m)
+{
+	(void)m;
+	(*(uint64_t *)arg)++;
+	return 0;
+}
+
+static uint64_t count_processes(void)
+{
+	DIR *d = opendir("/proc");
+	uint64_t n = 0;
+
+	for (struct dirent *e; d && (e = readdir(d));)
+		n += e->d_name[0] >= '1' && e->d_name[0] <= '9';
+	if (d)
+		(void)closedir(d); /* only read from */
+	return n;
+}
+
+/* Executable mappings that the process map holds, by what there is now: a list is written anew
+ * beside the one that it follows. */
+static uint32_t range_entries(const struct ses *s)
+{
+	uint64_t n = 0;
+
+	if (s->o.target == SES_TARGET_PID) {
+		/* What cannot be counted here is found again, and said, by the first look. */
+		(void)proc_maps_read(s->target_pid, count_mapping, &n, NULL, NULL);
+		n = MAX_OF(2 * n + RANGES_SPARE, 16384ULL);
+	} else {
+		if (s->o.target == SES_TARGET_ALL)
+			n = RANGES_PER_PROCESS * count_processes();
+		n = MAX_OF(n, 65536ULL);
+	}
+	return pow2_at_least(MIN_OF(n, RANGES_MAX));
 }
 
 static void choose_sizes(const struct ses *s, struct load_sizes *z)
@@ -62,7 +105,7 @@ static void choose_sizes(const struct ses *s, struct load_sizes *z)
 	                           ? s->o.count_entries
 	                           : (uint32_t)MIN_OF(MAX_OF(per_s, 8192ULL), 1ULL << 20);
 	z->thread_entries = one ? 4096 : 16384;
-	z->range_entries = s->o.range_entries ? s->o.range_entries : (one ? 16384 : 65536);
+	z->range_entries = s->o.range_entries ? s->o.range_entries : range_entries(s);
 	z->proc_entries = one ? 64 : 32768;
 	z->shipped_entries = one ? 16384 : 65536;
 	z->followed_entries = s->o.target == SES_TARGET_COMMAND ? 65536 : 1;

@@ -182,8 +182,20 @@ struct trk_pid {
 /* COMM is recorded a little before the exec is counted, and time stamps may be delayed by
  * pre-emption: 10 ms later the iterator surely sees it. */
 #define TRK_EXEC_SETTLE_NS (10 * NSEC_PER_MSEC)
-/* Reading all of /proc costs tens of ms, so loss in a row is answered once a second. */
+/* Reading all of /proc costs tens of ms, so loss in a row is answered once a second, */
 #define TRK_RESYNC_EVERY_NS NSEC_PER_SEC
+/* and where it takes long (many processes, a CPU that is shared) no more often than leaves four
+ * fifths of the time for events: else they pile up, more are lost, and all is read again. */
+#define TRK_RESYNC_SHARE    4
+#define TRK_RESYNC_REST_MAX (5 * NSEC_PER_SEC)
+
+/* How long to rest after a reading of everything that took so long. */
+static inline uint64_t trk_resync_rest_ns(uint64_t took_ns)
+{
+	if (took_ns > TRK_RESYNC_REST_MAX / TRK_RESYNC_SHARE)
+		return TRK_RESYNC_REST_MAX;
+	return MAX_OF(TRK_RESYNC_EVERY_NS, TRK_RESYNC_SHARE * took_ns);
+}
 
 struct trk_pid *trk_pid_find(const struct trk *t, uint32_t pid);
 /* Newest incarnation of @pid, made if @pid is new; NULL over the limit or without memory (counted).
@@ -272,7 +284,8 @@ struct trk {
 	struct trk_pid *unsure;
 	size_t n_incs, n_maps; /* held now */
 	bool resync;
-	uint64_t resync_ns, round;
+	uint64_t resync_due_ns; /* not before */
+	uint64_t round;
 	struct trk_ranges ranges;
 
 	struct trk_img *images, *others; /* uthash by key, by path */

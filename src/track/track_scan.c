@@ -408,7 +408,9 @@ int trk_scan(struct trk *t, struct err *err)
 
 void trk_rescan(struct trk *t, uint64_t now)
 {
-	bool all = t->resync && now - t->resync_ns >= TRK_RESYNC_EVERY_NS, due = false;
+	bool all = t->resync && now >= t->resync_due_ns, due = false;
+	uint64_t begin;
+	int r;
 
 	for (const struct trk_pid *p = t->unsure; p && !due; p = p->u_next)
 		due = is_due(p, now);
@@ -416,11 +418,14 @@ void trk_rescan(struct trk *t, uint64_t now)
 		return;
 	if (all) {
 		t->resync = false;
-		t->resync_ns = now;
 		t->stats.resyncs++;
 	}
-	/* Out of descriptors or memory: what is known stays, and the next flush tries again. */
-	if (scan(t, !all, NULL) < 0 && all)
+	begin = now_ns();
+	r = scan(t, !all, NULL);
+	if (all)
+		t->resync_due_ns = now_ns() + trk_resync_rest_ns(now_ns() - begin);
+	/* Out of descriptors or memory: what is known stays, and a later flush tries again. */
+	if (r < 0 && all)
 		t->resync = true;
 }
 

@@ -3,6 +3,7 @@
  * track against /proc of processes of its own, and their files.
  */
 #include "fake-loader.h"
+#include "track/track_priv.h"
 
 #include <sys/sysmacros.h>
 
@@ -843,9 +844,48 @@ static void test_process_that_may_not_be_read(void **state)
 	child_end(&c);
 }
 
+static void test_slow_reading_leaves_time_for_events(void **state)
+{
+	(void)state;
+	assert_int_equal(trk_resync_rest_ns(0), NSEC_PER_SEC);
+	assert_int_equal(trk_resync_rest_ns(250 * NSEC_PER_MSEC), NSEC_PER_SEC);
+	assert_int_equal(trk_resync_rest_ns(NSEC_PER_SEC), 4 * NSEC_PER_SEC);
+	/* What was lost is found all the same, sooner or later. */
+	assert_int_equal(trk_resync_rest_ns(30 * NSEC_PER_SEC), 5 * NSEC_PER_SEC);
+	assert_int_equal(trk_resync_rest_ns(UINT64_MAX), 5 * NSEC_PER_SEC);
+}
+
+/* At once after the first loss, and not again within the second that follows. */
+static void test_loss_in_a_row_is_read_once(void **state)
+{
+	struct load_oncpu *l = fake_new(64);
+	struct trk_options o = {.loader = l, .target_pid = (uint32_t)getpid()};
+	const struct ev_proc lost = {.type = EV_PROC_LOST};
+	uint64_t now = now_ns();
+	struct trk *t;
+
+	(void)state;
+	assert_int_equal(trk_new(&o, &t, NULL), 0);
+	trk_event(t, &lost);
+	trk_rescan(t, now);
+	assert_int_equal(trk_stats(t)->resyncs, 1);
+	trk_event(t, &lost);
+	trk_rescan(t, now + NSEC_PER_SEC / 2);
+	assert_int_equal(trk_stats(t)->resyncs, 1);
+	/* A second after the end of the reading, which is later than @now. */
+	trk_rescan(t, now + NSEC_PER_SEC - 1);
+	assert_int_equal(trk_stats(t)->resyncs, 1);
+	trk_rescan(t, now + 60 * NSEC_PER_SEC);
+	assert_int_equal(trk_stats(t)->resyncs, 2);
+	trk_free(t);
+	fake_free(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_slow_reading_leaves_time_for_events),
+	        cmocka_unit_test(test_loss_in_a_row_is_read_once),
 	        cmocka_unit_test(test_lost_events_are_read_again),
 	        cmocka_unit_test(test_exec_that_crossed_with_the_scan),
 	        cmocka_unit_test(test_old_mmap_does_not_undo_the_scan),
