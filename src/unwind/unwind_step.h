@@ -102,13 +102,20 @@ UW_INLINE void uw_set(struct uw_state *u, __u32 r, __u64 value)
 	u->lost &= ~(1u << (r & (ABI_REGS - 1)));
 }
 
-/* Goes over to the caller: 0, or ABI_WALK_* with the frame unchanged. */
-UW_INLINE int uw_finish(struct uw_state *u, __u64 cfa, __u64 ra, __u32 signal)
+/* The address in a return address as it was saved. */
+UW_INLINE __u64 uw_unsigned(__u64 ra)
 {
 #ifdef ABI_ARM64
 	/* Pointer authentication signs the bits above a virtual address of 48 bits. */
 	ra &= (1ULL << 48) - 1;
 #endif
+	return ra;
+}
+
+/* Goes over to the caller: 0, or ABI_WALK_* with the frame unchanged. */
+UW_INLINE int uw_finish(struct uw_state *u, __u64 cfa, __u64 ra, __u32 signal)
+{
+	ra = uw_unsigned(ra);
 	if (ra == 0)
 		return ABI_WALK_ROOT;
 	if (ra < UW_USER_MIN || ra >= UW_USER_END)
@@ -735,6 +742,7 @@ UW_INLINE int uw_guess_fp(struct uw_state *u, UW_MEM *mem)
 	if (fp && !(fp & 7) && fp >= u->reg[ABI_REG_SP] && fp < UW_USER_END) {
 		if (UW_READ(mem, &ra, fp + 8))
 			return ABI_WALK_FAULT;
+		ra = uw_unsigned(ra);
 		if (ra && !UW_IS_CODE(mem, ra))
 			return ABI_WALK_IMPLAUSIBLE;
 	}
@@ -751,6 +759,7 @@ UW_INLINE int uw_guess_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 t
 	for (i = from; i < to; i++) {
 		if (UW_READ(mem, &ra, sp + 8 * (__u64)i))
 			return ABI_WALK_FAULT;
+		ra = uw_unsigned(ra);
 		if (UW_IS_CODE(mem, ra))
 			return uw_finish(u, sp + 8 * (__u64)i + 8, ra, 0);
 	}
@@ -781,9 +790,11 @@ UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, __u32 code, __u32 j
 		__u64 lr;
 
 		r = uw_value(u, mem, ABI_REG_LR, &lr);
-		if (r == 0)
+		if (r == 0) {
+			lr = uw_unsigned(lr);
 			r = UW_IS_CODE(mem, lr) ? uw_finish(u, u->reg[ABI_REG_SP], lr, 0)
 			                        : ABI_WALK_IMPLAUSIBLE;
+		}
 	}
 #else
 	if (u->exact && !jit)
