@@ -203,10 +203,50 @@ static void test_a_pointer_into_code_that_no_call_precedes_is_data(void **state)
 	f->stack[11] = TEXT + ROOT + 0x60;
 	walk(f, false);
 	EXPECT(f, ABI_WALK_ROOT, 1, 0, EXACT(IN(LEAF)), IN(BARE + 1), IN(ROOT + 0x40));
+	/* A call may be a mapping's last instruction. */
+	f->stack[2] = called(f, TEXT + CODE_BYTES);
+	walk(f, false);
+	EXPECT(f, ABI_WALK_ROOT, 2, 0, EXACT(IN(LEAF)), IN(BARE + 1), IN(CODE_BYTES),
+	       IN(ROOT + 0x40));
 	/* Where the code cannot be read it is believed. */
 	f->blind = true;
 	walk(f, false);
 	EXPECT(f, ABI_WALK_ROOT, 1, 0, EXACT(IN(LEAF)), IN(BARE + 1), IN(ROOT + 0x60));
+}
+
+static void test_signed_return_addresses_are_code_where_processors_sign(void **state)
+{
+	const uint64_t sign = 0x5aULL << 48;
+	struct fake *f = *state;
+	const uint64_t ra = called(f, TEXT + ROOT + 0x20) | sign;
+	bool arm64 = false;
+
+#ifdef ABI_TEST_ARM64
+	arm64 = true;
+#endif
+	usual(f);
+	f->stack[1] = TEXT + BARE + 1;
+	/* Found by the frame pointer, on top of the stack, in a leaf's register. */
+	for (int i = 0; i < 3; i++) {
+		f->reg[ABI_REG_FP] = i == 0 ? AT(10) : 0;
+		f->stack[11] = i == 0 ? ra : 0;
+		f->stack[2] = i == 1 ? ra : 0;
+		if (i == 2) {
+			f->pc = TEXT + BARE + 1;
+			f->stack[1] = 0;
+#ifdef ABI_TEST_ARM64
+			f->reg[ABI_REG_LR] = ra;
+#endif
+		}
+		walk(f, false);
+		if (arm64 && i < 2)
+			EXPECT(f, ABI_WALK_ROOT, 1, 0, EXACT(IN(LEAF)), IN(BARE + 1),
+			       IN(ROOT + 0x20));
+		else if (arm64)
+			EXPECT(f, ABI_WALK_ROOT, 1, 0, EXACT(IN(BARE + 1)), IN(ROOT + 0x20));
+		else
+			assert_int_equal(f->w.walk, ABI_WALK_UNCOVERED);
+	}
 }
 
 static void test_jit_code_is_walked_by_frame_pointers_alone(void **state)
@@ -288,6 +328,12 @@ static void test_a_leaf_outside_of_known_code_is_kept_and_told(void **state)
 	walk(f, false);
 	EXPECT(f, ABI_WALK_ROOT, 1, 0, EXACT(NOWHERE + 3), IN(ROOT + 8));
 	assert_false(f->w.unplaced);
+	/* Nor where it ends in known code. */
+	f->stack[11] = called(f, TEXT + MID + 8);
+	f->stack[15] = 1;
+	walk(f, false);
+	EXPECT(f, ABI_WALK_BAD_PC, 1, 0, EXACT(NOWHERE + 3), IN(MID + 8));
+	assert_false(f->w.unplaced);
 }
 
 int main(void)
@@ -300,6 +346,7 @@ int main(void)
 	        WALK_TEST(test_a_zero_is_a_root_only_behind_a_frame_record),
 	        WALK_TEST(test_four_words_are_searched_and_no_fifth),
 	        WALK_TEST(test_a_pointer_into_code_that_no_call_precedes_is_data),
+	        WALK_TEST(test_signed_return_addresses_are_code_where_processors_sign),
 	        WALK_TEST(test_jit_code_is_walked_by_frame_pointers_alone),
 	        WALK_TEST(test_code_with_damaged_rules_is_guessed),
 	        WALK_TEST(test_an_image_without_a_table_is_named_or_guessed),
