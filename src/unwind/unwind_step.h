@@ -104,7 +104,7 @@ UW_INLINE void uw_set(struct uw_state *u, __u32 r, __u64 value)
 
 /* A return address as it is executed: pointer authentication of arm64 signs the bits above a
  * virtual address of 48 bits. */
-UW_INLINE __u64 uw_strip(__u64 ra)
+UW_INLINE __u64 uw_unsigned(__u64 ra)
 {
 #ifdef ABI_ARM64
 	ra &= (1ULL << 48) - 1;
@@ -115,7 +115,7 @@ UW_INLINE __u64 uw_strip(__u64 ra)
 /* Goes over to the caller: 0, or ABI_WALK_* with the frame unchanged. */
 UW_INLINE int uw_finish(struct uw_state *u, __u64 cfa, __u64 ra, __u32 signal)
 {
-	ra = uw_strip(ra);
+	ra = uw_unsigned(ra);
 	if (ra == 0)
 		return ABI_WALK_ROOT;
 	if (ra < UW_USER_MIN || ra >= UW_USER_END)
@@ -742,7 +742,7 @@ UW_INLINE int uw_guess_fp(struct uw_state *u, UW_MEM *mem)
 	if (fp && !(fp & 7) && fp >= u->reg[ABI_REG_SP] && fp < UW_USER_END) {
 		if (UW_READ(mem, &ra, fp + 8))
 			return ABI_WALK_FAULT;
-		if (ra && !UW_IS_CODE(mem, uw_strip(ra)))
+		if (ra && !UW_IS_CODE(mem, uw_unsigned(ra)))
 			return ABI_WALK_IMPLAUSIBLE;
 	}
 	return uw_step_fp(u, mem);
@@ -758,7 +758,7 @@ UW_INLINE int uw_guess_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 t
 	for (i = from; i < to; i++) {
 		if (UW_READ(mem, &ra, sp + 8 * (__u64)i))
 			return ABI_WALK_FAULT;
-		if (UW_IS_CODE(mem, uw_strip(ra)))
+		if (UW_IS_CODE(mem, uw_unsigned(ra)))
 			return uw_finish(u, sp + 8 * (__u64)i + 8, ra, 0);
 	}
 	return ABI_WALK_IMPLAUSIBLE;
@@ -789,8 +789,9 @@ UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, __u32 code, __u32 j
 
 		r = uw_value(u, mem, ABI_REG_LR, &lr);
 		if (r == 0)
-			r = UW_IS_CODE(mem, uw_strip(lr)) ? uw_finish(u, u->reg[ABI_REG_SP], lr, 0)
-			                                  : ABI_WALK_IMPLAUSIBLE;
+			r = UW_IS_CODE(mem, uw_unsigned(lr))
+			            ? uw_finish(u, u->reg[ABI_REG_SP], lr, 0)
+			            : ABI_WALK_IMPLAUSIBLE;
 	}
 #else
 	if (u->exact && !jit)
