@@ -219,14 +219,16 @@ def large_libraries():
     for line in tool('ldconfig' if shutil.which('ldconfig') else '/sbin/ldconfig', '-p').splitlines():
         path = line.split('=> ')[-1].strip()
         name = os.path.basename(path)
-        if '=> ' in line and ('64' in line or 'AArch64' in line) and os.path.exists(path) and any(name.startswith(x) for x in LARGE):
+        if '=> ' in line and ('64' in line or 'AArch64' in line) and os.path.exists(path) and \
+                any(name.startswith(x) for x in LARGE):
             found.setdefault(os.path.realpath(path), path)
     return list(found.values())
 
 
 @test
 def budget_of_1M_evicts_and_says_so():
-    """Of the target alone, which maps far more than that: its own small tables are used all the time, and stay."""
+    """Of the target alone, which maps far more than that. Before it is sampled none of its tables is used, so its own may
+    be evicted for others; once it runs they are built again, after a second at the soonest, and stay."""
     large = large_libraries()
     w = Program('half', lib(), preload=large)
     p = profile(w, '--unwind', 'dwarf', '--table-budget', '1M', seconds='3s')
@@ -234,7 +236,7 @@ def budget_of_1M_evicts_and_says_so():
     check(p.number('tables_evicted') + p.number('tables_refused') > 0, p.text())
     wrong = bad(p.samples, w.chains)
     note(f'{count(wrong)} of {count(p.samples)} samples without their chain')
-    check_chains(p, p.samples, w.chains, share=ALL_SHARE, early=False)
+    check_chains(p, p.samples, w.chains, share=0.6, early=False)
 
 
 # ---- files that change ----------------------------------------------------------------------------------------------
