@@ -115,6 +115,11 @@ int pfa_start(struct pfa_session *s, struct pfa_error *error)
 	return give_error(error, &err, ses_start(s->ses, &err));
 }
 
+void pfa_interrupt(struct pfa_session *s)
+{
+	ses_interrupt(s->ses);
+}
+
 int pfa_stop(struct pfa_session *s, struct pfa_error *error)
 {
 	struct err err = {0};

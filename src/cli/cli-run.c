@@ -49,6 +49,8 @@ static struct {
 	int wake_fd;               /* eventfd: readable once a signal came */
 	_Atomic uint64_t first_ns; /* when the first came, 0: none yet */
 	_Atomic int number;        /* which */
+	struct pfa_session
+	        *_Atomic session; /* whose start may have to be interrupted; NULL: none */
 } caught = {.wake_fd = -EBADF};
 
 static uint64_t now_ns(void)
@@ -67,6 +69,10 @@ static void on_end_signal(int number)
 	int saved_errno = errno;
 
 	if (!first) {
+		struct pfa_session *session = atomic_load(&caught.session);
+
+		if (session)
+			pfa_interrupt(session);
 		atomic_store(&caught.number, number);
 		atomic_store(&caught.first_ns, now);
 		/* Cannot fail: one write to a counter that is 0. */
@@ -428,7 +434,12 @@ static int capture(struct run *r)
 		cli_say("catching signals: %s", strerrorname_np(-rc));
 		return CLI_FAILED;
 	}
+	if (r->o->unwind == PFA_UNWIND_DWARF)
+		cli_say("reading the call-frame information of what is mapped; Ctrl-C ends that "
+		        "too");
+	atomic_store(&caught.session, r->session);
 	rc = pfa_start(r->session, &err);
+	atomic_store(&caught.session, NULL);
 	if (rc < 0) {
 		say_error(r, "starting the capture", rc, &err);
 		return CLI_FAILED;

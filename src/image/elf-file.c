@@ -106,6 +106,7 @@ static int read_ehdr(struct img_file *f, struct head *ret, struct err *err)
 		r = img_read(f, 0, &e64, sizeof(e64));
 		if (r == 0) {
 			f->machine = e64.e_machine;
+			f->type = e64.e_type;
 			*ret = (struct head){e64.e_phoff,     e64.e_shoff, e64.e_phnum,
 			                     e64.e_phentsize, e64.e_shnum, e64.e_shentsize,
 			                     e64.e_shstrndx};
@@ -115,6 +116,7 @@ static int read_ehdr(struct img_file *f, struct head *ret, struct err *err)
 		r = img_read(f, 0, &e32, sizeof(e32));
 		if (r == 0) {
 			f->machine = e32.e_machine;
+			f->type = e32.e_type;
 			*ret = (struct head){e32.e_phoff,     e32.e_shoff, e32.e_phnum,
 			                     e32.e_phentsize, e32.e_shnum, e32.e_shentsize,
 			                     e32.e_shstrndx};
@@ -461,6 +463,11 @@ int img_read_vaddr(const struct img_file *f, uint64_t vaddr, void *buf, size_t l
 uint16_t img_machine(const struct img_file *f)
 {
 	return f->machine;
+}
+
+uint16_t img_type(const struct img_file *f)
+{
+	return f->type;
 }
 
 uint64_t img_entry(const struct img_file *f)

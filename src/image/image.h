@@ -82,9 +82,11 @@ int img_vaddr_to_off(const struct img_file *f, uint64_t vaddr, uint64_t *ret);
  */
 int img_read_vaddr(const struct img_file *f, uint64_t vaddr, void *buf, size_t len);
 /**
- * img_machine, img_entry - EM_* of the header; virtual address of the entry point, 0 if none
+ * img_machine, img_type, img_entry - EM_* and ET_* of the header; virtual address of the entry
+ * point, 0 if none
  */
 uint16_t img_machine(const struct img_file *f);
+uint16_t img_type(const struct img_file *f);
 uint64_t img_entry(const struct img_file *f);
 
 /* Parts of a file that unwinding needs. */

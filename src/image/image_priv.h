@@ -59,6 +59,7 @@ struct img_file {
 	uint64_t size;
 	bool is64;
 	uint16_t machine; /* EM_* */
+	uint16_t type;    /* ET_* */
 	uint64_t entry;
 	struct img_eh_hdr eh_hdr;
 	struct img_segment *segs;

@@ -7,6 +7,7 @@
 
 /* Above this share of missed ticks totals are wrong by more than their noise: a note says so. */
 #define MISSED_NOTE_PCT 5.0
+#define MISSED_NOTE_MIN 10 /* a few ticks say nothing */
 
 static int add(struct ses *s, const char *fmt, ...) PRINTF_FMT(2, 3);
 static int add(struct ses *s, const char *fmt, ...)
@@ -168,7 +169,7 @@ static size_t merge_names(struct place *p, size_t n)
 	return to;
 }
 
-static int add_incomplete(struct ses *s, const struct ses_quality_sums *q)
+static int add_incomplete(struct ses *s, const struct ses_quality_sums *q, uint64_t whole)
 {
 	_cleanup_free_ struct place *p = calloc((size_t)q->n_incomplete + 1, sizeof(*p));
 	uint64_t rest = 0;
@@ -191,12 +192,12 @@ static int add_incomplete(struct ses *s, const struct ses_quality_sums *q)
 	for (size_t i = 0; i < n && r == 0; i++) {
 		if (i < INCOMPLETE_LINES)
 			r = add(s, "incomplete_in: %.*s %.2f", INCOMPLETE_NAME, p[i].name,
-			        pct(p[i].weight, q->weight));
+			        pct(p[i].weight, whole));
 		else
 			rest += p[i].weight;
 	}
 	if (r == 0 && rest)
-		r = add(s, "incomplete_in: [others] %.2f", pct(rest, q->weight));
+		r = add(s, "incomplete_in: [others] %.2f", pct(rest, whole));
 	return r;
 }
 
@@ -220,7 +221,7 @@ static int add_walks(struct ses *s, const struct ses_quality_sums *q)
 	if (r == 0)
 		r = add(s, "jit_stacks_pct: %.2f", pct(q->jit, whole));
 	if (r == 0)
-		r = add_incomplete(s, q);
+		r = add_incomplete(s, q, whole);
 	return r;
 }
 
@@ -247,7 +248,7 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 	char key[64];
 	int r;
 
-	if (pct(missed, busy) > MISSED_NOTE_PCT)
+	if (missed >= MISSED_NOTE_MIN && pct(missed, busy) > MISSED_NOTE_PCT)
 		ses_note_add(
 		        s,
 		        "%.0f %% of the ticks of busy CPUs came late or not at all, totals are too "

@@ -269,6 +269,8 @@ int ses_start_capture(struct ses *s, struct err *err)
 		return r;
 	if (s->o.target != SES_TARGET_ALL) {
 		r = ses_tables_prepare(s);
+		if (r == -EINTR)
+			return err_set(err, r, "interrupted before sampling began");
 		if (r < 0)
 			return ended_early(s, err);
 	}

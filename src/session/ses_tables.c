@@ -340,6 +340,8 @@ int ses_tables_prepare(struct ses *s)
 		await_table(s->tables);
 		if (s->ended_fd >= 0 && poll(&p, 1, 0) > 0)
 			return -ESRCH;
+		if (atomic_load(&s->interrupted))
+			return -EINTR;
 		if (now_ns() - begin > PREPARE_NS) {
 			ses_note_add(
 			        s,

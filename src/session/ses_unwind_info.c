@@ -3,6 +3,7 @@
 #include "session/session.h"
 #include "unwind/unwind.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -59,6 +60,15 @@ static int open_elf(const char *path, int fd, struct info *i, struct err *err)
 		return err_set(err, r, "%s: its ELF header contradicts itself: is it whole?", path);
 	if (r < 0)
 		return err_set(err, r, "%s: reading it: %s", path, err_name(r));
+	if (img_type(i->f) == ET_REL)
+		return err_set(
+		        err, -EINVAL,
+		        "%s: an object file, whose code has no addresses yet: give what it is "
+		        "linked to",
+		        path);
+	if (img_type(i->f) == ET_CORE)
+		return err_set(err, -EINVAL, "%s: a core file: give the program or the library",
+		               path);
 	if (!img_is_64(i->f))
 		return err_set(err, -ENOTSUP,
 		               "%s: 32-bit code, which is not unwound: give a 64-bit file", path);
@@ -76,8 +86,9 @@ static int build(const char *path, struct info *i, struct err *err)
 		return err_set(
 		        err, r,
 		        "%s: no call-frame information (.eh_frame, .debug_frame or "
-		        ".gopclntab): it is walked by frame pointers and guesses; compile it "
-		        "with -fasynchronous-unwind-tables",
+		        ".gopclntab) in this file: its code is walked by frame pointers and "
+		        "guesses. Compile it with -fasynchronous-unwind-tables; of a file with "
+		        "debug information alone, or one that is cut off, give the whole one",
 		        path);
 	if (r == -ENOTSUP)
 		return err_set(

@@ -254,6 +254,7 @@ int ses_start(struct ses *s, struct err *err)
 	s->cmd.go_fd = s->cmd.error_fd = -EBADF;
 	s->target_pid = 0;
 	r = ses_start_capture(s, err);
+	atomic_store(&s->interrupted, false); /* it was for this start */
 	if (r < 0) {
 		ses_threads_stop(s);
 		ses_naming_stop(s);
@@ -341,6 +342,11 @@ static int write_output(struct ses *s, struct err *err)
 		r = enc_output_commit(s->out, b.p, b.len, err);
 	sbuf_done(&b);
 	return r;
+}
+
+void ses_interrupt(struct ses *s)
+{
+	atomic_store(&s->interrupted, true);
 }
 
 int ses_stop(struct ses *s, struct err *err)

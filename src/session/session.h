@@ -85,6 +85,11 @@ int ses_new(const struct ses_options *o, struct ses **ret, struct err *err);
  */
 int ses_start(struct ses *s, struct err *err);
 /**
+ * ses_interrupt - make a start that waits for unwind tables end with -EINTR, now or later
+ * Thread: any; a signal handler too. Once sampling has begun it does nothing.
+ */
+void ses_interrupt(struct ses *s);
+/**
  * ses_stop - end the capture, name what was seen, write the output
  * The command goes on. After a failure too the session is stopped and can be started again.
  * Returns: 0, -EINVAL (not running), -ENOMEM, -E2BIG, what enc_output_commit gives.

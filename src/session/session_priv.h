@@ -191,7 +191,8 @@ int ses_tables_new(struct ses *s, const struct uw_rules_mem *rules,
                    const struct uw_backing *backing, struct abi_control *control, struct err *err);
 void ses_tables_free(struct ses *s);
 /* UNWIND_DWARF: builds the tables of all images that are known now, and waits for them, at most a
- * minute. 0, -ESRCH (the target ended). C, before W and after B are started. */
+ * minute. 0, -ESRCH (the target ended), -EINTR (ses_interrupt). C, before W and after B are
+ * started. */
 int ses_tables_prepare(struct ses *s);
 /* Asks B for what is wanted; walks first samples whose tables came. W. */
 void ses_tables_round(struct ses *s, uint64_t now);
@@ -247,6 +248,7 @@ struct ses_thread {
 struct ses {
 	struct ses_options o; /* pointers are owned: see ses_options_dup */
 	enum ses_state state;
+	_Atomic bool interrupted; /* by ses_interrupt */
 
 	/* Of one capture; made by ses_start, most of it gone after ses_stop. */
 	struct enc_output *out;

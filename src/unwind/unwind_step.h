@@ -11,8 +11,10 @@
  *   UW_MEM                       the type behind which memory is reached
  *   UW_READ(mem, ret_u64, addr)  reads 8 bytes at addr into *ret_u64: 0, or non-zero on a fault
  *   UW_READ_CODE(mem, ret_u64, addr)  the same, of code
- *   UW_IS_CODE(mem, addr)        non-zero if addr can be a return address: it lies in executable
- *                                memory, and as far as can be told behind a call
+ *   UW_IS_CODE(mem, addr, sure)  non-zero if addr can be a return address: it lies in executable
+ *                                memory, and as far as can be told behind a call; sure: a frame
+ *                                record or a register says so, which is enough in JIT code
+ *                                (interpreters return to code that is not behind a call)
  *   UW_RULE(mem, i), UW_WIDE(mem, i), UW_OP(mem, i)
  *                                const struct abi_rule *, abi_wide *, abi_op *, or NULL
  * and, where functions must be verified one by one (BPF), UW_SPLIT with
@@ -742,7 +744,7 @@ UW_INLINE int uw_guess_fp(struct uw_state *u, UW_MEM *mem)
 	if (fp && !(fp & 7) && fp >= u->reg[ABI_REG_SP] && fp < UW_USER_END) {
 		if (UW_READ(mem, &ra, fp + 8))
 			return ABI_WALK_FAULT;
-		if (ra && !UW_IS_CODE(mem, uw_unsigned(ra)))
+		if (ra && !UW_IS_CODE(mem, uw_unsigned(ra), 1))
 			return ABI_WALK_IMPLAUSIBLE;
 	}
 	return uw_step_fp(u, mem);
@@ -758,7 +760,7 @@ UW_INLINE int uw_guess_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 t
 	for (i = from; i < to; i++) {
 		if (UW_READ(mem, &ra, sp + 8 * (__u64)i))
 			return ABI_WALK_FAULT;
-		if (UW_IS_CODE(mem, uw_unsigned(ra)))
+		if (UW_IS_CODE(mem, uw_unsigned(ra), 0))
 			return uw_finish(u, sp + 8 * (__u64)i + 8, ra, 0);
 	}
 	return ABI_WALK_IMPLAUSIBLE;
@@ -789,7 +791,7 @@ UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, __u32 code, __u32 j
 
 		r = uw_value(u, mem, ABI_REG_LR, &lr);
 		if (r == 0)
-			r = UW_IS_CODE(mem, uw_unsigned(lr))
+			r = UW_IS_CODE(mem, uw_unsigned(lr), 1)
 			            ? uw_finish(u, u->reg[ABI_REG_SP], lr, 0)
 			            : ABI_WALK_IMPLAUSIBLE;
 	}

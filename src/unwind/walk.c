@@ -10,7 +10,7 @@ struct walk_mem {
 	const struct uw_rules_mem *rules;
 };
 
-static int walk_is_code(const struct walk_mem *m, __u64 addr);
+static int walk_is_code(const struct walk_mem *m, __u64 addr, __u32 sure);
 
 static int walk_read(const struct walk_mem *m, __u64 *ret, __u64 addr)
 {
@@ -35,14 +35,14 @@ static int walk_read_code(const struct walk_mem *m, __u64 *ret, __u64 addr)
 #define UW_MEM                       const struct walk_mem
 #define UW_READ(mem, ret, addr)      walk_read(mem, ret, addr)
 #define UW_READ_CODE(mem, ret, addr) walk_read_code(mem, ret, addr)
-#define UW_IS_CODE(mem, addr)        walk_is_code(mem, addr)
+#define UW_IS_CODE(mem, addr, sure)  walk_is_code(mem, addr, sure)
 #define UW_RULE(mem, i)              ((i) < (mem)->rules->n_rules ? &(mem)->rules->rules[i] : NULL)
 #define UW_WIDE(mem, i)              ((i) < (mem)->rules->n_wides ? &(mem)->rules->wides[i] : NULL)
 #define UW_OP(mem, i)                ((i) < (mem)->rules->n_ops ? &(mem)->rules->ops[i] : NULL)
 #include "unwind/unwind_step.h"
 
 /* In executable memory, and as far as the bytes before it can be read, behind a call. */
-static int walk_is_code(const struct walk_mem *m, __u64 addr)
+static int walk_is_code(const struct walk_mem *m, __u64 addr, __u32 sure)
 {
 	const struct uw_target *t = m->target;
 	uint32_t image;
@@ -51,7 +51,7 @@ static int walk_is_code(const struct walk_mem *m, __u64 addr)
 	if (addr < UW_USER_MIN || addr >= UW_USER_END ||
 	    t->place(t->arg, addr - 1, &image, &off) < 0)
 		return 0;
-	if (t->read_code(t->arg, &before, addr - 8))
+	if ((sure && image == 0) || t->read_code(t->arg, &before, addr - 8))
 		return 1;
 	return uw_after_call(before);
 }
@@ -106,7 +106,7 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 
 		ret->unplaced = r < 0;
 		/* Not code: what led here did not find a caller. */
-		if (r < 0 && ret->n > 1 && !u.exact && !walk_is_code(&mem, u.pc)) {
+		if (r < 0 && ret->n > 1 && !u.exact && !walk_is_code(&mem, u.pc, 0)) {
 			ret->n--;
 			ret->walk = ABI_WALK_IMPLAUSIBLE;
 			break;
@@ -120,6 +120,12 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 				break;
 			}
 			if (r < 0)
+				code = ABI_CODE_NONE;
+			/* A return address that was put there by hand, to the very start of a root.
+			 */
+			if (code == ABI_CODE_NONE && !u.exact &&
+			    uw_store_code(store, image, off + 1, &code) == 0 &&
+			    code != ABI_CODE_ROOT)
 				code = ABI_CODE_NONE;
 		}
 		if (jit)

@@ -247,6 +247,11 @@ static int write_output(struct pfa_session *s, struct pfa_error *err)
 	return rc;
 }
 
+void pfa_interrupt(struct pfa_session *s)
+{
+	(void)s; /* a start of this one never waits */
+}
+
 int pfa_stop(struct pfa_session *s, struct pfa_error *err)
 {
 	uint64_t ms = get_number("FAKE_STOP_MS");

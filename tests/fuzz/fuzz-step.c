@@ -56,7 +56,7 @@ static int step_read_code(struct stack *s, __u64 *ret, __u64 addr);
 #define UW_MEM                       struct stack
 #define UW_READ(mem, ret, addr)      step_read(mem, ret, addr)
 #define UW_READ_CODE(mem, ret, addr) step_read_code(mem, ret, addr)
-#define UW_IS_CODE(mem, addr)        ((void)(mem), ((addr)&3) != 0)
+#define UW_IS_CODE(mem, addr, sure)  ((void)(mem), (sure) || ((addr)&3) != 0)
 #define UW_RULE(m, i)                ((i)-ABI_CODE_FIRST < RULES ? &(m)->h->rules[(i)-ABI_CODE_FIRST] : NULL)
 #define UW_WIDE(m, i)                ((i) < WIDES ? &(m)->h->wides[i] : NULL)
 #define UW_OP(m, i)                  ((i) < OPS ? &(m)->h->ops[i] : NULL)

@@ -90,7 +90,7 @@ static const void *step_none(const struct step_mem *mem, uint32_t i)
 #define UW_MEM                       const struct step_mem
 #define UW_READ(mem, ret, addr)      step_read(mem, ret, addr)
 #define UW_READ_CODE(mem, ret, addr) step_read(mem, ret, addr)
-#define UW_IS_CODE(mem, addr)        1
+#define UW_IS_CODE(mem, addr, sure)  1
 #define UW_RULE(mem, i)              ((const struct abi_rule *)step_none(mem, i))
 #define UW_WIDE(mem, i)              ((const struct abi_wide *)step_none(mem, i))
 #define UW_OP(mem, i)                step_op(mem, i)

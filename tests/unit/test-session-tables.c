@@ -925,6 +925,16 @@ static void test_dwarf_waits_before_sampling(void **state)
 	ses_free(s);
 }
 
+static void test_wait_before_sampling_can_be_interrupted(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_DWARF, 16, 64);
+
+	(void)state;
+	ses_interrupt(s);
+	assert_int_equal(ses_tables_prepare(s), -EINTR); /* without B: it would never end */
+	ses_free(s);
+}
+
 static void test_figures_of_the_end(void **state)
 {
 	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
@@ -976,6 +986,7 @@ int main(void)
 	        cmocka_unit_test_setup(test_end_guesses_where_no_table_comes, setup),
 	        cmocka_unit_test_setup(test_end_without_a_process_counts_it_as_gone, setup),
 	        cmocka_unit_test_setup(test_abandoned_capture_waits_for_nothing, setup),
+	        cmocka_unit_test_setup(test_wait_before_sampling_can_be_interrupted, setup),
 	        cmocka_unit_test_setup(test_figures_of_the_end, setup),
 	};
 

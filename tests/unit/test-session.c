@@ -453,14 +453,14 @@ static void test_quality_figures(void **state)
 	assert_string_equal(figure(s, "unwind"), "auto");
 	assert_string_equal(figure(s, "guessed_stacks_pct"), "10.00");
 	assert_string_equal(figure(s, "jit_stacks_pct"), "2.00");
-	assert_string_equal(figure(s, "incomplete_in"), "a b.so 6.10");
+	assert_string_equal(figure(s, "incomplete_in"), "a b.so 7.18");
 	while (strncmp(ses_quality(s, first), "incomplete_in", 13) != 0)
 		first++;
-	assert_string_equal(ses_quality(s, first + 1), "incomplete_in: four.so 4.00");
-	assert_string_equal(ses_quality(s, first + 2), "incomplete_in: [jit] 2.00");
-	assert_string_equal(ses_quality(s, first + 3), "incomplete_in: one.so 1.00");
-	assert_string_equal(ses_quality(s, first + 4), "incomplete_in: [unknown] 0.50");
-	assert_string_equal(ses_quality(s, first + 5), "incomplete_in: [others] 0.60");
+	assert_string_equal(ses_quality(s, first + 1), "incomplete_in: four.so 4.71");
+	assert_string_equal(ses_quality(s, first + 2), "incomplete_in: [jit] 2.35");
+	assert_string_equal(ses_quality(s, first + 3), "incomplete_in: one.so 1.18");
+	assert_string_equal(ses_quality(s, first + 4), "incomplete_in: [unknown] 0.59");
+	assert_string_equal(ses_quality(s, first + 5), "incomplete_in: [others] 0.71");
 	assert_string_equal(figure(s, "walk_root_reached_pct"), "50.00");
 	assert_string_equal(figure(s, "walk_read_fault_pct"), "15.00");
 	assert_string_equal(figure(s, "cut_stacks_pct"), "10.00");

@@ -32,7 +32,7 @@ static int fake_read(const struct fake *f, __u64 *ret, uint64_t addr)
 #define UW_MEM                       const struct fake
 #define UW_READ(mem, ret, addr)      fake_read(mem, ret, addr)
 #define UW_READ_CODE(mem, ret, addr) ((void)(mem), (void)(ret), (void)(addr), -1)
-#define UW_IS_CODE(mem, addr)        ((void)(mem), (addr)-CODE_BASE < CODE_BYTES)
+#define UW_IS_CODE(mem, addr, sure)  ((void)(mem), (void)(sure), (addr)-CODE_BASE < CODE_BYTES)
 #define UW_RULE(m, i)                ((i) < (m)->mem->n_rules ? &(m)->mem->rules[i] : NULL)
 #define UW_WIDE(m, i)                ((i) < (m)->mem->n_wides ? &(m)->mem->wides[i] : NULL)
 #define UW_OP(m, i)                  ((i) < (m)->mem->n_ops ? &(m)->mem->ops[i] : NULL)

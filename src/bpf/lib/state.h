@@ -11,7 +11,7 @@ struct scratch;
 static __attribute__((always_inline)) inline int read_word(struct scratch *s, __u64 *ret,
                                                            __u64 addr);
 static __attribute__((always_inline)) inline int read_code(__u64 *ret, __u64 addr);
-int is_code(__u64 addr);
+int is_code(__u64 addr, __u32 sure);
 int walk_wide(__u32 i);
 int walk_column(__u32 i, __u32 col);
 int walk_expr(__u32 i);
@@ -165,7 +165,7 @@ struct {
 #define UW_MEM                       struct scratch
 #define UW_READ(mem, ret, addr)      read_word(mem, ret, addr)
 #define UW_READ_CODE(mem, ret, addr) read_code(ret, addr)
-#define UW_IS_CODE(mem, addr)        is_code(addr)
+#define UW_IS_CODE(mem, addr, sure)  is_code(addr, sure)
 #define UW_LOOKUP(map, i)                                                                          \
 	({                                                                                         \
 		__u32 key_ = (i);                                                                  \

@@ -115,14 +115,18 @@ static __always_inline int after_call(__u64 addr)
 
 /* Can @addr be a return address? In a process whose mappings are not known the bytes before it have
  * to do. */
-__noinline int is_code(__u64 addr)
+__noinline int is_code(__u64 addr, __u32 sure)
 {
 	struct scratch *s = get_scratch();
 
 	if (!s || addr < UW_USER_MIN || addr >= UW_USER_END)
 		return 0;
-	if (s->range_cnt && to_range(s, addr - 1))
-		return 0;
+	if (s->range_cnt) {
+		if (to_range(s, addr - 1))
+			return 0;
+		if (sure && s->range.image == 0)
+			return 1;
+	}
 	return after_call(addr);
 }
 
@@ -312,6 +316,14 @@ __noinline int walk_frame(__u32 i)
 	if (known && s->range.image) {
 		if (find_code(s, lookup, &code))
 			return ABI_WALK_NO_TABLE;
+		/* A return address that was put there by hand, to the very start of a root: that of
+		 * makecontext. */
+		if (code == ABI_CODE_NONE && !s->u.exact && !s->missing) {
+			if (find_code(s, s->u.pc, &code))
+				return ABI_WALK_NO_TABLE;
+			if (code != ABI_CODE_ROOT)
+				code = ABI_CODE_NONE;
+		}
 	} else if (known) {
 		jit = 1;
 		s->n_jit++;
