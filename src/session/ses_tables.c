@@ -264,11 +264,29 @@ static int build(struct ses *s, const struct ses_job *job, struct uw_table **ret
 	return r;
 }
 
+/* Would others have to go for a table? Its words are those of its rows and chunks, about. */
+static bool is_full_for(const struct ses *s, const struct uw_table *table)
+{
+	uint64_t budget = s->o.table_budget_bytes ? s->o.table_budget_bytes : SES_BUDGET_BYTES;
+	uint64_t bytes = 4 * (uint64_t)table->n_rows + 12 * (uint64_t)table->n_chunks;
+	struct uw_store_stats st;
+
+	uw_store_stats(s->tables->store, &st);
+	return st.bytes + bytes > budget;
+}
+
 /* Publishes a table or, where there is none, that. */
 static enum ses_table_state install(struct ses *s, uint32_t image, const struct uw_table *table)
 {
 	struct ses_tables *t = s->tables;
-	int r = uw_store_install(t->store, image, table);
+	int r;
+
+	/* What is built without need must not take the place of what is. */
+	if (table && atomic_load(&t->all) && is_full_for(s, table)) {
+		atomic_store(&t->all, false);
+		return SES_TABLE_NEW;
+	}
+	r = uw_store_install(t->store, image, table);
 
 	if (r == -EAGAIN) {
 		/* The budget is full: from now on what is needed, not everything. */
@@ -351,6 +369,10 @@ int ses_tables_prepare(struct ses *s)
 			break;
 		}
 	}
+	if (!atomic_load(&s->tables->all))
+		ses_note_add(
+		        s, "the unwind tables of all mapped files do not fit the table budget: the "
+		           "rest is built as it is met (--table-budget)");
 	s->prepare_ns = now_ns() - begin;
 	return 0;
 }

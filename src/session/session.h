@@ -24,6 +24,7 @@ enum ses_unwind { SES_UNWIND_AUTO = 0, SES_UNWIND_DWARF = 1, SES_UNWIND_FP = 2 }
 /* Smallest budget of tables: one value of 64 KiB and some. */
 #define SES_BUDGET_MIN_BYTES ((uint64_t)1 << 20)
 #define SES_BUDGET_MAX_BYTES ((uint64_t)1 << 30)
+#define SES_BUDGET_BYTES     ((uint64_t)256 << 20) /* uw_store_new has the same default */
 
 /* For tests and benchmarks: a sample's registers and stack, and the hash of its walk in the kernel
  * (walk_flags with ABI_WALK_COPY_ALL). Thread: D. */
