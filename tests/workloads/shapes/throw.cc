@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exceptions that are thrown and caught in a loop, through frames with and without something to clean up.
+// Exceptions that are thrown and caught in a loop, through frames with and without something to
+// clean up.
 
 extern "C" {
 extern volatile unsigned long throw_sink;
@@ -19,11 +20,18 @@ void throw_d(int n);
 #define FRAME __attribute__((noinline))
 #endif
 
-namespace {
+namespace
+{
 struct guard {
 	volatile char room[40];
-	explicit guard(int n) { room[0] = static_cast<char>(n); }
-	~guard() { throw_sink = throw_sink + static_cast<unsigned long>(room[0]); }
+	explicit guard(int n)
+	{
+		room[0] = static_cast<char>(n);
+	}
+	~guard()
+	{
+		throw_sink = throw_sink + static_cast<unsigned long>(room[0]);
+	}
 };
 } // namespace
 
