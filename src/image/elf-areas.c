@@ -246,7 +246,7 @@ static int eh_frame_pointer(const struct img_file *f, const struct img_area *hdr
 static int eh_frame_by_hdr(const struct img_file *f, struct img_area *ret)
 {
 	struct img_area hdr;
-	uint64_t vaddr;
+	uint64_t vaddr = 0;
 	int r = area_of_hdr(f, &hdr);
 
 	if (r == 0)

@@ -83,7 +83,7 @@ void load_tables_unmap(struct load_oncpu *l)
 /* A map of one segment: its descriptor, or a negative errno. */
 static int segment_new(struct load_mapped *ret)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, o, .map_flags = BPF_F_MMAPABLE);
+	const struct bpf_map_create_opts o = {.sz = sizeof(o), .map_flags = BPF_F_MMAPABLE};
 	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "pa_segment", sizeof(uint32_t),
 	                        ABI_VALUE_WORDS * sizeof(uint32_t),
 	                        ABI_SEGMENT_WORDS / ABI_VALUE_WORDS, &o);
@@ -121,7 +121,7 @@ static int insert(struct load_oncpu *l, const uint32_t *at, const int *fds, uint
 static int segment_get(void *arg, uint32_t i, uint32_t **ret)
 {
 	uint32_t at[SEGMENTS_AT_A_TIME], n = 0;
-	int fds[SEGMENTS_AT_A_TIME], r = 0;
+	int fds[SEGMENTS_AT_A_TIME] = {-ENOMEM}, r = 0;
 	struct load_oncpu *l = arg;
 
 	if (i >= ABI_SEGMENTS_MAX)

@@ -339,6 +339,7 @@ static int make_table(const struct build *b, struct uw_table **ret)
 	t->n_chunks = (pos - base + ABI_CHUNK_BYTES - 1) >> ABI_CHUNK_SHIFT;
 	if ((pos - base) & (ABI_CHUNK_BYTES - 1))
 		emit(t, pos - base, ABI_CODE_NONE);
+	assert(t->n_rows > 0); /* there is a piece */
 	rows = realloc(t->rows, t->n_rows * sizeof(*rows));
 	if (rows) /* else it stays where it is, too large */
 		t->rows = rows;

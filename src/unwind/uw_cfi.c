@@ -346,7 +346,7 @@ static int give_rows(struct reader *rd, uint64_t start, uint64_t end)
 static int read_fde(struct reader *rd, struct entry *e)
 {
 	const struct cfi_cie *cie = get_cie(rd, e->cie);
-	uint64_t start, size, left, aug;
+	uint64_t start = 0, size = 0, left, aug;
 	struct cursor c = e->body;
 	int r = cie->err;
 

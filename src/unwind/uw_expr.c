@@ -139,7 +139,7 @@ static int decode_deref_size(struct decoder *d)
 static int decode_breg(struct decoder *d, uint8_t op)
 {
 	uint64_t reg = op - 0x70u;
-	int64_t off;
+	int64_t off = 0;
 	int r = 0;
 
 	if (op == 0x92)

@@ -111,6 +111,8 @@ static int state_code(struct run *x, uint16_t *ret)
 	if (rule->cfa_kind == CFA_UNSET)
 		return -EINVAL;
 	slot = &m->codes[(rule_hash(rule) >> 20) & (CFI_CODES - 1)];
+	/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): padding costs a look-up at worst
+	 */
 	if (!slot->used || memcmp(&slot->rule, rule, sizeof(*rule)) != 0) {
 		slot->used = false;
 		r = uw_rules_code(m->sink->rules, m->sink->quota, rule, &slot->code);

@@ -6,8 +6,7 @@
 
 SHAPE_EXPORT uint64_t twin_outer(uint64_t (*fn)(uint64_t), uint64_t arg);
 
-__attribute__((noinline, noclone)) static uint64_t twin_inner(uint64_t (*fn)(uint64_t),
-                                                              uint64_t arg)
+__attribute__((noinline)) static uint64_t twin_inner(uint64_t (*fn)(uint64_t), uint64_t arg)
 {
 	volatile uint64_t local[70];
 

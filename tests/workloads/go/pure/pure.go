@@ -10,7 +10,7 @@
 //	goroutines  main.worker, main.step, main.spin in four goroutines, whose stacks have grown
 //	system      main.dump asks the runtime for a trace, which it makes on the thread's stack
 //	gc          main.allocate, with the collector beside it
-//	channels    two goroutines that hand a number to and fro: parking and waking
+//	channels    two goroutines that hand a number to each other: parking and waking
 //	signals     main.kick sends a signal to the process itself
 package main
 
