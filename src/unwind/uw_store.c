@@ -126,6 +126,7 @@ static size_t free_behind(const struct uw_store *s, uint32_t base)
 /* Room for another one was reserved. */
 static void free_insert(struct uw_store *s, size_t at, struct extent e)
 {
+	assert(s->free.p && s->free.n < s->free.cap);
 	if (at < s->free.n)
 		memmove(&s->free.p[at + 1], &s->free.p[at], (s->free.n - at) * sizeof(e));
 	s->free.p[at] = e;
