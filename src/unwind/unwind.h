@@ -20,8 +20,9 @@
 
 /* How the caller's value of a column is found. */
 struct uw_col {
-	uint8_t kind; /* enum abi_col_kind */
-	int32_t val;  /* as abi_wide.val; expressions: index of their first operation in uw_rules */
+	uint8_t kind;   /* enum abi_col_kind */
+	uint8_t pad[3]; /* 0: rules are compared as bytes */
+	int32_t val; /* as abi_wide.val; expressions: index of their first operation in uw_rules */
 };
 /* One rule, unpacked. Equal rules are equal as values of all fields that their kinds use. */
 struct uw_rule {

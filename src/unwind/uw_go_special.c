@@ -217,8 +217,8 @@ static const struct uw_rule by_fp = {
         .cfa_kind = ABI_CFA_REG,
         .cfa_reg = ABI_REG_FP,
         .cfa_off = 16,
-        .col[ABI_REG_FP] = {ABI_COL_AT_CFA, -16},
-        .col[ABI_COL_RA] = {ABI_COL_AT_CFA, -8},
+        .col[ABI_REG_FP] = {.kind = ABI_COL_AT_CFA, .val = -16},
+        .col[ABI_COL_RA] = {.kind = ABI_COL_AT_CFA, .val = -8},
 };
 
 /* Rows of [from, to) of a function that keeps its frame pointer. */
@@ -304,7 +304,7 @@ static int give_switched(struct special *sp, const struct switched *w)
 	rule.cfa_kind = ABI_CFA_EXPR;
 	rule.cfa_reg = 0;
 	if (!w->set) /* compilers before 1.21 make no frame here: it is the caller's still */
-		rule.col[ABI_REG_FP] = (struct uw_col){ABI_COL_SAME, 0};
+		rule.col[ABI_REG_FP] = (struct uw_col){.kind = ABI_COL_SAME, .val = 0};
 	rule.col[REG_R14] = w->r14;
 	r = begin(sp, start);
 	if (r >= 0)
@@ -359,7 +359,7 @@ static int do_asmcgocall(struct special *sp)
 	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_MINUS};
 	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_PLUS_CONST, .arg = frame_depth(sp) + 8};
 	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_END};
-	w.r14 = (struct uw_col){ABI_COL_AT_REG, ABI_REG_SP | (int32_t)slot << 8};
+	w.r14 = (struct uw_col){.kind = ABI_COL_AT_REG, .val = ABI_REG_SP | (int32_t)slot << 8};
 	return give_switched(sp, &w);
 }
 
@@ -444,16 +444,16 @@ static int do_gogo(struct special *sp)
 	r = begin(sp, start);
 	if (r >= 0)
 		r = give_plain(sp, start, start + a + sizeof(load_sp), false);
-	rule.col[ABI_COL_RA] =
-	        (struct uw_col){ABI_COL_AT_REG, REG_RBX | (int32_t)sp->code[c + 3] << 8};
-	rule.col[ABI_REG_FP] =
-	        (struct uw_col){ABI_COL_AT_REG, REG_RBX | (int32_t)sp->code[b + 3] << 8};
+	rule.col[ABI_COL_RA] = (struct uw_col){.kind = ABI_COL_AT_REG,
+	                                       .val = REG_RBX | (int32_t)sp->code[c + 3] << 8};
+	rule.col[ABI_REG_FP] = (struct uw_col){.kind = ABI_COL_AT_REG,
+	                                       .val = REG_RBX | (int32_t)sp->code[b + 3] << 8};
 	if (r >= 0)
 		r = give_code(sp, start + a + sizeof(load_sp), &rule);
-	rule.col[ABI_REG_FP] = (struct uw_col){ABI_COL_SAME, 0};
+	rule.col[ABI_REG_FP] = (struct uw_col){.kind = ABI_COL_SAME, .val = 0};
 	if (r >= 0)
 		r = give_code(sp, start + b + sizeof(load_fp), &rule);
-	rule.col[ABI_COL_RA] = (struct uw_col){ABI_COL_REG, REG_RBX};
+	rule.col[ABI_COL_RA] = (struct uw_col){.kind = ABI_COL_REG, .val = REG_RBX};
 	return r < 0 ? r : give_code(sp, start + c + 4, &rule);
 }
 
@@ -480,8 +480,9 @@ static int do_sigreturn(struct special *sp)
 		const size_t col = i == 16 ? ABI_COL_RA : sig_order[i];
 
 		if (col != ABI_REG_SP)
-			rule.col[col] = (struct uw_col){ABI_COL_AT_REG,
-			                                ABI_REG_SP | (SIG_REGS + i * 8) << 8};
+			rule.col[col] =
+			        (struct uw_col){.kind = ABI_COL_AT_REG,
+			                        .val = ABI_REG_SP | (SIG_REGS + i * 8) << 8};
 	}
 	/* The handler's return address is its very start, and is looked up one before. */
 	r = begin(sp, sp->fn.start - 1);

@@ -520,17 +520,18 @@ void uw_go_rule(const struct uw_go_row *row, bool signal, struct uw_rule *ret)
 	 */
 	u.cfa_off = row->depth;
 	if (row->depth == 0) {
-		u.col[ABI_COL_RA] = (struct uw_col){ABI_COL_REG, ABI_REG_LR};
+		u.col[ABI_COL_RA] = (struct uw_col){.kind = ABI_COL_REG, .val = ABI_REG_LR};
 	} else {
-		u.col[ABI_COL_RA] = (struct uw_col){ABI_COL_AT_CFA, -row->depth};
+		u.col[ABI_COL_RA] = (struct uw_col){.kind = ABI_COL_AT_CFA, .val = -row->depth};
 		if (row->saved)
-			u.col[ABI_REG_FP] = (struct uw_col){ABI_COL_AT_CFA, -row->depth - 8};
+			u.col[ABI_REG_FP] =
+			        (struct uw_col){.kind = ABI_COL_AT_CFA, .val = -row->depth - 8};
 	}
 #else
 	u.cfa_off = row->depth + 8;
-	u.col[ABI_COL_RA] = (struct uw_col){ABI_COL_AT_CFA, -8};
+	u.col[ABI_COL_RA] = (struct uw_col){.kind = ABI_COL_AT_CFA, .val = -8};
 	if (row->saved)
-		u.col[ABI_REG_FP] = (struct uw_col){ABI_COL_AT_CFA, -16};
+		u.col[ABI_REG_FP] = (struct uw_col){.kind = ABI_COL_AT_CFA, .val = -16};
 #endif
 	if (row->depth == UW_GO_DAMAGED)
 		u = (struct uw_rule){.kind = ABI_RULE_BAD};

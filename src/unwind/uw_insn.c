@@ -102,7 +102,6 @@ static int state_code(struct run *x, uint16_t *ret)
 	struct cfi_machine *m = x->m;
 	struct uw_rule *rule = &m->cur.rule;
 	struct cfi_code *slot;
-	const void *known;
 	int r;
 
 	if (!settle_ra(rule, x->cie)) {
@@ -112,9 +111,7 @@ static int state_code(struct run *x, uint16_t *ret)
 	if (rule->cfa_kind == CFA_UNSET)
 		return -EINVAL;
 	slot = &m->codes[(rule_hash(rule) >> 20) & (CFI_CODES - 1)];
-	/* As bytes: padding that differs costs a look-up. */
-	known = &slot->rule;
-	if (!slot->used || memcmp(known, rule, sizeof(*rule)) != 0) {
+	if (!slot->used || memcmp(&slot->rule, rule, sizeof(*rule)) != 0) {
 		slot->used = false;
 		r = uw_rules_code(m->sink->rules, m->sink->quota, rule, &slot->code);
 		if (r == -E2BIG) {
