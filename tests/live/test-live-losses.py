@@ -46,7 +46,8 @@ def sum_holds_when_the_ring_takes_few_stacks():
 def stack_that_never_fits_is_lost_with_its_weight():
     # 512 frames of 8 bytes and a header are more than a ring of 4 KiB, so no such stack ever comes through.
     w = Workload('chain', '--seconds', RUN_S, '--depth', 2000)
-    p, spent, window_ns, edges_ns = capture_beside([w], 2, '--pid', w.pid, '--sample-rate', 999, '--test-ring-bytes', 4096)
+    p, spent, window_ns, edges_ns = capture_beside([w], 2, '--pid', w.pid, '--sample-rate', 999, '--unwind', 'fp',
+                                                  '--test-ring-bytes', 4096)
     check_conserved(p)
     gone = lost(p)
     check(count(gone) >= 0.98 * count(p.samples), f'{count(gone)} of {count(p.samples)}', *p.samples[:5])
