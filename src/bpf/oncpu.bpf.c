@@ -244,26 +244,27 @@ static __always_inline __u32 gave_memory_back(struct scratch *s, struct task_str
 	return REGS_IN_EXEC(&s->regs) && read_code(&word, REGS_SP(&s->regs));
 }
 
-/* Walks as configured; for tests once more without what makes it fast. */
+/* Walks as configured; for tests also without what makes it fast, before. */
 static __always_inline void walk(struct bpf_perf_event_data *ctx, struct scratch *s,
                                  struct abi_counters *c, __u32 in_user)
 {
-	__u64 hash;
+	__u32 plain = 0, may_copy = s->may_copy;
+	__u64 hash = 0;
 
-	s->plain = 0;
+	if (cfg.walk_flags & ABI_WALK_TWICE) {
+		s->may_copy = 0;
+		take_regs(ctx, s, in_user);
+		walk_user(PLAIN_CACHE | PLAIN_WINDOW);
+		s->may_copy = may_copy;
+		hash = s->ustack.hash;
+	}
 	if (cfg.walk_flags & ABI_WALK_NO_CACHE)
-		s->plain |= PLAIN_CACHE;
+		plain |= PLAIN_CACHE;
 	if (cfg.walk_flags & ABI_WALK_NO_WINDOW)
-		s->plain |= PLAIN_WINDOW;
+		plain |= PLAIN_WINDOW;
 	take_regs(ctx, s, in_user);
-	walk_user(s);
-	if (!(cfg.walk_flags & ABI_WALK_TWICE) || s->missing)
-		return;
-	hash = s->ustack.hash;
-	s->plain = PLAIN_CACHE | PLAIN_WINDOW;
-	take_regs(ctx, s, in_user);
-	walk_user(s);
-	if (s->ustack.hash != hash)
+	walk_user(plain);
+	if (hash && !s->missing && s->ustack.hash != hash)
 		CNT_ADD(c, WALKS_DIFFER, 1);
 }
 

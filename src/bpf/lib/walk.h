@@ -2,8 +2,8 @@
 /*
  * The walk of a user stack, for every program that samples: process map, tables, and the step of
  * unwind_step.h. The global functions are verified once each; they take numbers and find the state
- * themselves. Deepest calls: walk_frame > walk_wide > walk_column > walk_expr > walk_op, and
- * walk_frame > walk_guess > is_code > find_range.
+ * themselves. Deepest calls: walk_user > walk_frame > walk_wide > walk_column > walk_expr >
+ * walk_op, and walk_user > walk_frame > walk_guess > is_code > find_range.
  */
 #ifndef PA_BPF_WALK_H
 #define PA_BPF_WALK_H
@@ -334,11 +334,15 @@ __noinline int walk_frame(__u32 i)
 	return stop == ABI_WALK_UNCOVERED && s->missing ? ABI_WALK_NO_TABLE : stop;
 }
 
-/* Walks from the registers in s->u. */
-static __always_inline void walk_user(struct scratch *s)
+/* Walks from the registers in the state's u. @plain: PLAIN_*. Always 0. */
+__noinline int walk_user(__u32 plain)
 {
+	struct scratch *s = get_scratch();
 	__u32 i, stop = ABI_WALK_DEPTH;
 
+	if (!s)
+		return 0;
+	s->plain = plain;
 	s->ustack.n = 0;
 	s->n_raw = s->n_jit = 0;
 	s->n_hit = s->n_miss = 0;
@@ -372,6 +376,7 @@ static __always_inline void walk_user(struct scratch *s)
 	s->ustack.walk = stop;
 	s->ustack.flags = (s->u.guessed ? ABI_STACK_GUESSED : 0) | (s->n_jit ? ABI_STACK_JIT : 0);
 	s->ustack.hash = uw_hash_finish(s->hash, s->ustack.n, stop, s->ustack.flags, cfg.hash_seed);
+	return 0;
 }
 
 #endif
