@@ -605,6 +605,7 @@ static int compare_file(const char *path, struct totals *t)
 	_cleanup_(img_file_freep) struct img_file *f = NULL;
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct err err = {0};
+	Dwarf_CFI *eh;
 	Dwarf *dw;
 	Elf *elf;
 	int r, r2;
@@ -618,8 +619,10 @@ static int compare_file(const char *path, struct totals *t)
 	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	dw = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
 	t->files++;
-	r = compare_area(f, IMG_AREA_EH_FRAME, path, dwarf_getcfi_elf(elf), t);
+	eh = dwarf_getcfi_elf(elf); /* ours to end; that of dwarf_getcfi is not */
+	r = compare_area(f, IMG_AREA_EH_FRAME, path, eh, t);
 	r2 = compare_area(f, IMG_AREA_DEBUG_FRAME, path, dw ? dwarf_getcfi(dw) : NULL, t);
+	(void)dwarf_cfi_end(eh);
 	(void)dwarf_end(dw); /* nothing was written */
 	(void)elf_end(elf);
 	return r < 0 ? r : r2;
