@@ -318,8 +318,13 @@ static void final_figures(struct ses *s)
 	ses_count(s, SES_CNT_RANGES_FULL, t->ranges_full);
 	ses_count(s, SES_CNT_MAPS_BAD, t->bad_map_lines);
 	ses_tables_figures(s);
-	if (s->tables) /* segments of tables were made meanwhile */
-		s->locked_bytes = MAX_OF(s->locked_bytes, load_locked_bytes(smp_loader(s->smp)));
+	if (s->tables) { /* segments of tables were made meanwhile */
+		uint64_t bytes = load_locked_bytes(smp_loader(s->smp));
+
+		pthread_mutex_lock(&s->stats_lock);
+		s->locked_bytes = MAX_OF(s->locked_bytes, bytes);
+		pthread_mutex_unlock(&s->stats_lock);
+	}
 	s->final.seen = c->v[ABI_CNT_SEEN];
 	s->final.idle = c->v[ABI_CNT_TICK_IDLE] + s->counters[SES_CNT_IDLE_TICKS_MISSED];
 	s->final.elapsed_ns = s->end_ns - s->start_ns;

@@ -496,7 +496,7 @@ int uw_go_tab_rows(struct uw_go_tab *t, const struct uw_go_func *fn, struct uw_g
 		if (depth > 0 && opened == 0) {
 			after = saved_after(t, fn, at, depth);
 			opened = after < 0 ? -1 : depth;
-			if (after > 0 && (uint64_t)after < pc - at) {
+			if (after > 0 && (uint64_t)after < MIN_OF(pc, fn->end) - at) {
 				r = add_row(rows, at, depth, false);
 				at += (uint64_t)after;
 			}
