@@ -68,7 +68,7 @@ static int open_and_load(const struct abi_config *cfg, const struct load_sizes *
 	memcpy(&skel->rodata->cfg, cfg, sizeof(*cfg));
 	skel->rodata->cfg.shipped_mask = z->shipped_entries - 1;
 	skel->rodata->cfg.ring_wake_bytes = z->ring_bytes / 2;
-	skel->rodata->cfg.copy_wake_bytes = z->copy_ring_bytes / 4;
+	skel->rodata->cfg.copy_wake_bytes = z->copy_ring_bytes / 4 * 3;
 	if (cfg->target != ABI_TARGET_TREE) {
 		bpf_program__set_autoload(skel->progs.follow_fork, false);
 		bpf_program__set_autoload(skel->progs.follow_free, false);

@@ -191,8 +191,8 @@ __noinline int table_code(__u32 base, __u32 rel)
 
 /* ---- codes ----------------------------------------------------------------------------------- */
 
-/* May one more copy be made for this process and image? Its number, from 1, or 0. */
-static __always_inline __u32 take_quota(struct scratch *s, __u32 image, __u32 serial)
+/* May one more copy be made for this process and image? */
+static __always_inline int take_quota(struct scratch *s, __u32 image, __u32 serial)
 {
 	__u64 k = uw_hash_mix(cfg.hash_seed, ((__u64)s->key.tgid << 32) ^ image,
 	                      s->key.start_ns ^ ((__u64)s->key.exec_id << 32) ^ serial),
@@ -205,16 +205,16 @@ static __always_inline __u32 take_quota(struct scratch *s, __u32 image, __u32 se
 	if (n >= cfg.copy_quota)
 		return 0;
 	*q = (k >> 32 << 32) | (n + 1);
-	return n + 1;
+	return 1;
 }
 
-/* A table is missing: non-zero to end the walk for a copy. */
-__noinline int table_missing(__u32 image, __u32 serial)
+/* A table is missing (@first: nobody has asked for it before), or with image 0 the process's
+ * mappings: non-zero to end the walk for a copy. */
+__noinline int table_missing(__u32 image, __u32 serial, __u32 first)
 {
 	struct scratch *s = get_scratch();
 	__u32 zero = 0;
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
-	__u32 n;
 
 	if (!s || !c)
 		return 0;
@@ -222,13 +222,14 @@ __noinline int table_missing(__u32 image, __u32 serial)
 	if (!s->may_copy)
 		return 0;
 	s->may_copy = 0;
-	n = take_quota(s, image, serial);
-	if (!n) {
+	if (!take_quota(s, image, serial)) {
 		CNT_ADD(c, COPY_QUOTA, 1);
 		return 0;
 	}
-	/* The first one asks for the table: the sooner it is there, the fewer copies follow. */
-	s->copy_wake = n == 1;
+	/* The sooner a table is there, the fewer copies follow. Nothing else wakes the reader,
+	 * which would run right after a tick and be gone at the next: its time would be the
+	 * target's. */
+	s->copy_wake = first;
 	s->missing = 2;
 	s->missing_image = image;
 	return 1;
@@ -251,8 +252,9 @@ static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret
 	if (state != ABI_TABLE_READY) {
 		if (state == ABI_TABLE_NONE)
 			return 0;
+		state = img->wanted == 0;
 		__sync_fetch_and_add(&img->wanted, 1);
-		return table_missing(s->range.image, serial);
+		return table_missing(s->range.image, serial, state);
 	}
 	if (img->used != ctl.epoch)
 		img->used = ctl.epoch;
@@ -303,7 +305,7 @@ __noinline int walk_frame(__u32 i)
 		if (i && !s->u.exact && s->range_cnt && !after_call(s->u.pc))
 			return ABI_WALK_IMPLAUSIBLE;
 		s->n_raw++;
-		if (cfg.unwind && table_missing(0, 0))
+		if (cfg.unwind && table_missing(0, 0, 0))
 			return ABI_WALK_NO_TABLE;
 	}
 	if (s->u.exact)
