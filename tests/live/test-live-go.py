@@ -133,12 +133,14 @@ def signals_lead_to_what_they_interrupted():
 def stripped_program_is_as_complete():
     for mode, frames in (('deep', 46), ('system', 27)):
         p = profile('stripped', mode)
-        # main.warm has no name here, and is not so deep; the runtime's own threads begin elsewhere.
+        # main.warm has no name here, and is not so deep; the runtime's own threads begin elsewhere. Of the program's own
+        # samples 1 % are on the way down, or in the runtime below main: whole, and less deep. That all are whole is what
+        # complete() asks.
         deep = [s for s in p.samples if len(s.user) > 8]
         root = collections.Counter(tuple(names_of(s)[-2:]) for s in deep).most_common(1)[0][0]
         work = [s for s in deep if ends_with(s, list(root))]
-        check(weight(work) >= 0.9 * weight(deep), f'{count(work)} of {count(deep)} samples begin in main')
-        most([s for s in work if len(s.user) >= frames], work, f'stripped {mode}')
+        check(weight(work) >= 0.97 * weight(deep), f'{count(work)} of {count(deep)} samples begin in main')
+        most([s for s in work if len(s.user) >= frames], work, f'stripped {mode}', share=0.96)
         complete(p)
 
 
