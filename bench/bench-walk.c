@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bench-walk PID RATE SECONDS plain|no-cache|no-window|fp: one JSON line with what a sample of this
+ * bench-walk PID RATE SECONDS plain|no-memo|no-cache|no-window|fp: one JSON line with what a sample of this
  * process costs the kernel side, its tables all there before the first one. By the programs' own
  * clock: what a foreign tick costs is not in it.
  */
@@ -14,7 +14,8 @@ static const struct {
 	bool frame_pointers;
 } modes[] = {
         {"plain", 0, false},
-        {"no-cache", ABI_WALK_NO_CACHE, false},
+        {"no-memo", ABI_WALK_NO_MEMO, false},
+        {"no-cache", ABI_WALK_NO_CACHE | ABI_WALK_NO_MEMO, false},
         {"no-window", ABI_WALK_NO_WINDOW, false},
         {"fp", 0, true},
 };
@@ -24,14 +25,14 @@ int main(int argc, char **argv)
 	struct cap_options o = {0};
 	struct err err = {0};
 	struct cap *c;
-	uint64_t pid, rate, seconds, seen, frames, guessed, ns, hit, miss, complete = 0;
+	uint64_t pid, rate, seconds, seen, frames, guessed, ns, memo, hit, miss, complete = 0;
 	size_t mode = 0;
 
 	while (argc == 5 && mode < ARRAY_SIZE(modes) && strcmp(argv[4], modes[mode].name) != 0)
 		mode++;
 	if (argc != 5 || mode == ARRAY_SIZE(modes) || parse_u64(argv[1], 10, &pid) < 0 ||
 	    parse_u64(argv[2], 10, &rate) < 0 || parse_u64(argv[3], 10, &seconds) < 0) {
-		fprintf(stderr, "usage: bench-walk PID RATE SECONDS plain|no-cache|no-window|fp\n");
+		fprintf(stderr, "usage: bench-walk PID RATE SECONDS plain|no-memo|no-cache|no-window|fp\n");
 		return 2;
 	}
 	o.pid = (uint32_t)pid;
@@ -47,17 +48,18 @@ int main(int argc, char **argv)
 	frames = cap_counter(c, ABI_CNT_FRAMES);
 	guessed = cap_counter(c, ABI_CNT_FRAMES_GUESSED);
 	ns = cap_counter(c, ABI_CNT_PROG_NS);
+	memo = cap_counter(c, ABI_CNT_MEMO_HIT);
 	hit = cap_counter(c, ABI_CNT_CACHE_HIT);
 	miss = cap_counter(c, ABI_CNT_CACHE_MISS);
 	for (size_t i = 0; i < c->stacks.n; i++)
 		complete += c->stacks.p[i].walk == EV_WALK_ROOT;
 	printf("{\"mode\":\"%s\",\"rate_hz\":%llu,\"samples\":%llu,\"frames\":%llu,\"guessed\":%"
 	       "llu,"
-	       "\"ns\":%llu,\"cache_hits\":%llu,\"cache_misses\":%llu,\"stacks\":%zu,"
+	       "\"ns\":%llu,\"memo_hits\":%llu,\"cache_hits\":%llu,\"cache_misses\":%llu,\"stacks\":%zu,"
 	       "\"complete_stacks\":%llu}\n",
 	       modes[mode].name, (unsigned long long)rate, (unsigned long long)seen,
 	       (unsigned long long)frames, (unsigned long long)guessed, (unsigned long long)ns,
-	       (unsigned long long)hit, (unsigned long long)miss, c->stacks.n,
+	       (unsigned long long)memo, (unsigned long long)hit, (unsigned long long)miss, c->stacks.n,
 	       (unsigned long long)complete);
 	cap_free(c);
 	return seen ? 0 : 1;

@@ -143,9 +143,16 @@ static __always_inline void count_in(void *map, struct scratch *s, struct abi_co
 	}
 }
 
+static __always_inline int same_name(const struct abi_thread *a, const struct abi_thread *b)
+{
+	return *(const __u64 *)a->comm == *(const __u64 *)b->comm &&
+	       *(const __u64 *)(a->comm + 8) == *(const __u64 *)(b->comm + 8);
+}
+
 static __always_inline void note_thread(struct scratch *s, struct abi_counters *c)
 {
 	struct abi_thread *known;
+	__u32 names = *(volatile __u32 *)&ctl.names;
 
 	s->tkey.start_ns = s->key.start_ns;
 	s->tkey.tgid = s->key.tgid;
@@ -153,16 +160,26 @@ static __always_inline void note_thread(struct scratch *s, struct abi_counters *
 	s->tkey.exec_id = s->key.exec_id;
 	s->tkey.flags = s->key.flags;
 	bpf_get_current_comm(s->thread.comm, sizeof(s->thread.comm));
+	if (s->names_seen == names && same_name(&s->known, &s->thread) &&
+	    s->known_tkey.start_ns == s->tkey.start_ns && s->known_tkey.tgid == s->tkey.tgid &&
+	    s->known_tkey.tid == s->tkey.tid && s->known_tkey.exec_id == s->tkey.exec_id &&
+	    s->known_tkey.flags == s->tkey.flags)
+		return;
 	known = bpf_map_lookup_elem(&threads, &s->tkey);
 	/* A new name replaces the element as a whole: user space may be emptying the table
 	 * meanwhile. */
-	if (known && *(__u64 *)known->comm == *(__u64 *)s->thread.comm &&
-	    *(__u64 *)(known->comm + 8) == *(__u64 *)(s->thread.comm + 8))
-		return;
-	if (bpf_map_update_elem(&threads, &s->tkey, &s->thread, BPF_ANY))
-		CNT_ADD(c, THREADS_FULL, 1);
-	else
+	if (!known || !same_name(known, &s->thread)) {
+		if (bpf_map_update_elem(&threads, &s->tkey, &s->thread, BPF_ANY)) {
+			CNT_ADD(c, THREADS_FULL, 1);
+			return;
+		}
 		CNT_ADD(c, THREADS_NEW, 1);
+		/* Another CPU may remember an older name of this thread. */
+		__sync_fetch_and_add(&ctl.names, 1);
+	}
+	s->known_tkey = s->tkey;
+	s->known = s->thread;
+	s->names_seen = names;
 }
 
 /* The agent's own samples: all of its process or only its threads. */
@@ -254,7 +271,7 @@ static __always_inline void walk(struct bpf_perf_event_data *ctx, struct scratch
 	if (cfg.walk_flags & ABI_WALK_TWICE) {
 		s->may_copy = 0;
 		take_regs(ctx, s, in_user);
-		walk_user(PLAIN_CACHE | PLAIN_WINDOW);
+		walk_user(PLAIN_CACHE | PLAIN_WINDOW | PLAIN_MEMO);
 		s->may_copy = may_copy;
 		hash = s->ustack.hash;
 	}
@@ -262,6 +279,8 @@ static __always_inline void walk(struct bpf_perf_event_data *ctx, struct scratch
 		plain |= PLAIN_CACHE;
 	if (cfg.walk_flags & ABI_WALK_NO_WINDOW)
 		plain |= PLAIN_WINDOW;
+	if (cfg.walk_flags & ABI_WALK_NO_MEMO)
+		plain |= PLAIN_MEMO;
 	take_regs(ctx, s, in_user);
 	walk_user(plain);
 	if (hash && !s->missing && s->ustack.hash != hash)
@@ -277,6 +296,7 @@ static __always_inline void keep_walk(struct scratch *s, struct abi_counters *c)
 	CNT_ADD(c, FRAMES_JIT, s->n_jit);
 	CNT_ADD(c, CACHE_HIT, s->n_hit);
 	CNT_ADD(c, CACHE_MISS, s->n_miss);
+	CNT_ADD(c, MEMO_HIT, s->n_memo);
 	ship(&s->ustack, ABI_MAX_USER_FRAMES, c);
 }
 
@@ -324,12 +344,34 @@ static __always_inline int user_stack(struct bpf_perf_event_data *ctx, struct sc
 	return 0;
 }
 
+/* Where the ranges of the sample's process stand, if they are known. */
+static __always_inline void take_ranges(struct scratch *s)
+{
+	__u32 version = *(volatile __u32 *)&ctl.procs;
+	struct abi_proc *p;
+
+	if (s->proc_tgid != s->key.tgid || s->proc_seen != version) {
+		p = bpf_map_lookup_elem(&procs, &s->key.tgid);
+		if (p)
+			s->proc = *p;
+		else
+			s->proc.cnt = 0;
+		s->proc_tgid = s->key.tgid;
+		s->proc_seen = version;
+	}
+	/* Which program was mapped when: a map of an earlier exec is not used. */
+	if (s->proc.cnt && s->proc.exec_id == s->key.exec_id &&
+	    (s->proc.start_ns == 0 || s->proc.start_ns == s->key.start_ns)) {
+		s->range_first = s->proc.first;
+		s->range_cnt = s->proc.cnt;
+	}
+}
+
 static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_counters *c,
                                    struct task_struct *task, __u32 tgid, __u32 tid)
 {
 	struct scratch *s = get_scratch();
 	struct task_struct *leader = TASK_GET(task, group_leader);
-	struct abi_proc *p;
 	__u32 in_user = REGS_IS_USER(&ctx->regs), kthread, flags = 0, copied = 0;
 
 	CNT_ADD(c, SEEN, 1);
@@ -375,18 +417,9 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 	if (!kthread) {
 		long bad = 0;
 
-		/* Which program was mapped when: a map of an earlier exec is not used. */
 		s->range_cnt = 0;
-		p = flags & ABI_KEY_FOREIGN_NS ? 0 : bpf_map_lookup_elem(&procs, &tgid);
-		if (p) {
-			struct abi_proc copy = *p;
-
-			if (copy.exec_id == s->key.exec_id &&
-			    (copy.start_ns == 0 || copy.start_ns == s->key.start_ns)) {
-				s->range_first = copy.first;
-				s->range_cnt = copy.cnt;
-			}
-		}
+		if (!(flags & ABI_KEY_FOREIGN_NS))
+			take_ranges(s);
 		if (!s->range_cnt)
 			CNT_ADD(c, RANGE_STALE, 1);
 

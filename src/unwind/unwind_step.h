@@ -18,8 +18,8 @@
  *   UW_RULE(mem, i), UW_WIDE(mem, i), UW_OP(mem, i)
  *                                const struct abi_rule *, abi_wide *, abi_op *, or NULL
  * and, where functions must be verified one by one (BPF), UW_SPLIT with
- *   UW_DO_WIDE(u, mem, i), UW_DO_COLUMN(u, mem, i, col), UW_DO_EXPR(u, mem, i), UW_DO_OP(u, mem)
- *                                which come back to uw_step_wide, uw_wide_column, uw_expr,
+ *   UW_DO_FRAME(u, mem, id), UW_DO_WIDE(u, mem, i), UW_DO_COLUMN(u, mem, i, col), UW_DO_EXPR(u, mem, i), UW_DO_OP(u, mem)
+ *                                which come back to uw_step_frame, uw_step_wide, uw_wide_column, uw_expr,
  * uw_expr_op
  */
 #ifndef PA_UNWIND_STEP_H
@@ -169,6 +169,7 @@ UW_INLINE int uw_step_fp(struct uw_state *u, UW_MEM *mem)
 #define UW_DO_EXPR(u, mem, i)        uw_expr(u, mem, i)
 #define UW_DO_COLUMN(u, mem, i, col) uw_wide_column(u, mem, i, col)
 #define UW_DO_WIDE(u, mem, i)        uw_step_wide(u, mem, i)
+#define UW_DO_FRAME(u, mem, id)      uw_step_frame(u, mem, id)
 #endif
 
 #define UW_TOP(u, n) ((u)->stack[((u)->depth - 1 - (n)) & (ABI_EXPR_DEPTH - 1)])
@@ -579,7 +580,8 @@ UW_INLINE int uw_step_inline(struct uw_state *u, UW_MEM *mem, __u32 code)
 #endif
 }
 
-UW_INLINE int uw_step_rule(struct uw_state *u, UW_MEM *mem, __u32 id)
+/* An interned rule that needs no wide form. */
+UW_INLINE int uw_step_frame(struct uw_state *u, UW_MEM *mem, __u32 id)
 {
 	const struct abi_rule *rule = UW_RULE(mem, id);
 	__u64 cfa, ra;
@@ -588,18 +590,6 @@ UW_INLINE int uw_step_rule(struct uw_state *u, UW_MEM *mem, __u32 id)
 
 	if (!rule)
 		return ABI_WALK_BAD_RULE;
-	switch (rule->kind) {
-	case ABI_RULE_FRAME:
-		break;
-	case ABI_RULE_WIDE:
-		return UW_DO_WIDE(u, mem, (__u32)rule->cfa_off);
-	case ABI_RULE_ROOT:
-		return ABI_WALK_ROOT;
-	case ABI_RULE_FP:
-		return uw_step_fp(u, mem);
-	default:
-		return ABI_WALK_BAD_RULE;
-	}
 	r = uw_value(u, mem, rule->cfa_reg, &cfa);
 	if (r)
 		return r;
@@ -629,6 +619,25 @@ UW_INLINE int uw_step_rule(struct uw_state *u, UW_MEM *mem, __u32 id)
 	return 0;
 }
 
+UW_INLINE int uw_step_rule(struct uw_state *u, UW_MEM *mem, __u32 id)
+{
+	const struct abi_rule *rule = UW_RULE(mem, id);
+
+	(void)u, (void)mem; /* a split function finds them by itself */
+	if (!rule)
+		return ABI_WALK_BAD_RULE;
+	switch (rule->kind) {
+	case ABI_RULE_FRAME:
+		return UW_DO_FRAME(u, mem, id);
+	case ABI_RULE_WIDE:
+		return UW_DO_WIDE(u, mem, (__u32)rule->cfa_off);
+	case ABI_RULE_ROOT:
+		return ABI_WALK_ROOT;
+	default:
+		return ABI_WALK_BAD_RULE;
+	}
+}
+
 /**
  * uw_step - the caller's frame by a code
  * @code: of uw_lookup_pc; not NONE and not BAD, for which there is uw_step_guess
@@ -640,8 +649,6 @@ UW_INLINE int uw_step(struct uw_state *u, UW_MEM *mem, __u32 code)
 		return uw_step_inline(u, mem, code);
 	if (code == ABI_CODE_ROOT)
 		return ABI_WALK_ROOT;
-	if (code == ABI_CODE_FP)
-		return uw_step_fp(u, mem);
 	return uw_step_rule(u, mem, code);
 }
 

@@ -69,6 +69,7 @@ enum abi_walk {
 /* For tests and benchmarks: what is not done, or done besides. */
 #define ABI_WALK_NO_CACHE  1  /* without the shared cache of codes */
 #define ABI_WALK_NO_WINDOW 2  /* each word read by itself */
+#define ABI_WALK_NO_MEMO   32 /* without the codes of the walk before */
 #define ABI_WALK_TWICE     4  /* again plainly, and compared: WALKS_DIFFER */
 #define ABI_WALK_NO_COPY   8  /* first samples are guessed */
 #define ABI_WALK_COPY_ALL  16 /* a copy of every walked sample, with its hash, besides counting */
@@ -99,9 +100,11 @@ struct abi_control {
 	__u32 resolved_tgid;   /* PID, nested: the kernel's number of the target once it was seen */
 	__u32 agent_tids[ABI_AGENT_TIDS]; /* numbers in our pid namespace, 0 = none */
 	__u32 epoch; /* stamped on tables that are used; counts up while the capture runs */
+	__u32 procs; /* counts up behind each change of the procs map */
+	__u32 names; /* counts up behind each change of the threads map (programs) */
 	__u32 pad;
 };
-_Static_assert(sizeof(struct abi_control) == 56, "shared layout");
+_Static_assert(sizeof(struct abi_control) == 64, "shared layout");
 
 /* ---- process map ----------------------------------------------------------------------------- */
 

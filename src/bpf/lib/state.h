@@ -11,7 +11,9 @@ struct scratch;
 static __attribute__((always_inline)) inline int read_word(struct scratch *s, __u64 *ret,
                                                            __u64 addr);
 static __attribute__((always_inline)) inline int read_code(__u64 *ret, __u64 addr);
+int read_far(__u64 addr);
 int is_code(__u64 addr, __u32 sure);
+int walk_rule(__u32 id);
 int walk_wide(__u32 i);
 int walk_column(__u32 i, __u32 col);
 int walk_expr(__u32 i);
@@ -176,6 +178,7 @@ struct {
 #define UW_OP(mem, i)   ((const struct abi_op *)UW_LOOKUP(ops, i))
 /* Functions that the verifier looks at once; each finds its state by itself. */
 #define UW_SPLIT
+#define UW_DO_FRAME(u, mem, id)      walk_rule(id)
 #define UW_DO_WIDE(u, mem, i)        walk_wide(i)
 #define UW_DO_COLUMN(u, mem, i, col) walk_column(i, col)
 #define UW_DO_EXPR(u, mem, i)        walk_expr(i)
@@ -185,27 +188,50 @@ struct {
 /* A page: a read never crosses one, since one absent page fails it whole. */
 #define WINDOW_SIZE 4096
 
+#define LINE_SIZE   64
+/* The window's size adapts, between a line and a page. */
+#define WINDOW_FIRST 512 /* half of the first one: the walk begins as after a useful window */
+#define WINDOW_FEW   4   /* words: a window that gave fewer was too large */
+
 #define PLAIN_CACHE  1 /* without the shared cache */
 #define PLAIN_WINDOW 2 /* each word read by itself */
+#define PLAIN_MEMO   4 /* without the memo */
+
+/* The memo: codes of the walk before, on this CPU. Most frames of a thread's next sample are the
+ * same and stand in the same order, so that a few neighbouring lines take the place of one line of
+ * the shared cache a frame. An entry says for itself what it is about (serial and offset are those
+ * of the cache), so that a memo of another thread is only of no use. Deeper frames are not in it. */
+#define MEMO_FRAMES 128
+#define MEMO_SKIP   16 /* frames of the walk before that are passed over at one frame */
+struct memo_frame {
+	__u64 key;     /* serial << 32 | offset */
+	__u64 sp_code; /* stack pointer << 16 | code */
+};
+struct memo {
+	struct memo_frame f[2][MEMO_FRAMES];
+	__u32 n[2];
+	__u32 now; /* the half that is written */
+	__u32 at;  /* in the other half: what comes next */
+};
 
 /* Working memory of one sample. A map value, since it is far beyond the 512 bytes of a BPF stack.
  */
 struct scratch {
-	/* What is shipped: header and frames stand together. */
-	struct abi_stack ustack;
-	__u64 uframes[ABI_MAX_USER_FRAMES];
-	struct abi_stack kstack;
-	__u64 kframes[ABI_MAX_KERNEL_FRAMES + 1];
-
 	struct abi_count_key key;
 	struct abi_thread_key tkey;
 	struct abi_thread thread;
 	struct abi_count count;
 
+	/* Remembered from the sample before on this CPU, while ctl.procs and ctl.names say so. */
+	struct abi_proc proc; /* cnt 0: there was none */
+	__u32 proc_tgid, proc_seen;
+	struct abi_thread_key known_tkey;
+	struct abi_thread known;
+	__u32 names_seen;
+
 	/* The walk. */
-	struct uw_state u;
 	__u64 hash;
-	__u32 n_raw, n_jit, n_hit, n_miss;
+	__u32 n_raw, n_jit, n_hit, n_miss, n_memo;
 	__u32 plain;    /* PLAIN_* */
 	__u32 may_copy; /* 1: a missing table ends the walk, if a copy may be made */
 	__u32 missing;  /* 1: a table was missing; 2: and the walk ended for a copy */
@@ -214,10 +240,23 @@ struct scratch {
 	__u32 compat, in_syscall, gone;
 	__u32 range_first, range_cnt; /* of this process; cnt 0: not known */
 	struct abi_range range;       /* the one that was found last */
-	__u64 window_base;            /* address of window[0] */
+	__u64 word;                   /* of read_far */
+	__u64 window_base;            /* address of window[0], a multiple of LINE_SIZE */
 	__u32 window_len;             /* valid bytes */
-	user_regs_t regs;
+	__u32 window_want;            /* bytes of the next one */
+	__u32 window_used;            /* words that the present one gave */
+	struct uw_state u;
+
+	/* What is shipped: header and frames stand together. */
+	struct abi_stack ustack;
+	__u64 uframes[ABI_MAX_USER_FRAMES];
+
 	__u8 window[WINDOW_SIZE];
+	struct memo memo;
+
+	user_regs_t regs;
+	struct abi_stack kstack;
+	__u64 kframes[ABI_MAX_KERNEL_FRAMES + 1];
 
 	/* A first sample: header and bytes stand together. */
 	struct abi_copy copy;

@@ -3,7 +3,7 @@
  * The walk of a user stack, for every program that samples: process map, tables, and the step of
  * unwind_step.h. The global functions are verified once each; they take numbers and find the state
  * themselves. Deepest calls: walk_user > walk_frame > walk_wide > walk_column > walk_expr >
- * walk_op, and walk_user > walk_frame > walk_guess > is_code > find_range.
+ * walk_op > read_far, which is as deep as the verifier allows.
  */
 #ifndef PA_BPF_WALK_H
 #define PA_BPF_WALK_H
@@ -28,33 +28,58 @@ static __always_inline const __u32 *word_value(__u32 value)
 
 /* ---- memory of the target -------------------------------------------------------------------- */
 
-/* Reads 8 bytes through the window: one copy up to the end of the page serves the frames that
- * follow. */
-static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
+/* The word at @addr into s->word, and a new window with it: 0, or 1. One copy up to the end of the
+ * page serves the frames that follow. Where frames are so large that few words of it are used, the
+ * next one is smaller: what is copied for nothing is as cold as what is wanted. */
+__noinline int read_far(__u64 addr)
 {
-	__u64 off = addr - s->window_base;
-	__u32 len;
+	struct scratch *s = get_scratch();
+	__u64 base = addr & ~(__u64)(LINE_SIZE - 1);
+	__u32 want, len;
 
+	if (!s)
+		return 1;
 	if ((addr & 7) == 0 && !(s->plain & PLAIN_WINDOW)) {
-		if (off >= s->window_len) {
-			len = WINDOW_SIZE - (addr & (WINDOW_SIZE - 1));
-			/* verifier: 1 … 4096 */
-			if (len > WINDOW_SIZE)
-				return -1;
-			s->window_len = 0;
-			if (bpf_probe_read_user(s->window, len, (const void *)addr) == 0) {
-				s->window_base = addr;
-				s->window_len = len;
-			}
-			off = 0;
-		}
-		if (s->window_len) {
+		want = s->window_want;
+		if (s->window_used < WINDOW_FEW)
+			want = want > LINE_SIZE ? want / 2 : LINE_SIZE;
+		else if (want < WINDOW_SIZE)
+			want *= 2;
+		s->window_want = want;
+		s->window_used = 0;
+		len = WINDOW_SIZE - (base & (WINDOW_SIZE - 1));
+		if (len > want)
+			len = want;
+		/* verifier: 1 … 4096 */
+		if (len > WINDOW_SIZE)
+			return 1;
+		s->window_len = 0;
+		if (bpf_probe_read_user(s->window, len, (const void *)base) == 0) {
+			s->window_base = base;
+			s->window_len = len;
 			/* verifier: aligned and below 4096, both true already */
-			*ret = *(__u64 *)(s->window + (off & (WINDOW_SIZE - 8)));
+			s->word = *(__u64 *)(s->window + ((addr - base) & (WINDOW_SIZE - 8)));
 			return 0;
 		}
 	}
-	return bpf_probe_read_user(ret, sizeof(*ret), (const void *)addr) ? -1 : 0;
+	return bpf_probe_read_user(&s->word, sizeof(s->word), (const void *)addr) != 0;
+}
+
+/* Reads 8 bytes through the window. */
+static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
+{
+	__u64 off = addr - s->window_base;
+
+	if (off < s->window_len && (off & 7) == 0) {
+		s->window_used++;
+		/* verifier: aligned and below 4096, both true already */
+		*ret = *(__u64 *)(s->window + (off & (WINDOW_SIZE - 8)));
+		return 0;
+	}
+	if (read_far(addr))
+		return -1;
+	*ret = s->word;
+	return 0;
 }
 
 /* Code is read beside the window, which is for the stack. */
@@ -170,6 +195,13 @@ __noinline int walk_column(__u32 i, __u32 col)
 	return s ? uw_wide_column(&s->u, s, i, col) : ABI_WALK_BAD_RULE;
 }
 
+__noinline int walk_rule(__u32 id)
+{
+	struct scratch *s = get_scratch();
+
+	return s ? uw_step_frame(&s->u, s, id) : ABI_WALK_BAD_RULE;
+}
+
 __noinline int walk_wide(__u32 i)
 {
 	struct scratch *s = get_scratch();
@@ -235,12 +267,51 @@ __noinline int table_missing(__u32 image, __u32 serial, __u32 first)
 	return 1;
 }
 
+/* The code at @key in the walk before, for a frame at @sp: 0 if it is not there. Either way, the
+ * place in the new one is the caller's to fill. */
+static __always_inline __u32 memo_find(struct memo *m, __u64 key, __u64 sp)
+{
+	struct memo_frame *f = m->f[~m->now & 1];
+	__u32 n = m->n[~m->now & 1], at = m->at, i;
+
+	for (i = 0; i < MEMO_SKIP; i++) {
+		__u32 k = at & (MEMO_FRAMES - 1); /* verifier: at < n <= MEMO_FRAMES */
+
+		if (at >= n)
+			return 0;
+		if (f[k].sp_code >> 16 >= sp) {
+			m->at = at;
+			return f[k].key == key && f[k].sp_code >> 16 == sp
+			               ? f[k].sp_code & 0xffff
+			               : 0;
+		}
+		at++;
+	}
+	m->at = at;
+	return 0;
+}
+
+static __always_inline void memo_add(struct memo *m, __u64 key, __u64 sp, __u32 code)
+{
+	__u32 n = m->n[m->now & 1];
+	struct memo_frame *f = &m->f[m->now & 1][n & (MEMO_FRAMES - 1)];
+
+	/* 48 bits of stack pointer: with the fifth level of page tables programs have more only if
+	 * they ask for it. */
+	if (n >= MEMO_FRAMES || sp >> 48)
+		return;
+	f->key = key;
+	f->sp_code = sp << 16 | code;
+	m->n[m->now & 1] = n + 1;
+}
+
 /* The code at s->range's image and @lookup: *ret_code, or non-zero to end the walk. */
 static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret_code)
 {
 	struct abi_image *img = UW_LOOKUP(images, s->range.image);
 	__u64 off = lookup - s->range.start + s->range.pgoff, k, *slot;
 	__u32 base, rel, code, serial, state;
+	__u64 key, sp = s->u.reg[ABI_REG_SP];
 
 	*ret_code = ABI_CODE_NONE;
 	if (!img)
@@ -262,6 +333,14 @@ static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret
 		return 0;
 	rel = off - img->lo;
 	base = img->base;
+	key = (__u64)serial << 32 | rel;
+	if (!(s->plain & PLAIN_MEMO)) {
+		code = memo_find(&s->memo, key, sp);
+		if (code) {
+			s->n_memo++;
+			goto found;
+		}
+	}
 	k = uw_cache_mix(serial, rel);
 	slot = UW_LOOKUP(pc_cache, UW_CACHE_SLOT(k));
 	if (!slot)
@@ -271,16 +350,38 @@ static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret
 
 		if (((word ^ UW_CACHE_TAG(k)) >> 16) == 0 && (word & 0xffff)) {
 			s->n_hit++;
-			*ret_code = word & 0xffff;
-			return 0;
+			code = word & 0xffff;
+			goto found;
 		}
 	}
-	code = table_code(base, rel);
+	code = table_code(base, rel) & 0xffff;
 	s->n_miss++;
-	if (code && !(s->plain & PLAIN_CACHE))
-		*slot = UW_CACHE_TAG(k) | (code & 0xffff);
-	*ret_code = code & 0xffff;
+	if (!code)
+		return 0;
+	if (!(s->plain & PLAIN_CACHE))
+		*slot = UW_CACHE_TAG(k) | code;
+found:
+	if (!(s->plain & PLAIN_MEMO))
+		memo_add(&s->memo, key, sp, code);
+	*ret_code = code;
 	return 0;
+}
+
+/* What was written becomes what is read. */
+static __always_inline void memo_begin(struct memo *m)
+{
+	m->now = (m->now + 1) & 1;
+	m->n[m->now & 1] = 0;
+	m->at = 0;
+}
+
+/* A return address that was put there by hand, to the very start of a root: that of makecontext. */
+__noinline int at_root(void)
+{
+	struct scratch *s = get_scratch();
+	__u32 code;
+
+	return s && find_code(s, s->u.pc, &code) == 0 && code == ABI_CODE_ROOT;
 }
 
 /* ---- frame by frame -------------------------------------------------------------------------- */
@@ -318,14 +419,8 @@ __noinline int walk_frame(__u32 i)
 	if (known && s->range.image) {
 		if (find_code(s, lookup, &code))
 			return ABI_WALK_NO_TABLE;
-		/* A return address that was put there by hand, to the very start of a root: that of
-		 * makecontext. */
-		if (code == ABI_CODE_NONE && !s->u.exact && !s->missing) {
-			if (find_code(s, s->u.pc, &code))
-				return ABI_WALK_NO_TABLE;
-			if (code != ABI_CODE_ROOT)
-				code = ABI_CODE_NONE;
-		}
+		if (code == ABI_CODE_NONE && !s->u.exact && !s->missing && at_root())
+			return ABI_WALK_ROOT;
 	} else if (known) {
 		jit = 1;
 		s->n_jit++;
@@ -347,10 +442,14 @@ __noinline int walk_user(__u32 plain)
 	s->plain = plain;
 	s->ustack.n = 0;
 	s->n_raw = s->n_jit = 0;
-	s->n_hit = s->n_miss = 0;
+	s->n_hit = s->n_miss = s->n_memo = 0;
+	if (!(plain & PLAIN_MEMO))
+		memo_begin(&s->memo);
 	s->missing = 0;
 	s->window_len = 0;
 	s->window_base = 0;
+	s->window_want = WINDOW_FIRST;
+	s->window_used = WINDOW_FEW;
 	s->range.start = s->range.end = 0;
 	s->hash = cfg.hash_seed;
 	uw_begin(&s->u);
