@@ -45,6 +45,7 @@ struct uw_state {
 	__u32 lazy, lost;    /* bit by register: saved at that address; not known any more */
 	__u32 exact; /* 1: pc is the instruction itself: leaf, or above a signal frame; 0 also in a
 	              * system call, whose instruction ends before pc */
+	__u32 leaf;      /* 1: no step has been made yet */
 	__u32 guessed;   /* frames found without a rule */
 	__u32 by_record; /* 1: the last step read a frame record, so that fp is a frame pointer */
 	/* A wide step: the caller's registers while those of this frame are still needed. */
@@ -60,7 +61,7 @@ struct uw_state {
 UW_INLINE void uw_begin(struct uw_state *u)
 {
 	u->lazy = u->lost = 0;
-	u->exact = 1;
+	u->exact = u->leaf = 1;
 	u->guessed = 0;
 	u->by_record = 0;
 }
@@ -126,6 +127,7 @@ UW_INLINE int uw_finish(struct uw_state *u, __u64 cfa, __u64 ra, __u32 signal)
 		return ABI_WALK_IMPLAUSIBLE;
 	u->pc = ra;
 	u->exact = signal != 0;
+	u->leaf = 0;
 	u->by_record = 0;
 	uw_set(u, ABI_REG_SP, cfa);
 #ifdef ABI_ARM64
@@ -640,7 +642,7 @@ UW_INLINE int uw_step_rule(struct uw_state *u, UW_MEM *mem, __u32 id)
 
 /**
  * uw_step - the caller's frame by a code
- * @code: of uw_lookup_pc; not NONE and not BAD, for which there is uw_step_guess
+ * @code: of uw_lookup_pc; not NONE, BAD or GUESS, for which there is uw_step_guess
  * Returns: 0 (*u is the caller's frame), or ABI_WALK_* (ROOT: this was the last frame).
  */
 UW_INLINE int uw_step(struct uw_state *u, UW_MEM *mem, __u32 code)
@@ -658,43 +660,43 @@ UW_INLINE int uw_step(struct uw_state *u, UW_MEM *mem, __u32 code)
 /* mov x8, #139; svc 0 */
 #define UW_SIGRETURN     0xd4000001d2801168ULL
 #define UW_SIGRETURN_LEN 8
+/* mov x8, #93 */
+#define UW_IS_EXIT(insn) (((insn) & 0xffffffff) == 0xd2800ba8)
 #else
 /* mov $15, %rax; syscall: the first 8 of its 9 bytes */
 #define UW_SIGRETURN     0x0f0000000fc0c748ULL
 #define UW_SIGRETURN_LEN 9
+/* mov %rax, %rdi; mov $60, %eax (glibc) · mov %eax, %edi; mov $60, %eax; … ·
+ * mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall (musl) */
+#define UW_IS_EXIT(insn)                                                                           \
+	((insn) == 0x0000003cb8c78948ULL ||                                                        \
+	 ((insn) & 0x00ffffffffffffffULL) == 0x0000003cb8c789ULL ||                                \
+	 (insn) == 0x050f3cb0c031c789ULL)
 #endif
 
-/* Is this a signal's return trampoline, before or inside its system call? */
-UW_INLINE int uw_at_sigreturn(const struct uw_state *u, UW_MEM *mem)
+enum uw_special {
+	UW_ORDINARY = 0,
+	UW_TRAMPOLINE = 1, /* a signal's return, before or inside its system call */
+	UW_THREAD_END = 2, /* straight into exit, as below the first frame of a thread: C libraries
+	                    * leave that code without rules; what returns there has no caller */
+};
+
+/* What code without a rule says about itself. */
+UW_INLINE enum uw_special uw_special(const struct uw_state *u, UW_MEM *mem)
 {
 	__u64 insn;
 
 	(void)mem; /* the hook may not need it */
-	if (UW_READ_CODE(mem, &insn, u->pc) == 0 && insn == UW_SIGRETURN)
-		return 1;
-	return !u->exact && UW_READ_CODE(mem, &insn, u->pc - UW_SIGRETURN_LEN) == 0 &&
-	       insn == UW_SIGRETURN;
-}
-
-/* Does this return address lead straight into exit, as the first frame of a thread does? C
- * libraries leave that code without rules: what runs below it has no caller. */
-UW_INLINE int uw_at_exit(const struct uw_state *u, UW_MEM *mem)
-{
-	__u64 insn;
-
-	(void)mem; /* the hook may not need it */
-	if (u->exact || UW_READ_CODE(mem, &insn, u->pc))
-		return 0;
-#ifdef ABI_ARM64
-	/* mov x8, #93 */
-	return (insn & 0xffffffff) == 0xd2800ba8;
-#else
-	/* mov %rax, %rdi; mov $60, %eax (glibc) · mov %eax, %edi; mov $60, %eax; … ·
-	 * mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall (musl) */
-	return insn == 0x0000003cb8c78948ULL ||
-	       (insn & 0x00ffffffffffffffULL) == 0x0000003cb8c789ULL ||
-	       insn == 0x050f3cb0c031c789ULL;
-#endif
+	if (UW_READ_CODE(mem, &insn, u->pc) == 0) {
+		if (insn == UW_SIGRETURN)
+			return UW_TRAMPOLINE;
+		if (!u->exact && UW_IS_EXIT(insn))
+			return UW_THREAD_END;
+	}
+	return u->leaf && !u->exact && UW_READ_CODE(mem, &insn, u->pc - UW_SIGRETURN_LEN) == 0 &&
+	                       insn == UW_SIGRETURN
+	               ? UW_TRAMPOLINE
+	               : UW_ORDINARY;
 }
 
 /* At a signal's return trampoline the stack pointer is at the kernel's frame, whose shape is part
@@ -775,7 +777,7 @@ UW_INLINE int uw_guess_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 t
 
 /**
  * uw_step_guess - the caller's frame of code without a rule
- * @code: ABI_CODE_NONE or ABI_CODE_BAD
+ * @code: ABI_CODE_NONE, ABI_CODE_BAD, or ABI_CODE_GUESS where uw_special is known to be ORDINARY
  * @jit:  non-zero in code that was generated at run time: such code has frame pointers
  * In this order: a signal's trampoline and the end of a thread (no guesses: their code says it); a
  * leaf that has pushed nothing (PLT stubs, small assembly), whose return address is on top; the
@@ -787,10 +789,14 @@ UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, __u32 code, __u32 j
 {
 	int r = ABI_WALK_IMPLAUSIBLE;
 
-	if (uw_at_sigreturn(u, mem))
+	switch (code == ABI_CODE_GUESS ? UW_ORDINARY : uw_special(u, mem)) {
+	case UW_TRAMPOLINE:
 		return uw_step_sigframe(u, mem);
-	if (uw_at_exit(u, mem))
+	case UW_THREAD_END:
 		return ABI_WALK_ROOT;
+	default:
+		break;
+	}
 #ifdef ABI_ARM64
 	if (u->exact && !jit) {
 		/* A leaf's return address is in lr, if that is one. */

@@ -59,7 +59,7 @@
 #define ABI_CODE_NONE   0u      /* no rule: padding, code without call-frame information */
 #define ABI_CODE_ROOT   1u      /* the outermost frame */
 #define ABI_CODE_BAD    2u      /* its call-frame information is damaged or not understood */
-#define ABI_CODE_FP     3u      /* by frame pointer, because the table says so */
+#define ABI_CODE_GUESS  3u      /* in caches only: no rule, and nothing that stands for one */
 #define ABI_CODE_FIRST  4u      /* first interned rule */
 #define ABI_CODE_INLINE 0x8000u /* and above: the rule itself */
 #define ABI_RULES_MAX   8192u   /* 4,110 cover the 27.9 M rows of a Debian machine */

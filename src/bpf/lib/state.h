@@ -189,9 +189,6 @@ struct {
 #define WINDOW_SIZE 4096
 
 #define LINE_SIZE   64
-/* The window's size adapts, between a line and a page. */
-#define WINDOW_FIRST 512 /* half of the first one: the walk begins as after a useful window */
-#define WINDOW_FEW   4   /* words: a window that gave fewer was too large */
 
 #define PLAIN_CACHE  1 /* without the shared cache */
 #define PLAIN_WINDOW 2 /* each word read by itself */
@@ -241,10 +238,9 @@ struct scratch {
 	__u32 range_first, range_cnt; /* of this process; cnt 0: not known */
 	struct abi_range range;       /* the one that was found last */
 	__u64 word;                   /* of read_far */
+	__u64 find_key;               /* of the memo, of what find_code looked for; 0: nothing */
 	__u64 window_base;            /* address of window[0], a multiple of LINE_SIZE */
 	__u32 window_len;             /* valid bytes */
-	__u32 window_want;            /* bytes of the next one */
-	__u32 window_used;            /* words that the present one gave */
 	struct uw_state u;
 
 	/* What is shipped: header and frames stand together. */

@@ -29,27 +29,18 @@ static __always_inline const __u32 *word_value(__u32 value)
 /* ---- memory of the target -------------------------------------------------------------------- */
 
 /* The word at @addr into s->word, and a new window with it: 0, or 1. One copy up to the end of the
- * page serves the frames that follow. Where frames are so large that few words of it are used, the
- * next one is smaller: what is copied for nothing is as cold as what is wanted. */
+ * page serves the frames that follow. It begins with the whole line: a saved frame pointer lies
+ * below the return address that was read first. */
 __noinline int read_far(__u64 addr)
 {
 	struct scratch *s = get_scratch();
 	__u64 base = addr & ~(__u64)(LINE_SIZE - 1);
-	__u32 want, len;
+	__u32 len;
 
 	if (!s)
 		return 1;
 	if ((addr & 7) == 0 && !(s->plain & PLAIN_WINDOW)) {
-		want = s->window_want;
-		if (s->window_used < WINDOW_FEW)
-			want = want > LINE_SIZE ? want / 2 : LINE_SIZE;
-		else if (want < WINDOW_SIZE)
-			want *= 2;
-		s->window_want = want;
-		s->window_used = 0;
 		len = WINDOW_SIZE - (base & (WINDOW_SIZE - 1));
-		if (len > want)
-			len = want;
 		/* verifier: 1 … 4096 */
 		if (len > WINDOW_SIZE)
 			return 1;
@@ -71,7 +62,6 @@ static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
 	__u64 off = addr - s->window_base;
 
 	if (off < s->window_len && (off & 7) == 0) {
-		s->window_used++;
 		/* verifier: aligned and below 4096, both true already */
 		*ret = *(__u64 *)(s->window + (off & (WINDOW_SIZE - 8)));
 		return 0;
@@ -169,6 +159,67 @@ static __always_inline __u64 encode_frame(struct scratch *s, __u64 pc, __u64 loo
 	       ((pc - s->range.start + s->range.pgoff) & ABI_FRAME_OFF_MASK);
 }
 
+/* ---- the walk before -------------------------------------------------------------------------- */
+
+/* What was written becomes what is read. */
+static __always_inline void memo_begin(struct memo *m)
+{
+	m->now = (m->now + 1) & 1;
+	m->n[m->now & 1] = 0;
+	m->at = 0;
+}
+
+/* The code at @key in the walk before, for a frame at @sp: 0 if it is not there. Either way, the
+ * place in the new one is the caller's to fill. */
+static __always_inline __u32 memo_find(struct memo *m, __u64 key, __u64 sp)
+{
+	struct memo_frame *f = m->f[~m->now & 1];
+	__u32 n = m->n[~m->now & 1], at = m->at, i;
+
+	for (i = 0; i < MEMO_SKIP; i++) {
+		__u32 k = at & (MEMO_FRAMES - 1); /* verifier: at < n <= MEMO_FRAMES */
+
+		if (at >= n)
+			return 0;
+		if (f[k].sp_code >> 16 >= sp) {
+			m->at = at;
+			if (f[k].key != key || f[k].sp_code >> 16 != sp)
+				return 0;
+			m->at = at + 1;
+			return f[k].sp_code & 0xffff;
+		}
+		at++;
+	}
+	m->at = at;
+	return 0;
+}
+
+static __always_inline void memo_add(struct memo *m, __u64 key, __u64 sp, __u32 code)
+{
+	__u32 n = m->n[m->now & 1];
+	struct memo_frame *f = &m->f[m->now & 1][n & (MEMO_FRAMES - 1)];
+
+	/* 48 bits of stack pointer: with the fifth level of page tables programs have more only if
+	 * they ask for it. */
+	if (n >= MEMO_FRAMES || sp >> 48)
+		return;
+	f->key = key;
+	f->sp_code = sp << 16 | code;
+	m->n[m->now & 1] = n + 1;
+}
+
+/* Puts ABI_CODE_GUESS where find_code found nothing. */
+static __always_inline void remember_guess(struct scratch *s)
+{
+	__u64 key = s->find_key, k = uw_cache_mix(key >> 32, (__u32)key);
+	__u64 *slot = UW_LOOKUP(pc_cache, UW_CACHE_SLOT(k));
+
+	if (slot && !(s->plain & PLAIN_CACHE))
+		*slot = UW_CACHE_TAG(k) | ABI_CODE_GUESS;
+	if (!(s->plain & PLAIN_MEMO))
+		memo_add(&s->memo, key, s->u.reg[ABI_REG_SP], ABI_CODE_GUESS);
+}
+
 /* ---- pieces of the step ---------------------------------------------------------------------- */
 
 __noinline int walk_op(__u32 ip)
@@ -213,7 +264,16 @@ __noinline int walk_guess(__u32 code, __u32 jit)
 {
 	struct scratch *s = get_scratch();
 
-	return s ? uw_step_guess(&s->u, s, code, jit) : ABI_WALK_BAD_RULE;
+	if (!s)
+		return ABI_WALK_BAD_RULE;
+	/* A return address in code whose table has no rule for it, and which stands for nothing: it
+	 * needs no look-up next time. */
+	if (code == ABI_CODE_NONE && !s->u.exact && s->find_key &&
+	    uw_special(&s->u, s) == UW_ORDINARY) {
+		code = ABI_CODE_GUESS;
+		remember_guess(s);
+	}
+	return uw_step_guess(&s->u, s, code, jit);
 }
 
 __noinline int table_code(__u32 base, __u32 rel)
@@ -267,44 +327,6 @@ __noinline int table_missing(__u32 image, __u32 serial, __u32 first)
 	return 1;
 }
 
-/* The code at @key in the walk before, for a frame at @sp: 0 if it is not there. Either way, the
- * place in the new one is the caller's to fill. */
-static __always_inline __u32 memo_find(struct memo *m, __u64 key, __u64 sp)
-{
-	struct memo_frame *f = m->f[~m->now & 1];
-	__u32 n = m->n[~m->now & 1], at = m->at, i;
-
-	for (i = 0; i < MEMO_SKIP; i++) {
-		__u32 k = at & (MEMO_FRAMES - 1); /* verifier: at < n <= MEMO_FRAMES */
-
-		if (at >= n)
-			return 0;
-		if (f[k].sp_code >> 16 >= sp) {
-			m->at = at;
-			return f[k].key == key && f[k].sp_code >> 16 == sp
-			               ? f[k].sp_code & 0xffff
-			               : 0;
-		}
-		at++;
-	}
-	m->at = at;
-	return 0;
-}
-
-static __always_inline void memo_add(struct memo *m, __u64 key, __u64 sp, __u32 code)
-{
-	__u32 n = m->n[m->now & 1];
-	struct memo_frame *f = &m->f[m->now & 1][n & (MEMO_FRAMES - 1)];
-
-	/* 48 bits of stack pointer: with the fifth level of page tables programs have more only if
-	 * they ask for it. */
-	if (n >= MEMO_FRAMES || sp >> 48)
-		return;
-	f->key = key;
-	f->sp_code = sp << 16 | code;
-	m->n[m->now & 1] = n + 1;
-}
-
 /* The code at s->range's image and @lookup: *ret_code, or non-zero to end the walk. */
 static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret_code)
 {
@@ -314,6 +336,7 @@ static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret
 	__u64 key, sp = s->u.reg[ABI_REG_SP];
 
 	*ret_code = ABI_CODE_NONE;
+	s->find_key = 0;
 	if (!img)
 		return 0;
 	/* In this order: what is published is whole. */
@@ -334,6 +357,7 @@ static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret
 	rel = off - img->lo;
 	base = img->base;
 	key = (__u64)serial << 32 | rel;
+	s->find_key = key;
 	if (!(s->plain & PLAIN_MEMO)) {
 		code = memo_find(&s->memo, key, sp);
 		if (code) {
@@ -367,21 +391,19 @@ found:
 	return 0;
 }
 
-/* What was written becomes what is read. */
-static __always_inline void memo_begin(struct memo *m)
-{
-	m->now = (m->now + 1) & 1;
-	m->n[m->now & 1] = 0;
-	m->at = 0;
-}
-
 /* A return address that was put there by hand, to the very start of a root: that of makecontext. */
 __noinline int at_root(void)
 {
 	struct scratch *s = get_scratch();
-	__u32 code;
+	__u32 code, found;
+	__u64 key;
 
-	return s && find_code(s, s->u.pc, &code) == 0 && code == ABI_CODE_ROOT;
+	if (!s)
+		return 0;
+	key = s->find_key;
+	found = find_code(s, s->u.pc, &code) == 0 && code == ABI_CODE_ROOT;
+	s->find_key = key;
+	return found;
 }
 
 /* ---- frame by frame -------------------------------------------------------------------------- */
@@ -425,7 +447,7 @@ __noinline int walk_frame(__u32 i)
 		jit = 1;
 		s->n_jit++;
 	}
-	if (code > ABI_CODE_BAD || code == ABI_CODE_ROOT)
+	if (code >= ABI_CODE_FIRST || code == ABI_CODE_ROOT)
 		return uw_step(&s->u, s, code);
 	stop = walk_guess(code, jit);
 	return stop == ABI_WALK_UNCOVERED && s->missing ? ABI_WALK_NO_TABLE : stop;
@@ -448,8 +470,6 @@ __noinline int walk_user(__u32 plain)
 	s->missing = 0;
 	s->window_len = 0;
 	s->window_base = 0;
-	s->window_want = WINDOW_FIRST;
-	s->window_used = WINDOW_FEW;
 	s->range.start = s->range.end = 0;
 	s->hash = cfg.hash_seed;
 	uw_begin(&s->u);
