@@ -258,14 +258,14 @@ static int read_go(struct packed *p)
 	int r;
 
 	reading_init(&rd, p->rules);
-	r = uw_go_special_read(p->f, &rd.sink, &(struct uw_build_limits){.rows = 1 << 26});
+	r = uw_go_special_read(p->f, &rd.sink, NULL);
 	if (r == 0)
 		r = spans_of(&rd, &p->special);
 	reading_done(&rd);
 	if (r < 0 && r != -ENOENT)
 		return r;
 	reading_init(&rd, p->rules);
-	r = uw_go_read(p->f, &rd.sink, &(struct uw_build_limits){.rows = 1 << 26});
+	r = uw_go_read(p->f, &rd.sink, NULL);
 	if (r == 0)
 		r = spans_of(&rd, &p->go);
 	reading_done(&rd);
