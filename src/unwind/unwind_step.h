@@ -595,8 +595,6 @@ UW_INLINE int uw_step_rule(struct uw_state *u, UW_MEM *mem, __u32 id)
 		return UW_DO_WIDE(u, mem, (__u32)rule->cfa_off);
 	case ABI_RULE_ROOT:
 		return ABI_WALK_ROOT;
-	case ABI_RULE_FP:
-		return uw_step_fp(u, mem);
 	default:
 		return ABI_WALK_BAD_RULE;
 	}
@@ -640,8 +638,6 @@ UW_INLINE int uw_step(struct uw_state *u, UW_MEM *mem, __u32 code)
 		return uw_step_inline(u, mem, code);
 	if (code == ABI_CODE_ROOT)
 		return ABI_WALK_ROOT;
-	if (code == ABI_CODE_FP)
-		return uw_step_fp(u, mem);
 	return uw_step_rule(u, mem, code);
 }
 

@@ -59,8 +59,7 @@
 #define ABI_CODE_NONE   0u      /* no rule: padding, code without call-frame information */
 #define ABI_CODE_ROOT   1u      /* the outermost frame */
 #define ABI_CODE_BAD    2u      /* its call-frame information is damaged or not understood */
-#define ABI_CODE_FP     3u      /* by frame pointer, because the table says so */
-#define ABI_CODE_FIRST  4u      /* first interned rule */
+#define ABI_CODE_FIRST  3u      /* first interned rule */
 #define ABI_CODE_INLINE 0x8000u /* and above: the rule itself */
 #define ABI_RULES_MAX   8192u   /* 4,110 cover the 27.9 M rows of a Debian machine */
 #define ABI_WIDES_MAX   1024u
@@ -104,7 +103,6 @@ enum abi_rule_kind {
 	ABI_RULE_WIDE = 2,  /* wides[cfa_off] */
 	ABI_RULE_ROOT = 3,
 	ABI_RULE_BAD = 4,
-	ABI_RULE_FP = 5,
 };
 #define ABI_RULE_RA_REG 1u /* ra_off is the register that holds the return address */
 #define ABI_RULE_SIGNAL 2u /* signal frame: the caller's pc is exact */
