@@ -220,8 +220,6 @@ static int say_rule(struct say *to, const char *path, const struct info *i, uint
 		r = sbuf_str(&b, "bad: its call-frame information is damaged or not understood");
 	else if (code == ABI_CODE_ROOT)
 		r = sbuf_str(&b, "root: the outermost frame");
-	else if (code == ABI_CODE_FP)
-		r = sbuf_str(&b, "by frame pointer");
 	else
 		r = uw_rules_expand(i->rules, code, &rule);
 	if (r == 0 && code >= ABI_CODE_FIRST)

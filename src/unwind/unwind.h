@@ -26,7 +26,7 @@ struct uw_col {
 };
 /* One rule, unpacked. Equal rules are equal as values of all fields that their kinds use. */
 struct uw_rule {
-	uint8_t kind;     /* enum abi_rule_kind: NONE, FRAME (the fields below), ROOT, BAD, FP */
+	uint8_t kind;     /* enum abi_rule_kind: NONE, FRAME (the fields below), ROOT, BAD */
 	uint8_t cfa_kind; /* enum abi_cfa_kind */
 	uint8_t cfa_reg;
 	bool signal; /* signal frame: the caller's pc is exact */
@@ -229,27 +229,6 @@ struct uw_walk {
 void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const struct uw_target *t,
              uint64_t pc, const uint64_t *reg, bool final, struct uw_walk *ret);
 
-/* Reads 8 bytes at a target's address: 0, or non-zero on a fault. */
-typedef int (*uw_read_fn)(void *arg, uint64_t *ret, uint64_t addr);
-
-struct uw_memory {
-	uw_read_fn read;
-	void *arg;
-};
-
-/* Registers at the leaf. */
-struct uw_start {
-	uint64_t pc, sp, fp;
-};
-
-/**
- * uw_walk_fp - walk by frame pointers
- * @pcs: pcs[max]: leaf's pc, then return addresses
- * @ret_walk: enum abi_walk; DEPTH when @max was reached
- * Returns: frames written (>= 1 when max >= 1). Cost: two reads a frame. Allocates: no.
- */
-size_t uw_walk_fp(const struct uw_start *at, const struct uw_memory *mem, uint64_t *pcs, size_t max,
-                  int *ret_walk);
 /**
  * uw_stack_hash - the hash that the kernel side gives to this user stack; never 0
  * @seed:   abi_config's hash_seed
@@ -258,10 +237,5 @@ size_t uw_walk_fp(const struct uw_start *at, const struct uw_memory *mem, uint64
  * @flags:  ABI_STACK_*
  */
 uint64_t uw_stack_hash(uint64_t seed, const uint64_t *frames, size_t n, int walk, uint8_t flags);
-/**
- * uw_call_precedes - could a call end right before a return address?
- * @before: the 8 bytes before it
- */
-bool uw_call_precedes(const uint8_t before[8]);
 
 #endif

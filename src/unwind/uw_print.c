@@ -165,8 +165,6 @@ int uw_rule_print(const struct uw_rules *rules, const struct uw_rule *rule, stru
 		return sbuf_str(b, "none");
 	case ABI_RULE_ROOT:
 		return sbuf_str(b, "root");
-	case ABI_RULE_FP:
-		return sbuf_str(b, "frame pointer");
 	case ABI_RULE_BAD:
 	case ABI_RULE_WIDE: /* rules have no such kind */
 		return sbuf_str(b, "bad");

@@ -168,8 +168,7 @@ static void canonical(const struct uw_rules *r, const struct uw_rule *in, struct
 	memset(&out, 0, sizeof(out)); /* padding too: some of it is compared as bytes */
 	out.kind = in->kind;
 	if (in->kind != ABI_RULE_FRAME) {
-		if (in->kind != ABI_RULE_NONE && in->kind != ABI_RULE_ROOT &&
-		    in->kind != ABI_RULE_FP)
+		if (in->kind != ABI_RULE_NONE && in->kind != ABI_RULE_ROOT)
 			out.kind = ABI_RULE_BAD;
 		*ret = out;
 		return;
@@ -523,9 +522,6 @@ int uw_rules_code(struct uw_rules *r, struct uw_quota *q, const struct uw_rule *
 	case ABI_RULE_ROOT:
 		*ret = ABI_CODE_ROOT;
 		return 0;
-	case ABI_RULE_FP:
-		*ret = ABI_CODE_FP;
-		return 0;
 	case ABI_RULE_FRAME:
 		break;
 	case ABI_RULE_BAD:
@@ -617,7 +613,6 @@ int uw_rules_expand(const struct uw_rules *r, uint16_t code, struct uw_rule *ret
 	        [ABI_CODE_NONE] = ABI_RULE_NONE,
 	        [ABI_CODE_ROOT] = ABI_RULE_ROOT,
 	        [ABI_CODE_BAD] = ABI_RULE_BAD,
-	        [ABI_CODE_FP] = ABI_RULE_FP,
 	};
 	const struct abi_rule *rule;
 	struct uw_rule out;

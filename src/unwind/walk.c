@@ -145,32 +145,6 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 		ret->flags |= ABI_STACK_GUESSED;
 }
 
-size_t uw_walk_fp(const struct uw_start *at, const struct uw_memory *mem, uint64_t *pcs, size_t max,
-                  int *ret_walk)
-{
-	const struct uw_target t = {.read = mem->read, .arg = mem->arg};
-	const struct walk_mem m = {.target = &t};
-	struct uw_state u = {.pc = at->pc};
-	size_t n = 0;
-	int stop = ABI_WALK_DEPTH;
-
-	uw_begin(&u);
-	u.reg[ABI_REG_SP] = at->sp;
-	u.reg[ABI_REG_FP] = at->fp;
-	while (n < max) {
-		int s;
-
-		pcs[n++] = u.pc;
-		s = uw_step_fp(&u, &m);
-		if (s) {
-			stop = s;
-			break;
-		}
-	}
-	*ret_walk = stop;
-	return n;
-}
-
 uint64_t uw_stack_hash(uint64_t seed, const uint64_t *frames, size_t n, int walk, uint8_t flags)
 {
 	uint64_t h = seed;
@@ -178,12 +152,4 @@ uint64_t uw_stack_hash(uint64_t seed, const uint64_t *frames, size_t n, int walk
 	for (size_t i = 0; i < n; i++)
 		h = uw_hash_mix(h, frames[i], seed);
 	return uw_hash_finish(h, (__u32)n, (__u32)walk, flags, seed);
-}
-
-bool uw_call_precedes(const uint8_t before[8])
-{
-	uint64_t code;
-
-	memcpy(&code, before, sizeof(code));
-	return uw_after_call(code);
 }

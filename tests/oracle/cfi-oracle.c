@@ -5,10 +5,16 @@
  *   cfi-oracle [-v] PATH…   files, and folders with everything below them
  *   cfi-oracle --default    some libraries and programs that a Debian machine has
  *
- * Of every ELF file of this machine's processor, for every row of every function: the CFA, the
- * return address and every general register must be found in the same place. What is compared is
- * not how rules are written but what comes out of them: both are evaluated over registers and
+ * Of every ELF file of this machine's processor, every row of every function is compared twice. It
+ * is not how rules are written that is compared but what comes out of them, over registers and
  * memory of random content.
+ *   rules   what our reader makes of each function: the CFA, the return address and every general
+ *           register must be found in the same place.
+ *   steps   what the kernel walks by: the file's table as uw_table_build makes it of all sources,
+ *           packed into words, looked up there, and the code that is found there done by uw_step.
+ *           The caller's pc, stack pointer and registers must have the same values.
+ * Not every step may be that of libdw's row, and those that differ are counted by the reason, see
+ * enum laid_over.
  * Prints a line for each file with a difference (-v: for each file), then totals.
  * What libdw refuses is counted apart: it finds no CFA where a register follows an expression
  * (libgcrypt has such functions), and ends .debug_frame at a length of 0 (some Go programs have
@@ -16,15 +22,13 @@
  * Exit status: 0, 1 there are differences (with --default also: refusals, or bytes that are not
  * understood), 2 usage or no file.
  */
-#include <dwarf.h>
-#include <elfutils/libdw.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
 
-#include "../unit/fake-rules.h"
+#include "cfi-ours.h"
 
 #ifdef ABI_ARM64
 #define MACHINE EM_AARCH64
@@ -33,377 +37,39 @@
 #endif
 #define SHOWN_MAX 10 /* differences of one file that are printed */
 #define PC_SEEDS  16 /* PLT entries are told apart by the low bits of the pc */
-#define STACK_MAX 64
-
-/* ---- the machine that both sides are evaluated on -------------------------------------------- */
-
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return x ^ (x >> 31);
-}
-
-/* 8 bytes of memory. */
-static uint64_t memory(uint64_t addr)
-{
-	return mix(addr + 0x1234567);
-}
-
-/* Registers of a frame; the pc is at index ABI_REGS. */
-struct machine {
-	uint64_t reg[ABI_REGS + 1];
-};
-
-static void machine_init(struct machine *m, uint64_t seed)
-{
-	for (size_t i = 0; i < ABI_REGS; i++)
-		m->reg[i] = mix(seed * 64 + i);
-	m->reg[ABI_REGS] = (mix(seed) & ~UINT64_C(15)) | (seed & 15);
-}
-
-/* Ours. */
-struct step_mem {
-	const struct uw_rules *rules;
-};
-
-static int step_read(const struct step_mem *mem, __u64 *ret, uint64_t addr)
-{
-	(void)mem;
-	*ret = memory(addr);
-	return 0;
-}
-
-static const struct abi_op *step_op(const struct step_mem *mem, uint32_t i)
-{
-	return i < mem->rules->ops.n ? &mem->rules->ops.p[i] : NULL;
-}
-
-/* Of rules only expressions go through the step here. */
-static const void *step_none(const struct step_mem *mem, uint32_t i)
-{
-	(void)mem;
-	(void)i;
-	return NULL;
-}
-
-#define UW_MEM                       const struct step_mem
-#define UW_READ(mem, ret, addr)      step_read(mem, ret, addr)
-#define UW_READ_CODE(mem, ret, addr) step_read(mem, ret, addr)
-#define UW_IS_CODE(mem, addr, sure)  1
-#define UW_RULE(mem, i)              ((const struct abi_rule *)step_none(mem, i))
-#define UW_WIDE(mem, i)              ((const struct abi_wide *)step_none(mem, i))
-#define UW_OP(mem, i)                step_op(mem, i)
-#include "unwind/unwind_step.h"
-
-/* Where a column is: what both sides come to. */
-enum place { PLACE_SAME, PLACE_UNDEF, PLACE_MEMORY, PLACE_VALUE, PLACE_ERROR };
-struct found {
-	enum place place;
-	uint64_t v; /* address, or value */
-};
-
-static const char *const place_names[] = {"same", "undefined", "memory", "value", "error"};
-
-static bool our_expr(const struct uw_rules *rules, const struct machine *m, uint32_t ip,
-                     const uint64_t *cfa, uint64_t *ret)
-{
-	struct step_mem mem = {rules};
-	struct uw_state u = {0};
-
-	memcpy(u.reg, m->reg, sizeof(u.reg));
-	u.pc = m->reg[ABI_REGS];
-	uw_begin(&u);
-	if (cfa) {
-		u.stack[0] = *cfa;
-		u.depth = 1;
-	}
-	if (uw_expr(&u, &mem, ip))
-		return false;
-	*ret = u.stack[(u.depth - 1) & (ABI_EXPR_DEPTH - 1)];
-	return true;
-}
-
-static bool our_cfa(const struct uw_rules *rules, const struct uw_rule *r, const struct machine *m,
-                    uint64_t *ret)
-{
-	uint64_t v = m->reg[r->cfa_reg] + (uint64_t)(int64_t)r->cfa_off;
-
-	switch ((enum abi_cfa_kind)r->cfa_kind) {
-	case ABI_CFA_REG:
-		*ret = v;
-		return true;
-	case ABI_CFA_DEREF:
-		*ret = memory(v) + (uint64_t)(int64_t)r->cfa_off2;
-		return true;
-	case ABI_CFA_PLT:
-		*ret = v + ((int32_t)(m->reg[ABI_REGS] & 15) >= r->cfa_off2 ? 8 : 0);
-		return true;
-	case ABI_CFA_EXPR:
-		return our_expr(rules, m, (uint32_t)r->cfa_off, NULL, ret);
-	}
-	return false;
-}
-
-static struct found our_col(const struct uw_rules *rules, const struct uw_rule *r, size_t i,
-                            const struct machine *m, uint64_t cfa)
-{
-	const struct uw_col *c = &r->col[i];
-	const uint64_t off = (uint64_t)(int64_t)c->val;
-	struct found f = {PLACE_ERROR, 0};
-
-	switch ((enum abi_col_kind)c->kind) {
-	case ABI_COL_SAME:
-		f.place = PLACE_SAME;
-		if (i == ABI_REG_SP)
-			f = (struct found){PLACE_VALUE, cfa};
-		break;
-	case ABI_COL_UNDEF:
-		f.place = PLACE_UNDEF;
-		break;
-	case ABI_COL_AT_CFA:
-		f = (struct found){PLACE_MEMORY, cfa + off};
-		break;
-	case ABI_COL_CFA:
-		f = (struct found){PLACE_VALUE, cfa + off};
-		break;
-	case ABI_COL_REG:
-		f = (struct found){PLACE_VALUE, m->reg[c->val]};
-		break;
-	case ABI_COL_AT_REG:
-		f = (struct found){PLACE_MEMORY,
-		                   m->reg[c->val & 255] + (uint64_t)(int64_t)(c->val >> 8)};
-		break;
-	case ABI_COL_AT_EXPR:
-	case ABI_COL_EXPR:
-		if (our_expr(rules, m, (uint32_t)c->val, &cfa, &f.v))
-			f.place = c->kind == ABI_COL_EXPR ? PLACE_VALUE : PLACE_MEMORY;
-		break;
-	}
-	return f;
-}
-
-/* Theirs: DWARF 5 §2.5, for what frames may use. */
-struct dw {
-	const struct machine *m;
-	uint64_t cfa, s[STACK_MAX];
-	size_t n;
-	bool failed;
-};
-
-static void dw_push(struct dw *d, uint64_t v)
-{
-	if (d->n == STACK_MAX)
-		d->failed = true;
-	else
-		d->s[d->n++] = v;
-}
-
-static uint64_t dw_pop(struct dw *d)
-{
-	if (d->n == 0) {
-		d->failed = true;
-		return 0;
-	}
-	return d->s[--d->n];
-}
-
-static uint64_t dw_reg(struct dw *d, uint64_t n)
-{
-	if (n > ABI_REGS)
-		d->failed = true;
-	return n > ABI_REGS ? 0 : d->m->reg[n];
-}
-
-static bool dw_binary(struct dw *d, unsigned int atom)
-{
-	uint64_t b, a;
-	int64_t sa, sb;
-
-	if (!((atom >= DW_OP_and && atom <= DW_OP_xor && atom != DW_OP_neg && atom != DW_OP_not &&
-	       atom != DW_OP_plus_uconst) ||
-	      (atom >= DW_OP_eq && atom <= DW_OP_ne)))
-		return false;
-	b = dw_pop(d);
-	a = dw_pop(d);
-	sa = (int64_t)a;
-	sb = (int64_t)b;
-	switch (atom) {
-	case DW_OP_and:
-		dw_push(d, a & b);
-		break;
-	case DW_OP_minus:
-		dw_push(d, a - b);
-		break;
-	case DW_OP_mul:
-		dw_push(d, a * b);
-		break;
-	case DW_OP_or:
-		dw_push(d, a | b);
-		break;
-	case DW_OP_plus:
-		dw_push(d, a + b);
-		break;
-	case DW_OP_shl:
-		dw_push(d, b < 64 ? a << b : 0);
-		break;
-	case DW_OP_shr:
-		dw_push(d, b < 64 ? a >> b : 0);
-		break;
-	case DW_OP_shra:
-		dw_push(d, (uint64_t)(sa >> (b < 64 ? b : 63)));
-		break;
-	case DW_OP_xor:
-		dw_push(d, a ^ b);
-		break;
-	case DW_OP_eq:
-		dw_push(d, a == b);
-		break;
-	case DW_OP_ne:
-		dw_push(d, a != b);
-		break;
-	case DW_OP_lt:
-		dw_push(d, sa < sb);
-		break;
-	case DW_OP_le:
-		dw_push(d, sa <= sb);
-		break;
-	case DW_OP_gt:
-		dw_push(d, sa > sb);
-		break;
-	case DW_OP_ge:
-		dw_push(d, sa >= sb);
-		break;
-	default:
-		d->failed = true;
-		break;
-	}
-	return true;
-}
-
-static void dw_stack_op(struct dw *d, const Dwarf_Op *o)
-{
-	uint64_t a, b, c;
-
-	switch (o->atom) {
-	case DW_OP_dup:
-		a = dw_pop(d);
-		dw_push(d, a);
-		dw_push(d, a);
-		break;
-	case DW_OP_drop:
-		(void)dw_pop(d); /* that is what it is for */
-		break;
-	case DW_OP_over:
-	case DW_OP_pick:
-		a = o->atom == DW_OP_over ? 1 : o->number;
-		if (a < d->n)
-			dw_push(d, d->s[d->n - 1 - a]);
-		else
-			d->failed = true;
-		break;
-	case DW_OP_swap:
-		a = dw_pop(d);
-		b = dw_pop(d);
-		dw_push(d, a);
-		dw_push(d, b);
-		break;
-	case DW_OP_rot:
-		a = dw_pop(d);
-		b = dw_pop(d);
-		c = dw_pop(d);
-		dw_push(d, a);
-		dw_push(d, c);
-		dw_push(d, b);
-		break;
-	case DW_OP_abs:
-		a = dw_pop(d);
-		dw_push(d, (int64_t)a < 0 ? 0 - a : a);
-		break;
-	case DW_OP_neg:
-		dw_push(d, 0 - dw_pop(d));
-		break;
-	case DW_OP_not:
-		dw_push(d, ~dw_pop(d));
-		break;
-	case DW_OP_deref:
-		dw_push(d, memory(dw_pop(d)));
-		break;
-	case DW_OP_deref_size:
-		a = memory(dw_pop(d));
-		dw_push(d, o->number >= 8 ? a : a & ((UINT64_C(1) << (8 * o->number)) - 1));
-		break;
-	case DW_OP_nop:
-		break;
-	default:
-		d->failed = true;
-		break;
-	}
-}
-
-/* One operation; index of the next one. */
-static size_t dw_op(struct dw *d, const Dwarf_Op *ops, size_t n, size_t i, struct found *f)
-{
-	const Dwarf_Op *o = &ops[i];
-	const unsigned int atom = o->atom;
-
-	if (atom >= DW_OP_lit0 && atom <= DW_OP_lit31) {
-		dw_push(d, atom - DW_OP_lit0);
-	} else if (atom >= DW_OP_const1u && atom <= DW_OP_consts) {
-		dw_push(d, o->number);
-	} else if (atom >= DW_OP_breg0 && atom <= DW_OP_breg31) {
-		dw_push(d, dw_reg(d, atom - DW_OP_breg0) + o->number);
-	} else if (atom == DW_OP_bregx) {
-		dw_push(d, dw_reg(d, o->number) + o->number2);
-	} else if (atom >= DW_OP_reg0 && atom <= DW_OP_reg31) {
-		*f = (struct found){PLACE_VALUE, dw_reg(d, atom - DW_OP_reg0)};
-	} else if (atom == DW_OP_regx) {
-		*f = (struct found){PLACE_VALUE, dw_reg(d, o->number)};
-	} else if (atom == DW_OP_call_frame_cfa) {
-		dw_push(d, d->cfa);
-	} else if (atom == DW_OP_plus_uconst) {
-		dw_push(d, dw_pop(d) + o->number);
-	} else if (atom == DW_OP_stack_value) {
-		*f = (struct found){PLACE_VALUE, dw_pop(d)};
-	} else if (atom == DW_OP_skip || (atom == DW_OP_bra && dw_pop(d))) {
-		Dwarf_Off to = o->offset + 3 + o->number;
-
-		for (i = 0; i < n && ops[i].offset != to; i++)
-			;
-		return i;
-	} else if (atom != DW_OP_bra && !dw_binary(d, atom)) {
-		dw_stack_op(d, o);
-	}
-	return i + 1;
-}
-
-static struct found their_expr(const Dwarf_Op *ops, size_t n, const struct machine *m, uint64_t cfa)
-{
-	struct dw d = {.m = m, .cfa = cfa};
-	struct found f = {PLACE_ERROR, 0};
-	size_t steps = 0;
-
-	for (size_t i = 0; i < n && !d.failed && steps < 1000; steps++)
-		i = dw_op(&d, ops, n, i, &f);
-	if (f.place == PLACE_ERROR && !d.failed && d.n > 0)
-		f = (struct found){PLACE_MEMORY, d.s[d.n - 1]};
-	if (d.failed)
-		f.place = PLACE_ERROR;
-	return f;
-}
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
+/* Where the walk must not do what the row says, in this order. All of them are told from what the
+ * sources cover, never from the difference itself. */
+enum laid_over {
+	/* Go functions that change stacks: their rows say nothing of the other stack, or call the
+	 * return from a signal an ordinary frame. */
+	OVER_GO_SPECIAL,
+	/* .debug_frame of code that .eh_frame or (Go) another function covers. */
+	OVER_EH_FRAME,
+	/* Go's outermost functions: .gopclntab marks them, .debug_frame has a return address. */
+	OVER_GO_ROOT,
+	OVER_CNT
+};
+static const char *const over_names[OVER_CNT] = {"Go functions that change stacks",
+                                                 ".debug_frame below .eh_frame", "Go's roots"};
+
 struct totals {
 	uint64_t files, rows, columns, mismatches, refused, unsupported, bad, functions;
+	uint64_t steps, step_values, roots, outside, over[OVER_CNT], go_fp, no_address;
+	uint64_t inlines, frames, wides; /* steps by the form of their code */
 	bool verbose;
 };
 
 struct job {
 	const char *path;
-	struct recorder rec;
+	struct packed *packed;
+	struct totals *t;
+	struct reading rd;
 	Dwarf_CFI *cfi;
-	uint64_t rows, columns, mismatches, refused;
+	bool debug_frame;
+	uint64_t rows, columns, mismatches, refused, steps;
 };
 
 __attribute__((format(printf, 3, 4))) static void differ(struct job *j, uint64_t at,
@@ -420,22 +86,12 @@ __attribute__((format(printf, 3, 4))) static void differ(struct job *j, uint64_t
 	printf("\n");
 }
 
-static struct found their_col(Dwarf_Frame *frame, int reg, const struct machine *m, uint64_t cfa)
-{
-	Dwarf_Op mem[3], *ops = NULL;
-	size_t n = 0;
-
-	if (dwarf_frame_register(frame, reg, mem, &ops, &n) != 0)
-		return (struct found){PLACE_ERROR, 0};
-	if (n == 0)
-		return (struct found){ops == mem ? PLACE_UNDEF : PLACE_SAME, 0};
-	return their_expr(ops, n, m, cfa);
-}
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 static void compare_rule(struct job *j, Dwarf_Frame *frame, const struct uw_rule *r, uint64_t at,
                          int ra_reg, const struct machine *m)
 {
-	const struct uw_rules *rules = &j->rec.rules;
+	const struct uw_rules *rules = j->packed->rules;
 	uint64_t cfa = 0;
 	struct found theirs;
 	Dwarf_Op *ops;
@@ -457,6 +113,10 @@ static void compare_rule(struct job *j, Dwarf_Frame *frame, const struct uw_rule
 	for (size_t i = 0; i <= ABI_REGS; i++) {
 		struct found ours = our_col(rules, r, i, m, cfa);
 
+#ifdef ABI_ARM64
+		if (i == ABI_REG_LR && !r->signal)
+			continue; /* no rule has it: the step sets it to the return address */
+#endif
 		theirs = their_col(frame, i == ABI_COL_RA ? ra_reg : (int)i, m, cfa);
 		if (i == ABI_COL_RA && ra_reg < ABI_REGS && theirs.place == PLACE_SAME)
 			theirs = (struct found){PLACE_VALUE, m->reg[ra_reg]};
@@ -474,15 +134,15 @@ static void compare_rule(struct job *j, Dwarf_Frame *frame, const struct uw_rule
 
 static void compare_frame(struct job *j, Dwarf_Frame *frame, uint16_t code, uint64_t at)
 {
-	const struct uw_rule *r = rec_rule(&j->rec, code);
 	Dwarf_Addr start, end;
 	bool signal = false;
 	struct machine m;
+	struct uw_rule r;
 	int ra_reg = dwarf_frame_info(frame, &start, &end, &signal);
 	size_t seeds = 1;
 
 	j->rows++;
-	machine_init(&m, at);
+	machine_init(&m, at, false);
 	if (code == ABI_CODE_ROOT) {
 		struct found ra = their_col(frame, ra_reg, &m, 0);
 
@@ -490,25 +150,219 @@ static void compare_frame(struct job *j, Dwarf_Frame *frame, uint16_t code, uint
 			differ(j, at, "root, but there is a return address");
 		return;
 	}
-	if (!r) {
+	if (uw_rules_expand(j->packed->rules, code, &r) < 0 || r.kind != ABI_RULE_FRAME) {
 		differ(j, at, "no rule");
 		return;
 	}
-	if (r->signal != signal)
-		differ(j, at, "signal frame %d, not %d", r->signal, signal);
-	if (r->cfa_kind == ABI_CFA_PLT || r->cfa_kind == ABI_CFA_EXPR)
+	if (r.signal != signal)
+		differ(j, at, "signal frame %d, not %d", r.signal, signal);
+	if (r.cfa_kind == ABI_CFA_PLT || r.cfa_kind == ABI_CFA_EXPR)
 		seeds = PC_SEEDS;
 	for (size_t i = 0; i < seeds; i++) {
-		machine_init(&m, at * PC_SEEDS + i);
-		compare_rule(j, frame, r, at, ra_reg, &m);
+		machine_init(&m, at * PC_SEEDS + i, false);
+		compare_rule(j, frame, &r, at, ra_reg, &m);
 	}
 }
 
-static void compare_function(struct job *j, const struct rec_func *f)
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* What is wrong with a step, and how: what is NULL if nothing is. */
+struct wrong {
+	const char *what;
+	uint64_t ours, theirs;
+	uint32_t reg;
+};
+
+static struct wrong wrong(const char *what, uint64_t ours, uint64_t theirs, uint32_t reg)
 {
-	const struct rec_row *row = &j->rec.rows.p[f->first], *last = row + f->n - 1;
+	return (struct wrong){what, ours, theirs, reg};
+}
+
+/* The value behind a place; @same: that of the register in this frame. */
+static uint64_t value_of(const struct machine *m, const struct found *f, uint64_t same)
+{
+	return f->place == PLACE_SAME ? same : f->place == PLACE_MEMORY ? memory(m, f->v) : f->v;
+}
+
+/* The caller's value of register @i after our step. */
+static struct wrong compare_value(struct job *j, Dwarf_Frame *frame, const struct machine *m,
+                                  uint64_t cfa, struct uw_state *u, uint32_t i, bool by_go)
+{
+	const struct step_mem mem = {uw_rules_mem(j->packed->rules), m};
+	const struct found theirs = their_col(frame, (int)i, m, cfa);
+	uint64_t want = value_of(m, &theirs, m->reg[i]);
+	__u64 got = 0;
+	int r = uw_value(u, &mem, i, &got);
+
+	j->t->step_values++;
+#ifdef ABI_ARM64
+	if (i == ABI_REG_LR && u->exact == 0)
+		want = u->pc; /* where the call left it */
+#endif
+	if (i == ABI_REG_SP && theirs.place == PLACE_SAME)
+		want = cfa;
+	if (theirs.place == PLACE_ERROR)
+		return wrong("libdw's rule cannot be evaluated", 0, 0, i);
+	if (theirs.place == PLACE_UNDEF) {
+		/* Lost; or nothing was said of it, which libdw does not tell apart. */
+		if (r == ABI_WALK_BAD_RULE || (r == 0 && got == m->reg[i]))
+			return (struct wrong){0};
+		return wrong("undefined register", got, (uint64_t)(int64_t)r, i);
+	}
+	if (r == 0 && got == want)
+		return (struct wrong){0};
+	/* Go's .debug_frame never tells where the caller's frame pointer is. */
+	if (by_go && i == ABI_REG_FP && r == 0 && theirs.place == PLACE_SAME) {
+		j->t->go_fp++;
+		return (struct wrong){0};
+	}
+	return wrong(r ? "no register" : "register", got, want, i);
+}
+
+/* One step by this code and one by libdw's row, from the same made-up frame. */
+static struct wrong compare_step(struct job *j, Dwarf_Frame *frame, uint16_t code, uint64_t seed,
+                                 bool by_go)
+{
+	struct step_mem mem = {.rules = uw_rules_mem(j->packed->rules)};
+	struct found theirs, ra, sp;
+	struct machine m;
+	struct uw_state u;
+	struct wrong w = {0};
+	Dwarf_Addr start, end;
+	bool signal = false;
+	int ra_reg = dwarf_frame_info(frame, &start, &end, &signal), r;
+	uint64_t pc, cfa;
+	Dwarf_Op *ops;
+	size_t n = 0;
+
+	machine_init(&m, seed, true);
+	mem.m = &m;
+	memset(&u, 0xa5, sizeof(u)); /* nothing but what uw_begin promises */
+	u.pc = m.reg[ABI_REGS];
+	memcpy(u.reg, m.reg, sizeof(u.reg));
+	uw_begin(&u);
+	/* In every other frame no register was read yet. */
+	if (mix(seed / PC_SEEDS) & 1) {
+		memcpy(u.reg, m.slot, sizeof(u.reg));
+		u.reg[ABI_REG_SP] = m.reg[ABI_REG_SP];
+		u.lazy = (__u32)((UINT64_C(1) << ABI_REGS) - 1) & ~(1u << ABI_REG_SP);
+	}
+	r = code == ABI_CODE_NONE || code == ABI_CODE_BAD ? -1 : uw_step(&u, &mem, code);
+	ra = their_col(frame, ra_reg, &m, 0);
+	if (ra.place == PLACE_UNDEF || (ra.place == PLACE_SAME && ra_reg >= ABI_REGS)) {
+		j->t->roots++;
+		return r == ABI_WALK_ROOT ? w : wrong("no root", (uint64_t)(int64_t)r, 0, 0);
+	}
+	if (dwarf_frame_cfa(frame, &ops, &n) != 0 || n == 0)
+		return w; /* counted where rules are compared */
+	theirs = their_expr(ops, n, &m, 0);
+	cfa = theirs.v;
+	ra = their_col(frame, ra_reg, &m, cfa);
+	sp = their_col(frame, ABI_REG_SP, &m, cfa);
+	if (theirs.place == PLACE_ERROR || ra.place == PLACE_ERROR || sp.place == PLACE_ERROR)
+		return wrong("libdw's rule cannot be evaluated", 0, 0, 0);
+	pc = value_of(&m, &ra, ra_reg < ABI_REGS ? m.reg[ra_reg] : 0);
+	cfa = value_of(&m, &sp, cfa);
+	if (pc < UW_USER_MIN || pc >= UW_USER_END || cfa < UW_USER_MIN || cfa >= UW_USER_END) {
+		/* Arithmetic that made no address of what it was given. */
+		j->t->no_address++;
+		return r == ABI_WALK_BAD_PC || r == ABI_WALK_IMPLAUSIBLE
+		               ? w
+		               : wrong("no address, but a step", (uint64_t)(int64_t)r, 0, 0);
+	}
+	if (r)
+		return wrong("no step", (uint64_t)(int64_t)r, 0, 0);
+	if (u.pc != pc)
+		return wrong("pc", u.pc, pc, 0);
+	if (u.exact != signal)
+		return wrong("signal frame", u.exact, signal, 0);
+	for (uint32_t i = 0; i < ABI_REGS && !w.what; i++)
+		w = compare_value(j, frame, &m, theirs.v, &u, i, by_go);
+	return w;
+}
+
+static void count_form(struct job *j, uint16_t code)
+{
+	const struct uw_rules_mem *mem = uw_rules_mem(j->packed->rules);
+
+	j->t->inlines += code >= ABI_CODE_INLINE;
+	if (code >= ABI_CODE_FIRST && code < ABI_CODE_INLINE) {
+		j->t->frames += mem->rules[code].kind == ABI_RULE_FRAME;
+		j->t->wides += mem->rules[code].kind == ABI_RULE_WIDE;
+	}
+}
+
+/* One row of the table below one of libdw's. */
+static void compare_packed_row(struct job *j, Dwarf_Frame *frame, uint16_t code, uint64_t at)
+{
+	const struct packed *p = j->packed;
+	const bool by_go = j->debug_frame && in_spans(&p->go, at);
+	struct wrong w = {0};
+	size_t seeds = 1, n = 0;
+	Dwarf_Op *ops;
+
+	if (dwarf_frame_cfa(frame, &ops, &n) == 0 && n > 1)
+		seeds = PC_SEEDS; /* an expression */
+	for (size_t i = 0; i < seeds && !w.what; i++)
+		w = compare_step(j, frame, code, at * PC_SEEDS + i, by_go);
+	if (!w.what) {
+		j->steps++;
+		count_form(j, code);
+	} else if (in_spans(&p->special, at)) {
+		j->t->over[OVER_GO_SPECIAL]++;
+	} else if (j->debug_frame && in_spans(&p->eh, at)) {
+		j->t->over[OVER_EH_FRAME]++;
+	} else if (by_go && code == ABI_CODE_ROOT) {
+		j->t->over[OVER_GO_ROOT]++;
+	} else {
+		differ(j, at, "step by code %#x: %s %u: %#lx, not %#lx", code, w.what, w.reg,
+		       w.ours, w.theirs);
+	}
+}
+
+/* All rows of the table below a row of libdw, which governs [at, end). */
+static void compare_packed(struct job *j, Dwarf_Frame *frame, uint64_t at, uint64_t end)
+{
+	const struct packed *p = j->packed;
+	uint64_t off, next;
+	uint16_t code, last;
+
+	for (; at < end; at = next) {
+		if (!p->table || img_vaddr_to_off(p->f, at, &off) < 0) {
+			differ(j, at, "no table");
+			return;
+		}
+		next = at + MIN_OF(end - at, row_left(p->table, off));
+		if (!packed_code(p, off, &code) || !packed_code(p, off + (next - 1 - at), &last) ||
+		    code != last) {
+			differ(j, at, "look-ups differ");
+			continue;
+		}
+		compare_packed_row(j, frame, code, at);
+	}
+}
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+static bool in_text(const struct job *j, const struct func *f)
+{
+	const struct img_segment *segs;
+	size_t n = img_segments(j->packed->f, &segs);
+
+	for (size_t i = 0; i < n; i++)
+		if (segs[i].exec && f->start >= segs[i].vaddr &&
+		    f->end - segs[i].vaddr <= segs[i].file_size)
+			return true;
+	return false;
+}
+
+static void compare_function(struct job *j, const struct func *f)
+{
+	const struct row *row = &j->rd.rows.p[f->first], *last = row + f->n - 1;
+	const bool text = in_text(j, f);
 	uint64_t at = f->start;
 
+	j->t->outside += !text;
 	while (at < f->end) {
 		Dwarf_Addr start = at, end = at + 1;
 		Dwarf_Frame *frame = NULL;
@@ -523,6 +377,8 @@ static void compare_function(struct job *j, const struct rec_func *f)
 		}
 		(void)dwarf_frame_info(frame, &start, &end, &signal); /* a register number */
 		compare_frame(j, frame, row->code, at);
+		if (text && end > at)
+			compare_packed(j, frame, at, MIN_OF(end, f->end));
 		free(frame);
 		if (row < last && row[1].at < end && row[1].at > at)
 			differ(j, row[1].at, "a row begins here, the other's goes on to %#lx", end);
@@ -540,10 +396,11 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
-static int compare_area(struct img_file *f, enum img_area_kind kind, const char *path,
+static int compare_area(struct packed *packed, enum img_area_kind kind, const char *path,
                         Dwarf_CFI *cfi, struct totals *t)
 {
-	struct job j = {.path = path, .cfi = cfi};
+	struct job j = {.path = path, .packed = packed, .t = t, .cfi = cfi};
+	struct img_file *f = packed->f;
 	_cleanup_free_ uint8_t *p = NULL;
 	struct img_area area = {0};
 	struct uw_area a = {0};
@@ -563,29 +420,33 @@ static int compare_area(struct img_file *f, enum img_area_kind kind, const char 
 	a.p = p;
 	a.vaddr = area.vaddr;
 	a.debug_frame = kind == IMG_AREA_DEBUG_FRAME;
-	rec_init(&j.rec);
-	r = uw_cfi_read(f, &a, &j.rec.sink);
+	j.debug_frame = a.debug_frame;
+	reading_init(&j.rd, packed->rules);
+	r = uw_cfi_read(f, &a, &j.rd.sink);
 	took_ns = cpu_ns() - begin_ns;
 	if (r < 0)
 		printf("%s: %s\n", path, err_name(r));
-	vec_each (fn, &j.rec.funcs)
+	vec_each (fn, &j.rd.funcs)
 		compare_function(&j, fn);
+	if (r == 0 && !a.debug_frame)
+		r = spans_of(&j.rd, &packed->eh);
+	t->steps += j.steps;
 	t->rows += j.rows;
 	t->columns += j.columns;
 	t->mismatches += j.mismatches;
 	t->refused += j.refused;
-	t->functions += j.rec.funcs.n;
-	t->unsupported += j.rec.stats.unsupported;
-	t->bad += j.rec.stats.bad_entries;
-	if (t->verbose || j.mismatches || j.refused || j.rec.stats.unsupported ||
-	    j.rec.stats.bad_entries)
+	t->functions += j.rd.funcs.n;
+	t->unsupported += j.rd.stats.unsupported;
+	t->bad += j.rd.stats.bad_entries;
+	if (t->verbose || j.mismatches || j.refused || j.rd.stats.unsupported ||
+	    j.rd.stats.bad_entries)
 		printf("%s: %s: %zu functions, %zu rows of ours in %lu us of CPU, %lu rows "
 		       "compared, %lu "
 		       "mismatches, %lu refused by libdw, %lu unsupported bytes, %lu bad entries\n",
-		       path, a.debug_frame ? ".debug_frame" : ".eh_frame", j.rec.funcs.n,
-		       j.rec.rows.n, took_ns / 1000, j.rows, j.mismatches, j.refused,
-		       j.rec.stats.unsupported, j.rec.stats.bad_entries);
-	rec_done(&j.rec);
+		       path, a.debug_frame ? ".debug_frame" : ".eh_frame", j.rd.funcs.n,
+		       j.rd.rows.n, took_ns / 1000, j.rows, j.mismatches, j.refused,
+		       j.rd.stats.unsupported, j.rd.stats.bad_entries);
+	reading_done(&j.rd);
 	return r;
 }
 
@@ -600,8 +461,26 @@ static bool is_ours(int fd)
 	       (e.e_type == ET_EXEC || e.e_type == ET_DYN);
 }
 
+/* Those of all files, as in a capture. Half-full ones are left before a file finds no place. */
+static struct uw_rules *rules;
+
+static int renew_rules(void)
+{
+	struct uw_rules_stats st;
+
+	if (rules) {
+		uw_rules_stats(rules, &st);
+		if (st.rules < ABI_RULES_MAX / 2 && st.wides < ABI_WIDES_MAX / 2 &&
+		    st.ops < ABI_OPS_MAX / 2)
+			return 0;
+	}
+	uw_rules_freep(&rules);
+	return uw_rules_new(NULL, &rules);
+}
+
 static int compare_file(const char *path, struct totals *t)
 {
+	struct packed packed = {0};
 	_cleanup_(img_file_freep) struct img_file *f = NULL;
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct err err = {0};
@@ -612,6 +491,8 @@ static int compare_file(const char *path, struct totals *t)
 
 	if (fd < 0 || !is_ours(fd))
 		return 0;
+	if (renew_rules() < 0)
+		return -ENOMEM;
 	if (img_file_open(fd, &f, &err) < 0) {
 		printf("%s: %s\n", path, err.msg);
 		return 0; /* libdw could not either; rows are compared here */
@@ -620,8 +501,13 @@ static int compare_file(const char *path, struct totals *t)
 	dw = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
 	t->files++;
 	eh = dwarf_getcfi_elf(elf); /* ours to end; that of dwarf_getcfi is not */
-	r = compare_area(f, IMG_AREA_EH_FRAME, path, eh, t);
-	r2 = compare_area(f, IMG_AREA_DEBUG_FRAME, path, dw ? dwarf_getcfi(dw) : NULL, t);
+	r = packed_init(&packed, f, rules);
+	if (r < 0)
+		printf("%s: its table: %s\n", path, err_name(r));
+	if (r == 0)
+		r = compare_area(&packed, IMG_AREA_EH_FRAME, path, eh, t);
+	r2 = compare_area(&packed, IMG_AREA_DEBUG_FRAME, path, dw ? dwarf_getcfi(dw) : NULL, t);
+	packed_done(&packed);
 	(void)dwarf_cfi_end(eh);
 	(void)dwarf_end(dw); /* nothing was written */
 	(void)elf_end(elf);
@@ -687,6 +573,21 @@ static void visit_default(void)
 	}
 }
 
+static void print_steps(void)
+{
+	const struct totals *t = &totals;
+
+	printf("%lu steps agree, %lu values; %lu by inline codes, %lu by rules, %lu by wide ones, "
+	       "%lu where the stack ends\n",
+	       t->steps, t->step_values, t->inlines, t->frames, t->wides, t->roots);
+	printf("laid over the rows, and other: ");
+	for (size_t i = 0; i < OVER_CNT; i++)
+		printf("%lu %s, ", t->over[i], over_names[i]);
+	printf("%lu frame pointers that only Go's own table tells, %lu functions outside of text, "
+	       "%lu that made no address\n",
+	       t->go_fp, t->outside, t->no_address);
+}
+
 int main(int argc, char **argv)
 {
 	bool defaults;
@@ -708,6 +609,10 @@ int main(int argc, char **argv)
 	       "by libdw, %lu unsupported bytes, %lu bad entries\n",
 	       totals.files, totals.functions, totals.rows, totals.columns, totals.mismatches,
 	       totals.refused, totals.unsupported, totals.bad);
+	print_steps();
+	uw_rules_freep(&rules);
+	for (i = 0; i < (int)ABI_SEGMENTS_MAX; i++)
+		free(segments[i]);
 	if (totals.files == 0)
 		return 2;
 	return totals.mismatches > 0 || failed ||

@@ -104,7 +104,6 @@ enum abi_rule_kind {
 	ABI_RULE_WIDE = 2,  /* wides[cfa_off] */
 	ABI_RULE_ROOT = 3,
 	ABI_RULE_BAD = 4,
-	ABI_RULE_FP = 5,
 };
 #define ABI_RULE_RA_REG 1u /* ra_off is the register that holds the return address */
 #define ABI_RULE_SIGNAL 2u /* signal frame: the caller's pc is exact */
