@@ -794,7 +794,7 @@ UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, __u32 code, __u32 j
 		return uw_step_sigframe(u, mem);
 	case UW_THREAD_END:
 		return ABI_WALK_ROOT;
-	default:
+	case UW_ORDINARY:
 		break;
 	}
 #ifdef ABI_ARM64
