@@ -18,9 +18,9 @@
  *   UW_RULE(mem, i), UW_WIDE(mem, i), UW_OP(mem, i)
  *                                const struct abi_rule *, abi_wide *, abi_op *, or NULL
  * and, where functions must be verified one by one (BPF), UW_SPLIT with
- *   UW_DO_FRAME(u, mem, id), UW_DO_WIDE(u, mem, i), UW_DO_COLUMN(u, mem, i, col), UW_DO_EXPR(u, mem, i), UW_DO_OP(u, mem)
- *                                which come back to uw_step_frame, uw_step_wide, uw_wide_column, uw_expr,
- * uw_expr_op
+ *   UW_DO_FRAME(u, mem, id), UW_DO_WIDE(u, mem, i), UW_DO_COLUMN(u, mem, i, col), UW_DO_EXPR(u,
+ * mem, i), UW_DO_OP(u, mem) which come back to uw_step_frame, uw_step_wide, uw_wide_column,
+ * uw_expr, uw_expr_op
  */
 #ifndef PA_UNWIND_STEP_H
 #define PA_UNWIND_STEP_H
@@ -45,7 +45,7 @@ struct uw_state {
 	__u32 lazy, lost;    /* bit by register: saved at that address; not known any more */
 	__u32 exact; /* 1: pc is the instruction itself: leaf, or above a signal frame; 0 also in a
 	              * system call, whose instruction ends before pc */
-	__u32 leaf;      /* 1: no step has been made yet */
+	__u32 leaf;  /* 1: no step has been made yet */
 	__u32 guessed;   /* frames found without a rule */
 	__u32 by_record; /* 1: the last step read a frame record, so that fp is a frame pointer */
 	/* A wide step: the caller's registers while those of this frame are still needed. */
@@ -661,7 +661,7 @@ UW_INLINE int uw_step(struct uw_state *u, UW_MEM *mem, __u32 code)
 #define UW_SIGRETURN     0xd4000001d2801168ULL
 #define UW_SIGRETURN_LEN 8
 /* mov x8, #93 */
-#define UW_IS_EXIT(insn) (((insn) & 0xffffffff) == 0xd2800ba8)
+#define UW_IS_EXIT(insn) (((insn)&0xffffffff) == 0xd2800ba8)
 #else
 /* mov $15, %rax; syscall: the first 8 of its 9 bytes */
 #define UW_SIGRETURN     0x0f0000000fc0c748ULL
@@ -670,8 +670,7 @@ UW_INLINE int uw_step(struct uw_state *u, UW_MEM *mem, __u32 code)
  * mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall (musl) */
 #define UW_IS_EXIT(insn)                                                                           \
 	((insn) == 0x0000003cb8c78948ULL ||                                                        \
-	 ((insn) & 0x00ffffffffffffffULL) == 0x0000003cb8c789ULL ||                                \
-	 (insn) == 0x050f3cb0c031c789ULL)
+	 ((insn)&0x00ffffffffffffffULL) == 0x0000003cb8c789ULL || (insn) == 0x050f3cb0c031c789ULL)
 #endif
 
 enum uw_special {

@@ -154,10 +154,12 @@ static void run(struct cap *c)
 static void report(const struct cap *c, const char *what)
 {
 	print_message(
-	        "# %s: %llu samples, %llu frames, %llu guessed, cache %llu : %llu, differ %llu\n",
+	        "# %s: %llu samples, %llu frames, %llu guessed, memo %llu, cache %llu : %llu, "
+	        "differ %llu\n",
 	        what, (unsigned long long)cap_counter(c, ABI_CNT_SEEN),
 	        (unsigned long long)cap_counter(c, ABI_CNT_FRAMES),
 	        (unsigned long long)cap_counter(c, ABI_CNT_FRAMES_GUESSED),
+	        (unsigned long long)cap_counter(c, ABI_CNT_MEMO_HIT),
 	        (unsigned long long)cap_counter(c, ABI_CNT_CACHE_HIT),
 	        (unsigned long long)cap_counter(c, ABI_CNT_CACHE_MISS),
 	        (unsigned long long)cap_counter(c, ABI_CNT_WALKS_DIFFER));
@@ -173,11 +175,15 @@ static void check_agree(const char *what, pid_t pid, uint32_t flags)
 	report(c, what);
 	assert_true(cap_counter(c, ABI_CNT_FRAMES) > cap_counter(c, ABI_CNT_SEEN));
 	assert_int_equal(cap_counter(c, ABI_CNT_WALKS_DIFFER), 0);
-	/* With the cache off a hit is impossible; with it on, most frames are hits. */
+	/* What is off cannot hit; what is on does. */
 	if (flags & ABI_WALK_NO_CACHE)
 		assert_int_equal(cap_counter(c, ABI_CNT_CACHE_HIT), 0);
 	else
 		assert_true(cap_counter(c, ABI_CNT_CACHE_HIT) > cap_counter(c, ABI_CNT_CACHE_MISS));
+	if (flags & ABI_WALK_NO_MEMO)
+		assert_int_equal(cap_counter(c, ABI_CNT_MEMO_HIT), 0);
+	else
+		assert_true(cap_counter(c, ABI_CNT_MEMO_HIT) > cap_counter(c, ABI_CNT_SEEN));
 	cap_free(c);
 	end(pid);
 }
@@ -188,9 +194,10 @@ static void test_walks_of_code_without_frame_pointers_agree(void **state)
 	check_agree("deep", run_deep(), 0);
 }
 
-static void test_walks_agree_without_cache_or_window(void **state)
+static void test_walks_agree_without_memo_cache_or_window(void **state)
 {
 	(void)state;
+	check_agree("deep, no memo", run_deep(), ABI_WALK_NO_MEMO);
 	check_agree("deep, no cache", run_deep(), ABI_WALK_NO_CACHE);
 	check_agree("deep, no window", run_deep(), ABI_WALK_NO_WINDOW);
 }
@@ -205,7 +212,14 @@ static void test_walks_of_programs_agree(void **state)
 	        NULL};
 	static const char *const openssl[] = {"openssl", "speed",       "-seconds", "60",
 	                                      "-evp",    "aes-256-gcm", NULL};
-	const char *const *const installed[] = {python, openssl};
+	/* Builtins without call-frame information, and generated code. */
+	static const char *const node[] = {"node", "-e",
+	                                   "function f(n) { return n ? f(n - 1) : [5, 3, 9, "
+	                                   "1].sort((a, b) => a - b).map(String)"
+	                                   ".join().replace(/[0-9]/g, d => d + d) }\n"
+	                                   "for (;;) f(30)",
+	                                   NULL};
+	const char *const *const installed[] = {python, openssl, node};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(installed); i++) {
@@ -301,7 +315,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_walks_of_code_without_frame_pointers_agree),
-	        cmocka_unit_test(test_walks_agree_without_cache_or_window),
+	        cmocka_unit_test(test_walks_agree_without_memo_cache_or_window),
 	        cmocka_unit_test(test_walks_of_programs_agree),
 	        cmocka_unit_test(test_spoilt_cache_is_noticed),
 	};

@@ -159,7 +159,7 @@ static __always_inline __u64 encode_frame(struct scratch *s, __u64 pc, __u64 loo
 	       ((pc - s->range.start + s->range.pgoff) & ABI_FRAME_OFF_MASK);
 }
 
-/* ---- the walk before -------------------------------------------------------------------------- */
+/* ---- the walk before ------------------------------------------------------------------------- */
 
 /* What was written becomes what is read. */
 static __always_inline void memo_begin(struct memo *m)
@@ -336,7 +336,6 @@ static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret
 	__u64 key, sp = s->u.reg[ABI_REG_SP];
 
 	*ret_code = ABI_CODE_NONE;
-	s->find_key = 0;
 	if (!img)
 		return 0;
 	/* In this order: what is published is whole. */
@@ -433,6 +432,7 @@ __noinline int walk_frame(__u32 i)
 	}
 	if (s->u.exact)
 		frame |= ABI_FRAME_EXACT;
+	s->find_key = 0;                                   /* not all frames are looked up */
 	s->uframes[i & (ABI_MAX_USER_FRAMES - 1)] = frame; /* verifier: i < 512 */
 	s->ustack.n = i + 1;
 	s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
