@@ -378,19 +378,27 @@ static struct named count_named(const struct build *b, size_t first, uint8_t wal
 	return ret;
 }
 
+/* Kernel threads have none, and tasks that are ending none any more. */
+static bool has_user_stack(uint8_t walk)
+{
+	return walk != EV_WALK_NONE && walk != EV_WALK_LEFT;
+}
+
 /* The figures of a sample none of whose stacks was lost. */
 static void add_outcome(struct build *b, const struct outcome *user, bool kernel_cut,
                         uint64_t weight)
 {
+	/* What is incomplete for its kernel stack alone is of no outcome; where there is no user
+	 * stack nothing of it is missing. */
 	if (kernel_cut)
 		b->q.kernel_cut += weight;
-	else
+	if (!kernel_cut || !has_user_stack(user->walk))
 		b->q.walk[user->walk] += weight;
 	if (user->flags & EV_STACK_GUESSED)
 		b->q.guessed += weight;
 	if (user->flags & EV_STACK_JIT)
 		b->q.jit += weight;
-	if (user->walk == EV_WALK_ROOT || user->walk == EV_WALK_NONE || user->walk == EV_WALK_LEFT)
+	if (user->walk == EV_WALK_ROOT || !has_user_stack(user->walk))
 		return;
 	if (user->space == EV_SPACE_IMAGE && user->image <= b->n_images)
 		b->incomplete[user->image] += weight;
@@ -451,6 +459,8 @@ static int add_sample(struct build *b, const struct ev_count *c)
 	b->q.kernel_named += (double)kernel.named * (double)c->weight;
 	b->q.user_frames += (double)user.n * (double)c->weight;
 	b->q.user_named += (double)user.named * (double)c->weight;
+	if (lost || has_user_stack(user_end.walk))
+		b->q.user_weight += c->weight;
 	if (lost || klost) {
 		b->q.stack_lost += c->weight;
 		ses_count(b->s, SES_CNT_STACK_LOST, c->samples);

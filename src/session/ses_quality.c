@@ -204,8 +204,7 @@ static int add_incomplete(struct ses *s, const struct ses_quality_sums *q, uint6
 /* How the walks of user stacks ended. */
 static int add_walks(struct ses *s, const struct ses_quality_sums *q)
 {
-	/* Of those that have a user stack: kernel threads have none, and tasks that end no more. */
-	uint64_t whole = q->weight - q->walk[EV_WALK_NONE] - q->walk[EV_WALK_LEFT];
+	uint64_t whole = q->user_weight;
 	char key[64];
 	int r = add(s, "complete_stacks_pct: %.2f",
 	            whole ? pct(q->walk[EV_WALK_ROOT], whole) : 100.0);

@@ -357,8 +357,10 @@ int ses_profile_build(struct ses *s, struct err *err);
 /* ses_quality.c */
 const char *ses_base_name(const char *path); /* borrowed from @path */
 struct ses_quality_sums {
-	uint64_t weight, user_weight,
-	        kernel_weight;      /* all; with a user stack; with a kernel stack */
+	uint64_t weight;
+	/* Of samples that have a user stack: kernel threads have none, and tasks that end no more.
+	 */
+	uint64_t user_weight;
 	uint64_t walk[EV_WALK_CNT]; /* weight by outcome of the user walk */
 	uint64_t kernel_cut, stack_lost;
 	/* Frames times weight, which may pass 64 bits; and those of them with a name. */

@@ -478,6 +478,73 @@ static void test_incomplete_stacks_count_for_their_last_frame(void **state)
 	ses_free(s);
 }
 
+/* What this sample has of stacks: (0: none) a kernel stack that is cut at its limit, that failed,
+ * that is whole or that never came; a user stack. */
+enum { K_CUT = 31, K_FAILED, K_WHOLE, K_LOST, U_WHOLE, U_LEFT, U_LOST };
+static void count_stacks(struct ses *s, uint32_t tid, bool kthread, uint64_t kernel, uint64_t user,
+                         uint64_t weight)
+{
+	const struct ev_frame k = {.addr = 1ULL << 47, .space = EV_SPACE_KERNEL},
+	                      u = {.addr = 16, .image = 1, .space = EV_SPACE_IMAGE, .exact = 1};
+	const struct ev_stack stacks[] = {
+	        {.hash = K_CUT, .kernel = true, .walk = EV_WALK_DEPTH, .n = 1, .frames = &k},
+	        {.hash = K_FAILED, .kernel = true, .walk = EV_WALK_FAULT},
+	        {.hash = K_WHOLE, .kernel = true, .walk = EV_WALK_ROOT, .n = 1, .frames = &k},
+	        {.hash = U_WHOLE, .walk = EV_WALK_ROOT, .n = 1, .frames = &u},
+	        {.hash = U_LEFT, .walk = EV_WALK_LEFT, .n = 1, .frames = &u},
+	};
+	const struct ev_count c = {.proc = {.pid = 77, .start_ns = 5},
+	                           .tid = tid,
+	                           .kthread = kthread,
+	                           .kstack = kernel,
+	                           .ustack = user,
+	                           .samples = 1,
+	                           .weight = weight};
+
+	for (size_t i = 0; i < ARRAY_SIZE(stacks); i++)
+		if (stacks[i].hash == kernel || stacks[i].hash == user)
+			assert_int_equal(prof_agg_add_stack(s->agg, &stacks[i], NULL), 0);
+	assert_int_equal(prof_agg_add_count(s->agg, &c), 0);
+}
+
+static void test_kernel_threads_are_in_no_share_of_user_stacks(void **state)
+{
+	struct ses *s = new_capture(4);
+	struct err err = {0};
+
+	(void)state;
+	count_stacks(s, 1, true, K_CUT, 0, 10);
+	count_stacks(s, 2, true, K_FAILED, 0, 20);
+	count_stacks(s, 3, true, K_WHOLE, 0, 30);
+	count_stacks(s, 4, true, K_LOST, 0, 40);
+	count_stacks(s, 5, true, 0, 0, 50);
+	count_stacks(s, 6, false, K_CUT, U_LEFT, 50);
+	count_stacks(s, 7, false, K_WHOLE, U_WHOLE, 150);
+	assert_int_equal(build(s, &err), 0);
+	assert_string_equal(figure(s, "complete_stacks_pct"), "100.00");
+	assert_string_equal(figure(s, "incomplete_in"), "none");
+	assert_string_equal(figure(s, "cut_stacks_pct"), "17.14");  /* 60 of 350 */
+	assert_string_equal(figure(s, "lost_stacks_pct"), "11.43"); /* 40 */
+	ses_free(s);
+}
+
+static void test_cut_and_lost_stacks_are_not_complete(void **state)
+{
+	struct ses *s = new_capture(4);
+	struct err err = {0};
+
+	(void)state;
+	count_stacks(s, 1, false, K_CUT, U_WHOLE, 10);
+	count_stacks(s, 2, false, 0, U_LOST, 20);
+	count_stacks(s, 3, false, K_LOST, U_WHOLE, 30);
+	count_stacks(s, 4, false, 0, U_WHOLE, 40);
+	count_stacks(s, 5, true, K_CUT, 0, 900);
+	assert_int_equal(build(s, &err), 0);
+	assert_string_equal(figure(s, "complete_stacks_pct"), "40.00");
+	assert_string_equal(figure(s, "incomplete_in"), "none");
+	ses_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,6 +559,8 @@ int main(void)
 	        cmocka_unit_test_setup(test_share_of_named_is_of_all_frames, setup),
 	        cmocka_unit_test_setup(test_an_address_is_placed_once, setup),
 	        cmocka_unit_test_setup(test_incomplete_stacks_count_for_their_last_frame, setup),
+	        cmocka_unit_test_setup(test_kernel_threads_are_in_no_share_of_user_stacks, setup),
+	        cmocka_unit_test_setup(test_cut_and_lost_stacks_are_not_complete, setup),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

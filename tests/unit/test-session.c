@@ -397,6 +397,7 @@ static void test_quality_figures(void **state)
 	static const uint64_t incomplete[] = {20, 10, 30, 0, 40, 1, 2, 3, 31};
 	struct ses *s = new_session(SES_TARGET_ALL);
 	struct ses_quality_sums q = {.weight = 1000,
+	                             .user_weight = 850,
 	                             .user_frames = 800,
 	                             .user_named = 600,
 	                             .kernel_frames = 200,
