@@ -273,6 +273,10 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
         check(guessed_pct(p) <= early + room + 0.01, *seen.facts())
     elif guessed == 'some':
         check(guessed_pct(p) > early, *seen.facts())
+        # All of it in the program itself, whose code without rules it is. What came before the table is told apart.
+        own = dict(p.files('guessed_in'))
+        check(own.get('shapes', 0) >= guessed_pct(p) - early - 1, p.text())
+        check(sum(own.values()) - own['shapes'] <= early + 1, p.text())
     enough = (CHAIN_SHARE - early / 100) * count(seen.good)
     if root:
         ends = sum(n for below, n in seen.below.items() if 0 < len(below) <= below_max and below[-1] == root)
