@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmarks of stacks through code without frame pointers: the parts walk, tables, startup, complete, short and peers
-of bench/run.
+"""Benchmarks of stacks through code without frame pointers: the parts walk, tables, startup, complete, short, remap
+and peers of bench/run.
 
 SECONDS (default 5): how long each capture takes. Programs that are not installed are left out and named in "absent".
 """
@@ -297,6 +297,40 @@ def bench_short():
         else:
             figures["absent"] = "perf is not installed"
     emit("short", **figures)
+
+
+def load_live():
+    """What the live tests know of profiles and of the programs that publish their stacks."""
+    sys.path.insert(0, os.path.join(TOP, "tests/live"))
+    spec = importlib.util.spec_from_file_location("live_tables", os.path.join(TOP, "tests/live/test-live-tables.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def bench_remap():
+    """REMAPS (30) times another file is mapped over code that runs, by a thread of its own each time: for how long its
+    samples show the file of before, or no whole stack. CPU time, of the thread alone."""
+    remaps, first = int(os.environ.get("REMAPS", "30")), 2  # of the first ones, tables are built
+    live = load_live()
+    shapes = f"{WORK}/shapes"
+    files = [live.entry(f"{shapes}/libshape.so"), live.entry(f"{shapes}/libtwin.so", "twin_outer")]
+    with Workload(f"{shapes}/shape-tables", "--shape", "remaps", "--seconds", "600", "--file", ":".join(files)) as w, \
+            tempfile.TemporaryDirectory() as d:
+        subprocess.run([AGENT, "--profile", "--pid", str(w.pid), "--duration", f"{(remaps + first + 2) * 0.14:.2f}s",
+                        "--sample-rate", "2999", "--profile-output", f"{d}/p"], check=True, stderr=subprocess.DEVNULL)
+        samples = live.load(f"{d}/p").samples
+    before = {"swap_a": "libtwin.so", "swap_b": "libshape.so"}
+    wrong_ms = {}
+    for s in samples:
+        if s.tid == w.pid:
+            continue
+        mapped = {os.path.basename(f.mapping.path) for f in s.user if f.mapping}
+        stale = any(caller in s.names and file in mapped for caller, file in before.items())
+        wrong = stale or "remaps_first" not in s.names
+        wrong_ms[s.tid] = wrong_ms.get(s.tid, 0) + wrong * s.ns / 1e6
+    ms = [wrong_ms[tid] for tid in sorted(wrong_ms)][first:-1]
+    emit("remap", replacements=len(ms), median_ms=median(ms), max_ms=round(max(ms), 3), limit_ms=100)
 
 
 WORK_LOOP = '''

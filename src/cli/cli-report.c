@@ -241,10 +241,9 @@ static const char *quality_value(const struct pfa_session *s, const char *key)
 	return NULL;
 }
 
-/* Where stacks end before their root. */
-static void print_incomplete(const struct pfa_session *s)
+/* The files of a key of which there are several lines: "NAME SHARE" each. */
+static void print_files(const struct pfa_session *s, const char *key, const char *before)
 {
-	static const char key[] = "incomplete_in: ";
 	char text[512] = "";
 	const char *line;
 	size_t n = 0;
@@ -258,7 +257,7 @@ static void print_incomplete(const struct pfa_session *s)
 		                      (int)(share - name), name, share);
 	}
 	if (n)
-		cli_say("incomplete stacks end in: %s", text);
+		cli_say("%s: %s", before, text);
 }
 
 void cli_report_quality(const struct pfa_session *s)
@@ -291,7 +290,8 @@ void cli_report_quality(const struct pfa_session *s)
 	if (own)
 		(void)snprintf(own_text, sizeof(own_text), ", %" PRIu64 " of perf-agent itself",
 		               own); /* fits */
-	print_incomplete(s);
+	print_files(s, "incomplete_in: ", "incomplete stacks end in");
+	print_files(s, "guessed_in: ", "callers were guessed in");
 	n = snprintf(line, sizeof(line),
 	             "quality: %" PRIu64 " sample%s (%" PRIu64 " kept, %" PRIu64 " dropped%s)",
 	             st.seen, cli_plural(st.seen), st.kept, st.dropped - own, own_text);

@@ -24,7 +24,9 @@ struct outcome {
 	uint8_t walk;  /* enum ev_walk */
 	uint8_t flags; /* EV_STACK_* */
 	uint8_t space; /* enum ev_space of the last frame; RAW where there is none */
+	bool shared;   /* its frames do not depend on the process */
 	uint32_t image;
+	uint32_t gap, n_gaps; /* gaps[gap], …: where callers were guessed */
 };
 
 /* Locations of a stack whose frames do not depend on the process. */
@@ -48,6 +50,8 @@ struct build {
 	VEC(uint32_t) stack_locs;
 	VEC(uint32_t) locs;   /* of the sample in work */
 	uint64_t *incomplete; /* incomplete[n_images + 1], see ses_quality_sums */
+	uint64_t *guessed_in; /* guessed_in[2 * (n_images + 1)], as well */
+	struct ses_gaps gaps; /* of all shared stacks, then those of the sample in work */
 	struct ses_quality_sums q;
 	uint32_t key_pid, key_tid, key_comm; /* strings */
 };
@@ -59,6 +63,8 @@ static void build_done(struct build *b)
 		vec_done(&b->images[i].v);
 	free(b->images);
 	free(b->incomplete);
+	free(b->guessed_in);
+	vec_done(&b->gaps.v);
 	ses_places_done(&b->places);
 	b->frame_keys = intern_free(b->frame_keys);
 	vec_done(&b->frame_locs);
@@ -263,13 +269,16 @@ static int frame_location(struct build *b, const struct ev_proc_id *proc, const 
 
 /* Appends the locations of a stack to b->locs; *ret: how it ended, as far as is known now. */
 static int append_frames(struct build *b, const struct ev_proc_id *proc, const struct ev_stack *st,
-                         struct outcome *ret, bool *ret_shared)
+                         struct outcome *ret)
 {
 	uint32_t loc;
 	int r = 0;
 
-	*ret = (struct outcome){.walk = st->walk, .flags = st->flags, .space = EV_SPACE_RAW};
-	*ret_shared = true;
+	*ret = (struct outcome){.walk = st->walk,
+	                        .flags = st->flags,
+	                        .space = EV_SPACE_RAW,
+	                        .shared = true,
+	                        .gap = (uint32_t)b->gaps.v.n};
 	if (st->kernel && st->n == 0) {
 		/* The sample was in the kernel: without this frame it would pass for user code. */
 		r = synthetic(b, "[kernel stack failed]", &loc);
@@ -279,7 +288,7 @@ static int append_frames(struct build *b, const struct ev_proc_id *proc, const s
 		struct ev_frame f = st->frames[i];
 
 		if (f.space == EV_SPACE_RAW) {
-			*ret_shared = false;
+			ret->shared = false;
 			ses_place_raw(b->s, &b->places, proc, &st->frames[i], &f);
 			if (f.space == EV_SPACE_RAW && i > 0 &&
 			    trk_proc_reason(b->s->trk, proc) == EV_REASON_NAMED) {
@@ -297,6 +306,9 @@ static int append_frames(struct build *b, const struct ev_proc_id *proc, const s
 			r = frame_location(b, proc, &f, &loc);
 		if (r == 0)
 			r = vec_push(&b->locs, loc);
+		if (r == 0)
+			r = ses_gap_add(b->s, st, i, &f, &b->gaps, ret->gap);
+		ret->n_gaps = (uint32_t)b->gaps.v.n - ret->gap;
 	}
 	if (r == 0 && st->walk == EV_WALK_DEPTH) {
 		r = synthetic(b, st->kernel ? "[truncated kernel stack]" : "[truncated]", &loc);
@@ -312,7 +324,6 @@ static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash
 	uint32_t id = intern_find(b->stack_keys, &hash, sizeof(hash)), first = (uint32_t)b->locs.n,
 	         loc;
 	const struct ev_stack *st;
-	bool shared;
 	int r;
 
 	*ret_lost = false;
@@ -332,12 +343,12 @@ static int append_stack(struct build *b, const struct ev_count *c, uint64_t hash
 	st = prof_agg_stack(b->s->agg, hash);
 	if (!st) {
 		*ret_lost = true;
-		*ret = (struct outcome){.walk = EV_WALK_NONE};
+		*ret = (struct outcome){.walk = EV_WALK_NONE, .shared = true};
 		r = synthetic(b, "[stack lost]", &loc);
 		return r < 0 ? r : vec_push(&b->locs, loc);
 	}
-	r = append_frames(b, &c->proc, st, ret, &shared);
-	if (r == 0 && shared) {
+	r = append_frames(b, &c->proc, st, ret);
+	if (r == 0 && ret->shared) {
 		struct stack_locs k = {.first = (uint32_t)b->stack_locs.n,
 		                       .n = (uint32_t)b->locs.n - first,
 		                       .o = *ret};
@@ -378,19 +389,40 @@ static struct named count_named(const struct build *b, size_t first, uint8_t wal
 	return ret;
 }
 
+/* Kernel threads have none, and tasks that are ending none any more. */
+static bool has_user_stack(uint8_t walk)
+{
+	return walk != EV_WALK_NONE && walk != EV_WALK_LEFT;
+}
+
+static void add_gaps(struct build *b, const struct outcome *user, uint64_t weight)
+{
+	b->q.guessed += weight;
+	if (user->n_gaps == 0)
+		b->q.guessed_early += weight;
+	for (uint32_t i = 0; i < user->n_gaps; i++) {
+		const struct ses_gap *gap = &b->gaps.v.p[user->gap + i];
+		uint32_t image = gap->image <= b->n_images ? gap->image : 0;
+
+		b->guessed_in[2 * (size_t)image + (image && gap->bare)] += weight;
+	}
+}
+
 /* The figures of a sample none of whose stacks was lost. */
 static void add_outcome(struct build *b, const struct outcome *user, bool kernel_cut,
                         uint64_t weight)
 {
+	/* What is incomplete for its kernel stack alone is of no outcome; where there is no user
+	 * stack nothing of it is missing. */
 	if (kernel_cut)
 		b->q.kernel_cut += weight;
-	else
+	if (!kernel_cut || !has_user_stack(user->walk))
 		b->q.walk[user->walk] += weight;
 	if (user->flags & EV_STACK_GUESSED)
-		b->q.guessed += weight;
+		add_gaps(b, user, weight);
 	if (user->flags & EV_STACK_JIT)
 		b->q.jit += weight;
-	if (user->walk == EV_WALK_ROOT || user->walk == EV_WALK_NONE || user->walk == EV_WALK_LEFT)
+	if (user->walk == EV_WALK_ROOT || !has_user_stack(user->walk))
 		return;
 	if (user->space == EV_SPACE_IMAGE && user->image <= b->n_images)
 		b->incomplete[user->image] += weight;
@@ -406,7 +438,7 @@ static int add_sample(struct build *b, const struct ev_count *c)
 	uint32_t n_labels = 0, comm_id, loc;
 	const char *comm;
 	int64_t values[2] = {(int64_t)c->samples, (int64_t)c->weight};
-	struct outcome user_end = {.walk = EV_WALK_NONE}, kernel_end = user_end;
+	struct outcome user_end = {.walk = EV_WALK_NONE, .shared = true}, kernel_end = user_end;
 	struct named kernel = {0}, user = {0};
 	bool lost = false, klost = false;
 	int r = 0;
@@ -451,12 +483,16 @@ static int add_sample(struct build *b, const struct ev_count *c)
 	b->q.kernel_named += (double)kernel.named * (double)c->weight;
 	b->q.user_frames += (double)user.n * (double)c->weight;
 	b->q.user_named += (double)user.named * (double)c->weight;
+	if (lost || has_user_stack(user_end.walk))
+		b->q.user_weight += c->weight;
 	if (lost || klost) {
 		b->q.stack_lost += c->weight;
 		ses_count(b->s, SES_CNT_STACK_LOST, c->samples);
 	} else {
 		add_outcome(b, &user_end, kernel_end.walk == EV_WALK_DEPTH, c->weight);
 	}
+	if (!user_end.shared)
+		b->gaps.v.n = user_end.gap; /* nobody comes back to them */
 	return 0;
 }
 
@@ -527,7 +563,8 @@ static int prepare(struct build *b)
 	struct ses *s = b->s;
 	int r;
 
-	b->frame_locs.max = b->stacks.max = b->stack_locs.max = b->locs.max = UINT32_MAX;
+	b->frame_locs.max = b->stacks.max = b->stack_locs.max = b->locs.max = b->gaps.v.max =
+	        UINT32_MAX;
 	r = prof_model_new(&s->model);
 	if (r < 0)
 		return r;
@@ -535,9 +572,11 @@ static int prepare(struct build *b)
 	b->n_images = (uint32_t)trk_image_cnt(s->trk);
 	b->images = calloc((size_t)b->n_images + 1, sizeof(*b->images));
 	b->incomplete = calloc((size_t)b->n_images + 1, sizeof(*b->incomplete));
-	if (!b->images || !b->incomplete)
+	b->guessed_in = calloc((size_t)b->n_images + 1, 2 * sizeof(*b->guessed_in));
+	if (!b->images || !b->incomplete || !b->guessed_in)
 		return -ENOMEM;
 	b->q.incomplete = b->incomplete;
+	b->q.guessed_in = b->guessed_in;
 	b->q.n_incomplete = b->n_images + 1;
 	for (uint32_t i = 0; i <= b->n_images; i++)
 		b->images[i].v.max = STRETCHES_MAX;

@@ -129,19 +129,24 @@ const char *ses_base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* ---- where stacks end too early -------------------------------------------------------------- */
+/* ---- where stacks end too early, or are guessed -----------------------------------------------
+ */
 
-#define INCOMPLETE_LINES 5
-#define INCOMPLETE_NAME  128 /* bytes of a name: file names have up to 255 */
+#define PLACE_LINES 5
+#define PLACE_NAME  128 /* bytes of a name: file names have up to 255 */
 
 struct place {
 	const char *name;
+	bool bare; /* without a table */
 	uint64_t weight;
 };
 
 static int cmp_name(const void *a, const void *b)
 {
-	return strcmp(((const struct place *)a)->name, ((const struct place *)b)->name);
+	const struct place *x = a, *y = b;
+	int r = strcmp(x->name, y->name);
+
+	return r ? r : x->bare - y->bare;
 }
 
 static int cmp_weight(const void *a, const void *b)
@@ -150,7 +155,7 @@ static int cmp_weight(const void *a, const void *b)
 
 	if (x->weight != y->weight)
 		return (x->weight < y->weight) - (x->weight > y->weight);
-	return strcmp(x->name, y->name);
+	return cmp_name(a, b);
 }
 
 /* Files of one name are one: the same library of many containers. */
@@ -160,7 +165,7 @@ static size_t merge_names(struct place *p, size_t n)
 
 	qsort(p, n, sizeof(*p), cmp_name);
 	for (size_t i = 0; i < n; i++) {
-		if (to > 0 && strcmp(p[to - 1].name, p[i].name) == 0)
+		if (to > 0 && cmp_name(&p[to - 1], &p[i]) == 0)
 			p[to - 1].weight += p[i].weight;
 		else
 			p[to++] = p[i];
@@ -169,12 +174,29 @@ static size_t merge_names(struct place *p, size_t n)
 	return to;
 }
 
+/* A line for each of those with most weight. */
+static int add_places(struct ses *s, const char *key, struct place *p, size_t n, uint64_t whole)
+{
+	uint64_t rest = 0;
+	int r = 0;
+
+	n = merge_names(p, n);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		if (i < PLACE_LINES)
+			r = add(s, "%s: %.*s%s %.2f", key, PLACE_NAME, p[i].name,
+			        p[i].bare ? " (without table)" : "", pct(p[i].weight, whole));
+		else
+			rest += p[i].weight;
+	}
+	if (r == 0 && rest)
+		r = add(s, "%s: [others] %.2f", key, pct(rest, whole));
+	return r;
+}
+
 static int add_incomplete(struct ses *s, const struct ses_quality_sums *q, uint64_t whole)
 {
 	_cleanup_free_ struct place *p = calloc((size_t)q->n_incomplete + 1, sizeof(*p));
-	uint64_t rest = 0;
 	size_t n = 0;
-	int r = 0;
 
 	if (!p)
 		return -ENOMEM;
@@ -186,26 +208,32 @@ static int add_incomplete(struct ses *s, const struct ses_quality_sums *q, uint6
 	}
 	if (q->incomplete_unknown)
 		p[n++] = (struct place){.name = "[unknown]", .weight = q->incomplete_unknown};
-	if (n == 0)
-		return 0;
-	n = merge_names(p, n);
-	for (size_t i = 0; i < n && r == 0; i++) {
-		if (i < INCOMPLETE_LINES)
-			r = add(s, "incomplete_in: %.*s %.2f", INCOMPLETE_NAME, p[i].name,
-			        pct(p[i].weight, whole));
-		else
-			rest += p[i].weight;
+	return add_places(s, "incomplete_in", p, n, whole);
+}
+
+static int add_guessed(struct ses *s, const struct ses_quality_sums *q, uint64_t whole)
+{
+	_cleanup_free_ struct place *p = calloc(2 * (size_t)q->n_incomplete + 1, sizeof(*p));
+	size_t n = 0;
+
+	if (!p)
+		return -ENOMEM;
+	for (uint32_t i = 0; q->guessed_in && i < 2 * q->n_incomplete; i++) {
+		if (!q->guessed_in[i])
+			continue;
+		p[n].name = i < 2 ? "[unknown]" : ses_base_name(trk_image(s->trk, i / 2)->path);
+		p[n].bare = i % 2;
+		p[n++].weight = q->guessed_in[i];
 	}
-	if (r == 0 && rest)
-		r = add(s, "incomplete_in: [others] %.2f", pct(rest, whole));
-	return r;
+	if (q->guessed_early)
+		p[n++] = (struct place){.name = "[before its table]", .weight = q->guessed_early};
+	return add_places(s, "guessed_in", p, n, whole);
 }
 
 /* How the walks of user stacks ended. */
 static int add_walks(struct ses *s, const struct ses_quality_sums *q)
 {
-	/* Of those that have a user stack: kernel threads have none, and tasks that end no more. */
-	uint64_t whole = q->weight - q->walk[EV_WALK_NONE] - q->walk[EV_WALK_LEFT];
+	uint64_t whole = q->user_weight;
 	char key[64];
 	int r = add(s, "complete_stacks_pct: %.2f",
 	            whole ? pct(q->walk[EV_WALK_ROOT], whole) : 100.0);
@@ -222,6 +250,8 @@ static int add_walks(struct ses *s, const struct ses_quality_sums *q)
 		r = add(s, "jit_stacks_pct: %.2f", pct(q->jit, whole));
 	if (r == 0)
 		r = add_incomplete(s, q, whole);
+	if (r == 0)
+		r = add_guessed(s, q, whole);
 	return r;
 }
 

@@ -214,6 +214,24 @@ size_t ses_copies_retry(struct ses *s, uint64_t now, bool final);
 void ses_copies_free(struct ses_tables *t);
 void ses_copies_merge(struct ses *s); /* into s->agg. C, after D and W */
 
+/* ---- guesses --------------------------------------------------------------------------------- */
+
+/* Where a caller was guessed. */
+struct ses_gap {
+	uint32_t image; /* 0: no mapping was known there */
+	bool bare;      /* it has no table now: none to be had, given up for others, or not built */
+};
+struct ses_gaps {
+	VEC(struct ses_gap) v;
+};
+
+/* ses_gaps.c */
+/* Was the caller of frame @i of a guessed stack found by a guess, as far as the tables of now tell?
+ * Then its file is appended to @to, unless it stands there from index @first on. @placed: the frame
+ * where it lies. 0, -ENOMEM, -E2BIG. C. */
+int ses_gap_add(const struct ses *s, const struct ev_stack *st, uint32_t i,
+                const struct ev_frame *placed, struct ses_gaps *to, size_t first);
+
 /* ---- the command ----------------------------------------------------------------------------- */
 
 struct ses_command {
@@ -357,8 +375,10 @@ int ses_profile_build(struct ses *s, struct err *err);
 /* ses_quality.c */
 const char *ses_base_name(const char *path); /* borrowed from @path */
 struct ses_quality_sums {
-	uint64_t weight, user_weight,
-	        kernel_weight;      /* all; with a user stack; with a kernel stack */
+	uint64_t weight;
+	/* Of samples that have a user stack: kernel threads have none, and tasks that end no more.
+	 */
+	uint64_t user_weight;
 	uint64_t walk[EV_WALK_CNT]; /* weight by outcome of the user walk */
 	uint64_t kernel_cut, stack_lost;
 	/* Frames times weight, which may pass 64 bits; and those of them with a name. */
@@ -370,6 +390,11 @@ struct ses_quality_sums {
 	const uint64_t *incomplete;
 	uint32_t n_incomplete;
 	uint64_t incomplete_unknown; /* in no known mapping, or without a frame */
+	/* Weight of guessed stacks by the image of a frame without a rule: guessed_in[2 *
+	 * n_incomplete], two for each image: it has a table, and it has none; [0]: no known
+	 * mapping. A stack counts for each of its images. Borrowed; NULL: none. */
+	const uint64_t *guessed_in;
+	uint64_t guessed_early; /* all of whose frames have a rule by now */
 };
 int ses_quality_add(struct ses *s, const struct ses_quality_sums *q);
 uint64_t ses_sum_drops(const struct ses *s, const struct abi_counters *c); /* of both tables */

@@ -658,7 +658,16 @@ def where_incomplete_stacks_end_is_said():
     check('perf-agent: incomplete stacks end in: a file.so 6.00 %, [others] 4.00 %' in r.lines, r)
     check(r.lines[-1].startswith('quality: '), r)
     r = run(*ME, *SHORT, '--profile-output', 'p')
-    check('incomplete' not in r.err, r)
+    check('incomplete' not in r.err and 'guessed' not in r.err, r)
+
+
+@test
+def where_callers_were_guessed_is_said():
+    env = {'FAKE_QUALITY': 'guessed_stacks_pct: 7.00\nguessed_in: a file.so (without table) 6.00\n'
+                           'guessed_in: [before its table] 1.00', 'FAKE_SEEN': '9'}
+    r = run(*ME, *SHORT, '--profile-output', 'p', env=env)
+    check('perf-agent: callers were guessed in: a file.so (without table) 6.00 %, [before its table] 1.00 %' in r.lines,
+          r)
 
 
 @test

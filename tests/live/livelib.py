@@ -363,6 +363,11 @@ class Profile:
         """A whole number among the comments; those of value 0 may be left out."""
         return int(self.comments.get(key, 0))
 
+    def files(self, key):
+        """What the lines of a key that stands there several times say: (file, share)."""
+        words = [c[len(key) + 2:].rsplit(' ', 1) for c in self.comment_lines if c.startswith(key + ': ')]
+        return [(name, float(share)) for name, share in words]
+
     def text(self):
         return '\n'.join(self.comment_lines)
 

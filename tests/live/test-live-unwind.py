@@ -273,6 +273,10 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
         check(guessed_pct(p) <= early + room + 0.01, *seen.facts())
     elif guessed == 'some':
         check(guessed_pct(p) > early, *seen.facts())
+        # All of it in the program itself, whose code without rules it is. What came before the table is told apart.
+        own = dict(p.files('guessed_in'))
+        check(own.get('shapes', 0) >= guessed_pct(p) - early - 1, p.text())
+        check(sum(own.values()) - own['shapes'] <= early + 1, p.text())
     enough = (CHAIN_SHARE - early / 100) * count(seen.good)
     if root:
         ends = sum(n for below, n in seen.below.items() if 0 < len(below) <= below_max and below[-1] == root)
@@ -352,6 +356,12 @@ if X86:
     for each in ('cfa-rax', 'cfa-r11', 'odd-saves', 'val-offset', 'val-expr', 'cfa-deref', 'cfa-expr', 'reg-expr',
                  'reg-reg', 'ra-reg', 'ra-moved'):
         shape('asm-' + each)
+    # A stack pointer below which nothing can be read: every stack is whole, and none is taken for that of a task that
+    # has given its memory back.
+    for each in ('auto', 'dwarf'):
+        shape('asm-low', how=each, title='asm-low ' + each, root=None, more=lambda seen, _: check(
+            'walk_memory_given_back_pct' not in seen.p.comments and 'walk_read_fault_pct' not in seen.p.comments,
+            seen.p.text()))
     # Without call-frame information, but found: a frame pointer, or a return address on top of the stack.
     shape('asm-bare-leaf', guessed='some')
     shape('asm-fp-leaf', guessed='some')
@@ -370,6 +380,23 @@ def asm_bare_call():
     top = [s for s in p.samples if s.user_names[:2] == ['shape_spin', 'asm_bare_call']]
     check(count(top) >= 0.95 * count(p.samples), *seen.facts())
     check(guessed_pct(p) + 100 - float(p.comments['complete_stacks_pct']) >= 95, *seen.facts())
+    return None
+
+
+@test
+def asm_bare_zero():
+    """A frame pointer of zero is the end of a chain of frame records, and nothing where there is no chain: these stacks
+    do not reach their root, and the file is named."""
+    if not X86:
+        return 'no such assembly for this processor'
+    w, said = attach(workload['shapes'], 'asm-bare-zero')
+    p = capture_pid(w, '--unwind', 'auto')
+    seen = Seen(p, said, 2)
+    top = [s for s in p.samples if s.user_names[:2] == ['shape_spin', 'asm_bare_zero']]
+    check(count(top) >= 0.95 * count(p.samples), *seen.facts())
+    check(count([s for s in top if len(s.user) == 2]) >= 0.99 * count(top), *seen.facts())
+    check(incomplete(p) >= count(top), *seen.facts())
+    check(dict(p.files('incomplete_in')).get('shapes', 0) >= 100 * count(top) / count(p.samples) - 0.01, p.text())
     return None
 
 

@@ -21,6 +21,7 @@ static struct trk_image images[64];
 static uint32_t n_images;
 static uint64_t place_calls, flush_calls;
 static struct trk_stats track_stats;
+static int code_fd; /* of all images */
 static enum ev_reason proc_reason;
 
 /* What the model and the allocator are made to say. */
@@ -37,6 +38,8 @@ uint32_t __wrap_trk_main_image(const struct trk *t, const struct ev_proc_id *id)
 enum ev_reason __wrap_trk_proc_reason(const struct trk *t, const struct ev_proc_id *id);
 const struct trk_stats *__wrap_trk_stats(const struct trk *t);
 void __wrap_trk_flush(struct trk *t);
+int __wrap_trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close);
+int __wrap_uw_store_code(const struct uw_store *s, uint32_t image, uint64_t off, uint16_t *ret);
 int __real_prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_locs,
                              const struct prof_label *labels, uint32_t n_labels,
                              const int64_t *values);
@@ -120,6 +123,28 @@ int __wrap_prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_
 	return __real_prof_model_sample(m, locs, n_locs, labels, n_labels, values);
 }
 
+int __wrap_trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close)
+{
+	(void)t;
+	(void)id;
+	*ret_close = false;
+	return code_fd;
+}
+
+/* Pages of each image in turn: a rule, none, a damaged one, a root. Image 3 has no table, image 4
+ * none any more. */
+int __wrap_uw_store_code(const struct uw_store *s, uint32_t image, uint64_t off, uint16_t *ret)
+{
+	static const uint16_t codes[] = {ABI_CODE_FIRST, ABI_CODE_NONE, ABI_CODE_BAD,
+	                                 ABI_CODE_ROOT};
+
+	(void)s;
+	if (image >= 3)
+		return image == 3 ? -ENOENT : -EAGAIN;
+	*ret = codes[off / PAGE % ARRAY_SIZE(codes)];
+	return 0;
+}
+
 void *__wrap_realloc(void *p, size_t size)
 {
 	return no_memory ? NULL : __real_realloc(p, size);
@@ -139,6 +164,7 @@ static int setup(void **state)
 	place_calls = flush_calls = 0;
 	proc_reason = EV_REASON_NAMED;
 	sample_fails_in = -1;
+	code_fd = -EBADF;
 	no_memory = false;
 	return 0;
 }
@@ -478,20 +504,248 @@ static void test_incomplete_stacks_count_for_their_last_frame(void **state)
 	ses_free(s);
 }
 
+/* What this sample has of stacks: (0: none) a kernel stack that is cut at its limit, that failed,
+ * that is whole or that never came; a user stack. */
+enum { K_CUT = 31, K_FAILED, K_WHOLE, K_LOST, U_WHOLE, U_LEFT, U_LOST };
+static void count_stacks(struct ses *s, uint32_t tid, bool kthread, uint64_t kernel, uint64_t user,
+                         uint64_t weight)
+{
+	const struct ev_frame k = {.addr = 1ULL << 47, .space = EV_SPACE_KERNEL},
+	                      u = {.addr = 16, .image = 1, .space = EV_SPACE_IMAGE, .exact = 1};
+	const struct ev_stack stacks[] = {
+	        {.hash = K_CUT, .kernel = true, .walk = EV_WALK_DEPTH, .n = 1, .frames = &k},
+	        {.hash = K_FAILED, .kernel = true, .walk = EV_WALK_FAULT},
+	        {.hash = K_WHOLE, .kernel = true, .walk = EV_WALK_ROOT, .n = 1, .frames = &k},
+	        {.hash = U_WHOLE, .walk = EV_WALK_ROOT, .n = 1, .frames = &u},
+	        {.hash = U_LEFT, .walk = EV_WALK_LEFT, .n = 1, .frames = &u},
+	};
+	const struct ev_count c = {.proc = {.pid = 77, .start_ns = 5},
+	                           .tid = tid,
+	                           .kthread = kthread,
+	                           .kstack = kernel,
+	                           .ustack = user,
+	                           .samples = 1,
+	                           .weight = weight};
+
+	for (size_t i = 0; i < ARRAY_SIZE(stacks); i++)
+		if (stacks[i].hash == kernel || stacks[i].hash == user)
+			assert_int_equal(prof_agg_add_stack(s->agg, &stacks[i], NULL), 0);
+	assert_int_equal(prof_agg_add_count(s->agg, &c), 0);
+}
+
+static void test_kernel_threads_are_in_no_share_of_user_stacks(void **state)
+{
+	struct ses *s = new_capture(4);
+	struct err err = {0};
+
+	(void)state;
+	count_stacks(s, 1, true, K_CUT, 0, 10);
+	count_stacks(s, 2, true, K_FAILED, 0, 20);
+	count_stacks(s, 3, true, K_WHOLE, 0, 30);
+	count_stacks(s, 4, true, K_LOST, 0, 40);
+	count_stacks(s, 5, true, 0, 0, 50);
+	count_stacks(s, 6, false, K_CUT, U_LEFT, 50);
+	count_stacks(s, 7, false, K_WHOLE, U_WHOLE, 150);
+	assert_int_equal(build(s, &err), 0);
+	assert_string_equal(figure(s, "complete_stacks_pct"), "100.00");
+	assert_string_equal(figure(s, "incomplete_in"), "none");
+	assert_string_equal(figure(s, "cut_stacks_pct"), "17.14");  /* 60 of 350 */
+	assert_string_equal(figure(s, "lost_stacks_pct"), "11.43"); /* 40 */
+	ses_free(s);
+}
+
+static void test_cut_and_lost_stacks_are_not_complete(void **state)
+{
+	struct ses *s = new_capture(4);
+	struct err err = {0};
+
+	(void)state;
+	count_stacks(s, 1, false, K_CUT, U_WHOLE, 10);
+	count_stacks(s, 2, false, 0, U_LOST, 20);
+	count_stacks(s, 3, false, K_LOST, U_WHOLE, 30);
+	count_stacks(s, 4, false, 0, U_WHOLE, 40);
+	count_stacks(s, 5, true, K_CUT, 0, 900);
+	assert_int_equal(build(s, &err), 0);
+	assert_string_equal(figure(s, "complete_stacks_pct"), "40.00");
+	assert_string_equal(figure(s, "incomplete_in"), "none");
+	ses_free(s);
+}
+
+#define RULE 16
+#define NONE (PAGE + 16)
+#define BAD  (2 * PAGE + 16)
+
+static struct ev_frame in(uint32_t image, uint64_t off)
+{
+	return (struct ev_frame){.addr = off, .image = image, .space = EV_SPACE_IMAGE};
+}
+
+/* A guessed stack of these frames, and two counts of it. */
+static void count_guessed(struct ses *s, uint64_t hash, enum ev_walk walk,
+                          const struct ev_frame *frames, uint32_t n, uint64_t weight)
+{
+	const struct ev_stack st = {.hash = hash,
+	                            .walk = (uint8_t)walk,
+	                            .flags = EV_STACK_GUESSED,
+	                            .n = n,
+	                            .frames = frames};
+
+	assert_int_equal(prof_agg_add_stack(s->agg, &st, NULL), 0);
+	for (uint32_t tid = 1; tid <= 2; tid++) {
+		const struct ev_count c = {.proc = {.pid = 77, .start_ns = 5},
+		                           .tid = tid,
+		                           .ustack = hash,
+		                           .samples = 1,
+		                           .weight = weight / 2};
+
+		assert_int_equal(prof_agg_add_count(s->agg, &c), 0);
+	}
+}
+
+/* A capture with four images that have tables as __wrap_uw_store_code says. */
+static struct ses *new_tables(void)
+{
+	struct ses *s = new_capture(4);
+	static const char *const paths[] = {"/a/one.so", "/a/two.so", "/a/none.so", "/a/gone.so"};
+
+	s->tables = calloc(1, sizeof(*s->tables));
+	assert_non_null(s->tables);
+	assert_int_equal(uw_rules_new(NULL, &s->tables->rules), 0);
+	n_images = ARRAY_SIZE(paths);
+	for (uint32_t i = 0; i < n_images; i++)
+		images[i].path = paths[i];
+	return s;
+}
+
+/* The values of a key, in their order, each with a line feed. */
+static const char *lines(const struct ses *s, const char *key)
+{
+	static char text[1024];
+	size_t len = strlen(key), n = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < s->quality.n; i++)
+		if (strncmp(s->quality.p[i], key, len) == 0 && s->quality.p[i][len] == ':')
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n",
+			                      s->quality.p[i] + len + 2);
+	return text;
+}
+
+static void test_guesses_are_made_where_code_has_no_rule(void **state)
+{
+	const struct ev_frame none[] = {in(1, RULE), in(1, NONE), in(2, RULE), in(1, RULE)},
+	                      both[] = {in(2, BAD), in(1, NONE), in(2, NONE), in(1, RULE)},
+	                      /* a call that ends a page belongs to that page */
+	        edge[] = {in(1, RULE), in(2, 3 * PAGE), in(2, PAGE), in(1, RULE)},
+	                      bare[] = {in(1, RULE), in(3, RULE), in(4, NONE), in(1, RULE)},
+	                      early[] = {in(1, RULE), in(2, RULE)};
+	struct ses *s = new_tables();
+	struct err err = {0};
+
+	(void)state;
+	count_guessed(s, 1, EV_WALK_ROOT, none, 4, 10);
+	count_guessed(s, 2, EV_WALK_ROOT, both, 4, 20);
+	count_guessed(s, 3, EV_WALK_ROOT, edge, 4, 40);
+	count_guessed(s, 4, EV_WALK_FAULT, bare, 4, 14);
+	count_guessed(s, 5, EV_WALK_ROOT, early, 2, 16);
+	assert_int_equal(build(s, &err), 0);
+	assert_string_equal(figure(s, "guessed_stacks_pct"), "100.00");
+	assert_string_equal(lines(s, "guessed_in"), "two.so 60.00\n"
+	                                            "one.so 30.00\n"
+	                                            "[before its table] 16.00\n"
+	                                            "gone.so (without table) 14.00\n"
+	                                            "none.so (without table) 14.00\n");
+	ses_free(s);
+}
+
+static void test_what_is_known_without_a_rule_is_no_guess(void **state)
+{
+	struct ev_frame trampoline[] = {in(2, NONE), in(1, NONE), in(2, RULE), in(2, RULE)},
+	                jit[] = {{.addr = 99, .space = EV_SPACE_ANON}, in(2, NONE), in(2, RULE)},
+	                by_hand[] = {in(2, NONE), in(2, RULE), in(1, 3 * PAGE)},
+	                failed[] = {in(2, NONE), in(1, NONE)}, only[] = {in(2, RULE), in(1, NONE)};
+	struct ses *s = new_tables();
+	struct err err = {0};
+
+	(void)state;
+	trampoline[2].exact = 1; /* what the signal interrupted */
+	count_guessed(s, 1, EV_WALK_ROOT, trampoline, 4, 20);
+	count_guessed(s, 2, EV_WALK_ROOT, jit, 3, 20);
+	count_guessed(s, 3, EV_WALK_ROOT, by_hand, 3, 20);
+	/* Where the walk ended is said elsewhere; but where nothing else explains the guess, its
+	 * end was one. */
+	count_guessed(s, 4, EV_WALK_UNCOVERED, failed, 2, 20);
+	count_guessed(s, 5, EV_WALK_ROOT, only, 2, 20);
+	assert_int_equal(build(s, &err), 0);
+	assert_string_equal(lines(s, "guessed_in"), "two.so 80.00\none.so 20.00\n");
+	assert_string_equal(lines(s, "incomplete_in"), "one.so 20.00\n");
+	ses_free(s);
+}
+
+#if defined(__x86_64__)
+static void test_the_end_of_a_thread_is_no_guess(void **state)
+{
+	/* mov %eax, %edi; mov $60, %eax */
+	static const uint8_t code[] = {0x89, 0xc7, 0xb8, 60, 0, 0, 0, 0};
+	const struct ev_frame end[] = {in(2, RULE), in(1, NONE)}, no[] = {in(2, RULE), in(1, BAD)};
+	struct ses *s = new_tables();
+	FILE *f = tmpfile();
+	struct err err = {0};
+
+	(void)state;
+	assert_non_null(f);
+	code_fd = fileno(f);
+	assert_int_equal(pwrite(code_fd, code, sizeof(code), NONE), sizeof(code));
+	assert_int_equal(ftruncate(code_fd, 4 * PAGE), 0);
+	count_guessed(s, 1, EV_WALK_ROOT, end, 2, 60);
+	count_guessed(s, 2, EV_WALK_ROOT, no, 2, 40);
+	assert_int_equal(build(s, &err), 0);
+	assert_string_equal(lines(s, "guessed_in"), "[before its table] 60.00\none.so 40.00\n");
+	ses_free(s);
+	(void)fclose(f);
+}
+#endif
+
+static void test_raw_frames_are_guessed_where_they_lie(void **state)
+{
+	const struct ev_frame raw[] = {in(1, RULE),
+	                               {.addr = AT(2, NONE), .space = EV_SPACE_RAW},
+	                               in(1, RULE)},
+	                      nowhere[] = {{.addr = NO_CODE, .space = EV_SPACE_RAW, .exact = 1},
+	                                   in(1, RULE)};
+	struct ses *s = new_tables();
+	struct err err = {0};
+
+	(void)state;
+	count_guessed(s, 1, EV_WALK_ROOT, raw, 3, 60);
+	count_guessed(s, 2, EV_WALK_ROOT, nowhere, 2, 40);
+	assert_int_equal(build(s, &err), 0);
+	assert_string_equal(lines(s, "guessed_in"), "two.so 60.00\n[unknown] 40.00\n");
+	ses_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup(test_w_looks_up_from_a_full_queue, setup),
-	        cmocka_unit_test_setup(test_no_result_is_lost_however_many, setup),
-	        cmocka_unit_test_setup(test_names_lost_for_want_of_memory_are_counted, setup),
-	        cmocka_unit_test_setup(test_groups_wait_for_room, setup),
-	        cmocka_unit_test_setup(test_all_names_are_waited_for, setup),
-	        cmocka_unit_test_setup(test_frames_past_the_stretches_of_an_image, setup),
-	        cmocka_unit_test_setup(test_what_the_model_refuses_is_dropped, setup),
-	        cmocka_unit_test_setup(test_figures_stand_when_the_build_fails, setup),
-	        cmocka_unit_test_setup(test_share_of_named_is_of_all_frames, setup),
-	        cmocka_unit_test_setup(test_an_address_is_placed_once, setup),
-	        cmocka_unit_test_setup(test_incomplete_stacks_count_for_their_last_frame, setup),
+		cmocka_unit_test_setup(test_w_looks_up_from_a_full_queue, setup),
+		cmocka_unit_test_setup(test_no_result_is_lost_however_many, setup),
+		cmocka_unit_test_setup(test_names_lost_for_want_of_memory_are_counted, setup),
+		cmocka_unit_test_setup(test_groups_wait_for_room, setup),
+		cmocka_unit_test_setup(test_all_names_are_waited_for, setup),
+		cmocka_unit_test_setup(test_frames_past_the_stretches_of_an_image, setup),
+		cmocka_unit_test_setup(test_what_the_model_refuses_is_dropped, setup),
+		cmocka_unit_test_setup(test_figures_stand_when_the_build_fails, setup),
+		cmocka_unit_test_setup(test_share_of_named_is_of_all_frames, setup),
+		cmocka_unit_test_setup(test_an_address_is_placed_once, setup),
+		cmocka_unit_test_setup(test_incomplete_stacks_count_for_their_last_frame, setup),
+		cmocka_unit_test_setup(test_guesses_are_made_where_code_has_no_rule, setup),
+		cmocka_unit_test_setup(test_what_is_known_without_a_rule_is_no_guess, setup),
+#if defined(__x86_64__)
+		cmocka_unit_test_setup(test_the_end_of_a_thread_is_no_guess, setup),
+#endif
+		cmocka_unit_test_setup(test_raw_frames_are_guessed_where_they_lie, setup),
+		cmocka_unit_test_setup(test_kernel_threads_are_in_no_share_of_user_stacks, setup),
+		cmocka_unit_test_setup(test_cut_and_lost_stacks_are_not_complete, setup),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -395,8 +395,12 @@ static void test_quality_figures(void **state)
 {
 	/* [1] … [8]; 2 and 8 are files of one name. */
 	static const uint64_t incomplete[] = {20, 10, 30, 0, 40, 1, 2, 3, 31};
+	/* With a table, without one. */
+	static const uint64_t guessed[2 * ARRAY_SIZE(incomplete)] = {
+	        [0] = 4, [2] = 3, [4] = 30, [5] = 17, [16] = 4, [17] = 17};
 	struct ses *s = new_session(SES_TARGET_ALL);
 	struct ses_quality_sums q = {.weight = 1000,
+	                             .user_weight = 850,
 	                             .user_frames = 800,
 	                             .user_named = 600,
 	                             .kernel_frames = 200,
@@ -407,7 +411,9 @@ static void test_quality_figures(void **state)
 	                             .jit = 17,
 	                             .incomplete = incomplete,
 	                             .n_incomplete = ARRAY_SIZE(incomplete),
-	                             .incomplete_unknown = 5};
+	                             .incomplete_unknown = 5,
+	                             .guessed_in = guessed,
+	                             .guessed_early = 17};
 	size_t first = 0;
 
 	(void)state;
@@ -461,6 +467,13 @@ static void test_quality_figures(void **state)
 	assert_string_equal(ses_quality(s, first + 3), "incomplete_in: one.so 1.18");
 	assert_string_equal(ses_quality(s, first + 4), "incomplete_in: [unknown] 0.59");
 	assert_string_equal(ses_quality(s, first + 5), "incomplete_in: [others] 0.71");
+	first += 6;
+	assert_string_equal(ses_quality(s, first), "guessed_in: a b.so 4.00");
+	assert_string_equal(ses_quality(s, first + 1), "guessed_in: a b.so (without table) 4.00");
+	assert_string_equal(ses_quality(s, first + 2), "guessed_in: [before its table] 2.00");
+	assert_string_equal(ses_quality(s, first + 3), "guessed_in: [unknown] 0.47");
+	assert_string_equal(ses_quality(s, first + 4), "guessed_in: one.so 0.35");
+	assert_null(strstr(ses_quality(s, first + 5), "guessed_in"));
 	assert_string_equal(figure(s, "walk_root_reached_pct"), "50.00");
 	assert_string_equal(figure(s, "walk_read_fault_pct"), "15.00");
 	assert_string_equal(figure(s, "cut_stacks_pct"), "10.00");

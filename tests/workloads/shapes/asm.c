@@ -3,14 +3,20 @@
  * registers and its return address; and assembly without call-frame information. */
 #include "shape.h"
 
+#include <pthread.h>
+#include <sys/mman.h>
+
 typedef uint64_t (*asm_fn)(uint64_t arg);
 typedef uint64_t (*asm_inner)(asm_fn fn, uint64_t arg);
 
 uint64_t asm_on_rbx(asm_inner inner, asm_fn fn, uint64_t arg);
 uint64_t asm_keep(asm_fn fn, uint64_t arg);
+uint64_t asm_sys(asm_fn fn, uint64_t arg);
+uint64_t asm_low(char *sp, uint64_t arg, asm_inner leaf);
 
 /* Iterations of a leaf's own loop: some milliseconds. */
-#define ASM_COUNT 3000000
+#define ASM_COUNT    3000000
+#define ASM_SYSCALLS 3000
 
 /* A function of asm_x86.S under asm_on_rbx. */
 #define ASM_INNER(name, arg)                                                                       \
@@ -47,10 +53,61 @@ ASM_INNER(ra_reg, ASM_COUNT)
 ASM_INNER(ra_moved, SHAPE_BATCHES)
 ASM_PLAIN(bare_leaf, ASM_COUNT)
 ASM_PLAIN(bare_call, SHAPE_BATCHES)
+ASM_PLAIN(bare_zero, SHAPE_BATCHES)
 ASM_PLAIN(fp_leaf, ASM_COUNT)
 ASM_PLAIN(fp_call, SHAPE_BATCHES)
 
+/* A thread whose stack lies above a page that cannot be read, and uses all of it. */
+static char *low_stack;
+static size_t low_bytes;
+
+static void low_begin(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *mem;
+
+	low_bytes = (size_t)sysconf(_SC_THREAD_STACK_MIN);
+	low_bytes = (low_bytes + page - 1) / page * page;
+	mem = mmap(NULL, page + low_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED || mprotect(mem + page, low_bytes, PROT_READ | PROT_WRITE) < 0)
+		shape_die("a stack above a page that cannot be read: %s", strerror(errno));
+	low_stack = mem + page;
+	memset(low_stack, 0, low_bytes); /* pages that nobody has touched cannot be read either */
+}
+/* The leaf's stack pointer is at the lowest word that there is, then up to 256 bytes above it. */
+WL_FUNC static void *low_first(void *arg)
+{
+	do {
+		for (size_t above = 0; above <= 256; above = 2 * above + 8)
+			wl_sink += asm_low(low_stack + 8 + above, ASM_COUNT / 8, asm_keep) +
+			           asm_low(low_stack + 8 + above, ASM_SYSCALLS, asm_sys);
+	} while (wl_now_ns() < shape_until_ns);
+	return arg;
+}
+static void low_work(void)
+{
+	pthread_attr_t attr;
+	pthread_t t;
+	int r = pthread_attr_init(&attr);
+
+	if (r == 0)
+		r = pthread_attr_setstack(&attr, low_stack, low_bytes);
+	if (r == 0)
+		r = pthread_create(&t, &attr, low_first, NULL);
+	if (r)
+		shape_die("a thread with its own stack: %s", strerror(r));
+	pthread_join(t, NULL);
+	pthread_attr_destroy(&attr);
+}
+static const char *const low_chains[] = {"asm_keep asm_low low_first", "asm_sys asm_low low_first",
+                                         NULL};
+
 const struct shape shapes_asm[] = {
+        {.name = "asm-low",
+         .work = low_work,
+         .begin = low_begin,
+         .chains = low_chains,
+         .below = ""},
         ASM_SHAPE("cfa-rax", cfa_rax, "asm_keep ", ""),
         ASM_SHAPE("cfa-r11", cfa_r11, "asm_keep ", ""),
         ASM_SHAPE("odd-saves", odd_saves, "shape_spin ", " asm_on_rbx"),
@@ -64,6 +121,7 @@ const struct shape shapes_asm[] = {
         ASM_SHAPE("ra-moved", ra_moved, "shape_spin ", " asm_on_rbx"),
         ASM_SHAPE("bare-leaf", bare_leaf, "", ""),
         ASM_SHAPE("bare-call", bare_call, "shape_spin ", ""),
+        ASM_SHAPE("bare-zero", bare_zero, "shape_spin ", ""),
         ASM_SHAPE("fp-leaf", fp_leaf, "", ""),
         ASM_SHAPE("fp-call", fp_call, "shape_spin ", ""),
         {.name = NULL},

@@ -245,6 +245,33 @@ FUNCTION asm_ra_moved
 	.cfi_endproc
 END asm_ra_moved
 
+/* A leaf of system calls: getpid. */
+FUNCTION asm_sys
+	.cfi_startproc
+1:	mov	$39, %eax
+	syscall
+	dec	%rsi
+	jnz	1b
+	ret
+	.cfi_endproc
+END asm_sys
+
+/* f(sp, arg, leaf): runs a leaf further down on the stack, whose lowest word in use is then the one below sp. */
+FUNCTION asm_low
+	.cfi_startproc
+	push	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_offset %rbp, -16
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	mov	%rdi, %rsp
+	call	*%rdx
+	leave
+	.cfi_def_cfa %rsp, 8
+	ret
+	.cfi_endproc
+END asm_low
+
 /* ---- without call-frame information ---------------------------------------------------------- */
 
 FUNCTION asm_bare_leaf
@@ -259,6 +286,23 @@ FUNCTION asm_bare_call
 	add	$40, %rsp
 	ret
 END asm_bare_call
+
+/* Nothing in memory or registers tells who called it: the frame pointer is zero, as at a root, and no word that could
+ * be a return address is near the stack pointer. */
+FUNCTION asm_bare_zero
+	push	%rbp
+	xor	%ebp, %ebp
+	sub	$64, %rsp
+	movq	$0, (%rsp)
+	movq	$0, 8(%rsp)
+	movq	$0, 16(%rsp)
+	movq	$0, 24(%rsp)
+	movq	$0, 32(%rsp)
+	CALL_FN
+	add	$64, %rsp
+	pop	%rbp
+	ret
+END asm_bare_zero
 
 FUNCTION asm_fp_leaf
 	push	%rbp

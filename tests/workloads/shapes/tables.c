@@ -10,6 +10,7 @@
  * many:   the code of the first file mapped SHAPE_COUNT times, and called in all places in turn.
  *         With SHAPE_LATE while the shape runs, else before it is published.
  * swap:   the code of the first file and that of the second one, over each other at one place.
+ * remaps: as swap, in shorter rounds of a thread each, so that a profile tells the rounds apart.
  * reuse:  the first file is loaded and unloaded, then generated code stands at its place.
  * sleepers: SHAPE_COUNT processes that sleep, and this one that works, from SIGUSR1 on below
  *         sleepers_late.
@@ -19,6 +20,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -28,6 +30,8 @@
 #define PAGE      4096UL
 /* One of the alternating codes runs so long; a test counts the rounds and what shows the other. */
 #define ROUND_NS (500 * WL_NSEC_PER_MSEC)
+/* Of remaps: no multiple of what user space does at intervals. */
+#define SHORT_ROUND_NS (137 * WL_NSEC_PER_MSEC)
 
 typedef uint64_t (*plug_fn)(uint64_t (*fn)(uint64_t), uint64_t arg);
 
@@ -234,6 +238,28 @@ static void swap_work(void)
 		wl_sink += swap_b(fn_at((char *)swap_place + codes[1].at));
 }
 
+WL_FUNC static void *remaps_first(void *arg)
+{
+	const struct code *c = arg;
+	const uint64_t until_ns = wl_now_ns() + SHORT_ROUND_NS;
+	const plug_fn fn = fn_at((char *)swap_place + c->at);
+
+	map_code(c, swap_place);
+	while (wl_now_ns() < until_ns)
+		wl_sink += c == &codes[0] ? swap_a(fn) : swap_b(fn);
+	return NULL;
+}
+static void remaps_work(void)
+{
+	static size_t round;
+	pthread_t t;
+	int r = pthread_create(&t, NULL, remaps_first, &codes[round++ % 2]);
+
+	if (r)
+		shape_die("pthread_create: %s", strerror(r));
+	pthread_join(t, NULL);
+}
+
 /* ---- reuse ----------------------------------------------------------------------------------- */
 
 /* uint64_t f(fn, arg): a frame by frame pointer, as JIT compilers make them, which calls fn(arg).
@@ -350,6 +376,9 @@ static const char *const many_chains[] = {"shape_spin plug_inner plug_outer many
 static const char *const swap_chains[] = {"shape_spin plug_inner plug_outer swap_a swap_work",
                                           "shape_spin twin_inner twin_outer swap_b swap_work",
                                           NULL};
+static const char *const remaps_chains[] = {"shape_spin plug_inner plug_outer swap_a remaps_first",
+                                            "shape_spin twin_inner twin_outer swap_b remaps_first",
+                                            NULL};
 static const char *const reuse_chains[] = {"shape_spin plug_inner plug_outer reuse_lib reuse_work",
                                            "shape_spin ? reuse_jit reuse_work", NULL};
 static const char *const sleepers_chains[] = {
@@ -362,6 +391,11 @@ static const struct shape shapes_tables[] = {
         {.name = "raw", .work = half_work, .begin = raw_begin, .chains = half_chains},
         {.name = "many", .work = many_work, .begin = many_begin, .chains = many_chains},
         {.name = "swap", .work = swap_work, .begin = swap_begin, .chains = swap_chains},
+        {.name = "remaps",
+         .work = remaps_work,
+         .begin = swap_begin,
+         .chains = remaps_chains,
+         .below = ""},
         {.name = "reuse", .work = reuse_work, .begin = reuse_begin, .chains = reuse_chains},
         {.name = "sleepers",
          .work = sleepers_work,

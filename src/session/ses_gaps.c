@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In which files callers were guessed. The walks say of a whole stack that a caller in it was; in
+ * which frame, the tables tell afterwards: where code has no rule there was nothing but a guess.
+ * Thread: C, after D and W; once for each stack, not for each sample. */
+#include "session/session_priv.h"
+
+#include "track/track.h"
+
+struct code_at {
+	const struct ses *s;
+	const struct ev_frame *f;
+};
+
+static int place(void *arg, uint64_t addr, uint32_t *ret_image, uint64_t *ret_off)
+{
+	*ret_image = ((const struct code_at *)arg)->f->image;
+	*ret_off = addr; /* file offsets serve as addresses */
+	return 0;
+}
+
+static int no_data(void *arg, uint64_t *ret, uint64_t addr)
+{
+	(void)arg;
+	(void)ret;
+	(void)addr;
+	return -EFAULT;
+}
+
+static int read_code(void *arg, uint64_t *ret, uint64_t off)
+{
+	const struct code_at *at = arg;
+	const struct trk_image *img = trk_image(at->s->trk, at->f->image);
+	bool close_fd = false;
+	ssize_t n = -1;
+	int fd;
+
+	if (img && img->mem) {
+		if (img->mem_len < sizeof(*ret) || off > img->mem_len - sizeof(*ret))
+			return -EFAULT;
+		memcpy(ret, (const uint8_t *)img->mem + off, sizeof(*ret));
+		return 0;
+	}
+	fd = trk_image_fd(at->s->trk, at->f->image, &close_fd);
+	if (fd >= 0)
+		n = file_pread_full(fd, ret, sizeof(*ret), off);
+	if (fd >= 0 && close_fd)
+		close(fd); /* only read from */
+	return n == (ssize_t)sizeof(*ret) ? 0 : -EFAULT;
+}
+
+/* Is this the end of a thread, which is known by its instructions? The walk itself decides. */
+static bool is_known_end(const struct ses *s, const struct ev_frame *f)
+{
+	struct code_at at = {.s = s, .f = f};
+	struct ses_tables *t = s->tables;
+	const struct uw_target target = {.place = place,
+	                                 .read = no_data,
+	                                 .read_code = read_code,
+	                                 .arg = &at,
+	                                 .in_syscall = !f->exact};
+	const uint64_t reg[ABI_REGS] = {0};
+
+	uw_walk(t->store, t->rules, &target, f->addr, reg, true, &t->walk);
+	return t->walk.walk == ABI_WALK_ROOT && t->walk.guessed == 0;
+}
+
+/* Has this frame no rule now? Then *ret says where. */
+static bool is_gap(const struct ses *s, const struct ev_frame *f, struct ses_gap *ret)
+{
+	uint64_t look = f->exact ? f->addr : f->addr - 1;
+	uint16_t code = ABI_CODE_NONE;
+	int r;
+
+	*ret = (struct ses_gap){0};
+	if (f->space == EV_SPACE_RAW)
+		return true;
+	if (f->space != EV_SPACE_IMAGE || f->image == 0) /* JIT code is not called guessed */
+		return false;
+	ret->image = f->image;
+	r = uw_store_code(s->tables->store, f->image, look, &code);
+	if (r < 0) {
+		ret->bare = true;
+		return true;
+	}
+	/* A return address that was put there by hand, to the very start of a root: as the walks
+	 * do. */
+	if (code == ABI_CODE_NONE && !f->exact &&
+	    uw_store_code(s->tables->store, f->image, f->addr, &code) == 0 && code != ABI_CODE_ROOT)
+		code = ABI_CODE_NONE;
+	return code == ABI_CODE_NONE || code == ABI_CODE_BAD;
+}
+
+int ses_gap_add(const struct ses *s, const struct ev_stack *st, uint32_t i,
+                const struct ev_frame *placed, struct ses_gaps *to, size_t first)
+{
+	bool last = i + 1 == st->n;
+	struct ses_gap gap;
+
+	if (!s->tables || st->kernel || !(st->flags & EV_STACK_GUESSED))
+		return 0;
+	/* Below an exact pc was a signal's trampoline: known, not guessed. */
+	if (!last && st->frames[i + 1].exact)
+		return 0;
+	/* The last frame gave no caller that is there to be seen. The walk may have guessed its
+	 * end, or what it threw away: believed only where no other frame explains the flag. */
+	if (last && st->walk != EV_WALK_DEPTH && to->v.n > first)
+		return 0;
+	if (!is_gap(s, placed, &gap))
+		return 0;
+	if (last && st->walk == EV_WALK_ROOT && placed->space == EV_SPACE_IMAGE &&
+	    is_known_end(s, placed))
+		return 0;
+	for (size_t k = first; k < to->v.n; k++)
+		if (to->v.p[k].image == gap.image && to->v.p[k].bare == gap.bare)
+			return 0;
+	return vec_push(&to->v, gap);
+}
