@@ -39,6 +39,11 @@ enum kind {
 	SYSTEMSTACK,
 	/* Does not come back to the caller once it is on the other stack. */
 	LEAVES,
+	/* Nor does this, but the goroutine goes on where it was, and says where that is. */
+	MORESTACK,
+	/* What morestack calls: it may hand the thread to another goroutine, and never comes back.
+	 */
+	NEWSTACK,
 	/* Jumps to what a buffer says. */
 	GOGO,
 	/* Ordinary, though marked as outermost: it returns to a signal's frame. */
@@ -69,7 +74,8 @@ static const struct {
         {"runtime.callCgoMunmap", BY_FP},
         /* The scheduler's work is no goroutine's; the one that called sleeps or runs elsewhere. */
         {"runtime.mcall", LEAVES},
-        {"runtime.morestack", LEAVES},
+        {"runtime.morestack", MORESTACK},
+        {"runtime.newstack", NEWSTACK},
         {"gogo", GOGO},
         {"runtime.gogo", GOGO},
         {"runtime.sigtramp", PLAIN},
@@ -78,6 +84,25 @@ static const struct {
         {"runtime.asyncPreempt", INJECTED},
         {"runtime.sigpanic", INJECTED},
         {"runtime.sigpanic0", INJECTED},
+};
+
+/* Ways out of newstack into the scheduler; compilers may inline the first into newstack, which then
+ * calls the second. */
+enum way {
+	WAY_PREEMPT,
+	WAY_GOSCHED,
+	WAY_PARK,
+	WAYS,
+};
+
+/* How stacks grow in this program. */
+struct growth {
+	uint64_t way[WAYS]; /* where they begin; 0: there is none */
+	/* Offsets in the runtime's structures: of the thread in a goroutine, of the goroutine in a
+	 * thread, of what is saved in a goroutine. */
+	uint8_t m, pc, sp, fp;
+	int32_t curg;
+	bool curg_known, saved_known, ways_known;
 };
 
 /* One function in work. */
@@ -89,6 +114,7 @@ struct special {
 	uint8_t code[CODE_MAX]; /* code[len], from fn.start */
 	size_t len;
 	bool emitted;
+	struct growth growth;
 };
 
 /* ---- giving rows ----------------------------------------------------------------------------- */
@@ -363,22 +389,23 @@ static int do_asmcgocall(struct special *sp)
 	return give_switched(sp, &w);
 }
 
+/* mov %rdx, %r14: this is the goroutine */
+static const uint8_t set_g[] = {0x49, 0x89, 0xd6};
+/* mov m(%rax), %rbx; mov curg(%rbx), %rax */
+static const uint8_t curg[] = {0x48, 0x8b, 0x58, 0, 0x48, 0x8b, 0x83, 0, 0, 0, 0};
+static const uint8_t curg_mask[] = {1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0};
+/* mov sp(%rax), %rsp */
+static const uint8_t to_g[] = {0x48, 0x8b, 0x60, 0};
+static const uint8_t to_g_mask[] = {1, 1, 1, 0};
+
 /*
  * Compilers before 1.21 make no frame for it: the goroutine's stack pointer is where the code
  * behind the call reads it from, g.m.curg.sched.sp, and g is r14.
  */
 static int do_systemstack(struct special *sp)
 {
-	/* mov %rdx, %r14: this is the goroutine */
-	static const uint8_t set_g[] = {0x49, 0x89, 0xd6};
 	/* mov %rbx, %rsp */
 	static const uint8_t leave[] = {0x48, 0x89, 0xdc};
-	/* mov m(%rax), %rbx; mov curg(%rbx), %rax */
-	static const uint8_t curg[] = {0x48, 0x8b, 0x58, 0, 0x48, 0x8b, 0x83, 0, 0, 0, 0};
-	static const uint8_t curg_mask[] = {1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0};
-	/* mov sp(%rax), %rsp */
-	static const uint8_t back[] = {0x48, 0x8b, 0x60, 0};
-	static const uint8_t back_mask[] = {1, 1, 1, 0};
 	struct switched w = {.set = fp_set_after(sp)};
 	size_t at, use;
 	int32_t disp;
@@ -388,7 +415,7 @@ static int do_systemstack(struct special *sp)
 	at = find(sp, 0, set_g, NULL, sizeof(set_g));
 	w.from = at == SIZE_MAX ? at : find(sp, at, leave, NULL, sizeof(leave));
 	use = w.from == SIZE_MAX ? w.from : find(sp, w.from, curg, curg_mask, sizeof(curg));
-	w.to = use == SIZE_MAX ? use : find(sp, use + sizeof(curg), back, back_mask, sizeof(back));
+	w.to = use == SIZE_MAX ? use : find(sp, use + sizeof(curg), to_g, to_g_mask, sizeof(to_g));
 	if (w.to == SIZE_MAX)
 		return 0;
 	memcpy(&disp, sp->code + use + 7, sizeof(disp));
@@ -402,7 +429,7 @@ static int do_systemstack(struct special *sp)
 	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_PLUS_CONST, .arg = frame_depth(sp) + 8};
 	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_END};
 	w.from += sizeof(leave);
-	w.to += sizeof(back);
+	w.to += sizeof(to_g);
 	return give_switched(sp, &w);
 }
 
@@ -418,6 +445,222 @@ static int do_leaves(struct special *sp)
 	if (r >= 0)
 		r = give_plain(sp, sp->fn.start, sp->fn.start + off, false);
 	return r < 0 ? r : give_code(sp, sp->fn.start + off, &root);
+}
+
+/* ---- growing stacks -------------------------------------------------------------------------- */
+
+/*
+ * A function without enough stack calls morestack at its very start. That saves where it was in
+ * g.sched, goes over to the thread's stack and calls newstack, which copies the stack and goes on
+ * at g.sched. What holds where:
+ *
+ *   morestack, up to the load of rsp    the caller's pc is at (%rsp): the ordinary rule. So it is
+ *                                       in the calls of badmorestackg0 and badmorestackgsignal
+ *   morestack, behind it                the caller is at g.sched. r14 is still the goroutine
+ *   newstack's wrapper, before and      r14 is the goroutine, then g0, read from the thread's
+ *   behind its load of r14              storage
+ *   newstack and what it calls          r14 is g0: all Go code keeps it, C code too. Assembly may
+ *                                       not; then the rule leads nowhere
+ *   newstack, at calls of the scheduler the thread's next goroutine is not the one that called, but
+ *                                       g.m.curg soon says so: the outermost frame
+ *   gogo, up to the load of rsp         r14 is g0, then the goroutine; ordinary rule
+ *   gogo, behind it                     in rbx; see do_gogo
+ *   mcall, up to the load of rsp        ordinary rules
+ *   mcall, behind it                    the outermost frame: what it calls is the scheduler
+ *   systemstack, up to the load of rsp  by rbp (before 1.21: ordinary)
+ *   systemstack, between the loads      by rbp (before 1.21: g.m.curg.sched.sp)
+ *   systemstack, behind the second one  by rbp (before 1.21: ordinary)
+ *
+ * So both what r14 may be have the same m, and m.curg is who called as long as the scheduler was
+ * not asked. That m.curg.m is m again says that it was a goroutine's register indeed.
+ *
+ * The pc saved is a return address, and the stack pointer the one behind the return. While the
+ * stack is copied both copies can be read, and g.sched leads to either.
+ */
+
+/* systemstack says how to get from a goroutine to the one that runs on its thread. */
+static void survey_systemstack(struct special *sp)
+{
+	const size_t at = find(sp, 0, set_g, NULL, sizeof(set_g));
+	size_t use;
+
+	use = at == SIZE_MAX ? at : find(sp, at, curg, curg_mask, sizeof(curg));
+	if (use == SIZE_MAX)
+		return; /* before 1.17 r14 is nothing */
+	sp->growth.m = sp->code[use + 3];
+	memcpy(&sp->growth.curg, sp->code + use + 7, sizeof(sp->growth.curg));
+	sp->growth.curg_known = sp->growth.m < 0x80 && sp->growth.curg > 0;
+}
+
+/* morestack says where it saves. */
+static void survey_morestack(struct special *sp)
+{
+	/* mov (%rsp), %rax; mov %rax, pc(%rdi); lea 8(%rsp), %rax; mov %rax, sp(%rdi). Or %rsi. */
+	static const uint8_t save[] = {0x48, 0x8b, 0x04, 0x24, 0x48, 0x89, 0x46, 0, 0x48,
+	                               0x8d, 0x44, 0x24, 0x08, 0x48, 0x89, 0x46, 0};
+	static const uint8_t save_mask[] = {1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0};
+	const size_t load = after_load_of_sp(sp);
+	const size_t at = find(sp, 0, save, save_mask, sizeof(save));
+	const uint8_t *p = sp->code + at, *fp = p + sizeof(save);
+
+	/* mov %rbp, fp(the same) is next, and sp(%rbx) is where the thread's rsp is read. */
+	if (at == SIZE_MAX || load < at + sizeof(save) + 4 || (p[6] & 0xfe) != 0x46 ||
+	    p[15] != p[6] || fp[0] != 0x48 || fp[1] != 0x89 || fp[2] != (p[6] | 0x28) ||
+	    sp->code[load - 2] != 0x63 || sp->code[load - 1] != p[16])
+		return;
+	sp->growth.pc = p[7];
+	sp->growth.sp = p[16];
+	sp->growth.fp = fp[3];
+	sp->growth.saved_known = (p[7] | p[16] | fp[3]) < 0x80;
+}
+
+#define NEWSTACK_BYTES 16384 /* looked at; it has 3 to 4 thousand */
+#define NEWSTACK_CALLS 16    /* of the scheduler; it has 2 */
+
+/* First call of a way into the scheduler from @from on: its address, 0 if there is none. */
+static uint64_t find_way(struct special *sp, uint64_t from, enum way *ret)
+{
+	const uint64_t to = MIN_OF(sp->rows.end, sp->fn.start + NEWSTACK_BYTES);
+	int32_t rel;
+
+	while (from + 5 <= to) {
+		const size_t len = uw_go_tab_code(sp->t, from, sp->code,
+		                                  (size_t)MIN_OF(to - from, (uint64_t)CODE_MAX));
+
+		for (size_t i = 0; i + 5 <= len; i++) {
+			if (sp->code[i] != 0xe8)
+				continue;
+			memcpy(&rel, sp->code + i + 1, sizeof(rel));
+			for (size_t k = 0; k < WAYS; k++)
+				if (sp->growth.way[k] &&
+				    from + i + 5 + (uint64_t)(int64_t)rel == sp->growth.way[k]) {
+					*ret = (enum way)k;
+					return from + i;
+				}
+		}
+		if (len < 5)
+			break;
+		from += len - 4;
+	}
+	return 0;
+}
+
+/* Both ways must be seen: of one that is not, the next goroutine would be taken for the caller. Of
+ * the two functions of this name one is a wrapper, which has no such calls. */
+static void survey_newstack(struct special *sp)
+{
+	bool seen[WAYS] = {false};
+	uint64_t at = sp->fn.start;
+	size_t calls = 0;
+	enum way way;
+
+	for (; calls <= NEWSTACK_CALLS && (at = find_way(sp, at, &way)) != 0; calls++) {
+		seen[way] = true;
+		at += 5;
+	}
+	if (calls <= NEWSTACK_CALLS && (seen[WAY_PREEMPT] || seen[WAY_GOSCHED]) && seen[WAY_PARK])
+		sp->growth.ways_known = true;
+}
+
+static bool growth_known(const struct special *sp)
+{
+	return sp->growth.curg_known && sp->growth.saved_known && sp->growth.ways_known;
+}
+
+/* Its ordinary rows, and where it waits for the scheduler the end. A call is looked up at its last
+ * byte; who has not begun it is still there. */
+static int do_newstack(struct special *sp)
+{
+	const struct uw_rule root = {.kind = ABI_RULE_ROOT};
+	uint64_t at = sp->fn.start, call;
+	enum way way;
+	int r;
+
+	call = growth_known(sp) ? find_way(sp, at, &way) : 0;
+	if (!call)
+		return 0;
+	r = begin(sp, at);
+	for (size_t i = 0; i < NEWSTACK_CALLS && call && r >= 0; i++) {
+		r = give_plain(sp, at, call + 1, false);
+		if (r >= 0)
+			r = give_code(sp, call + 1, &root);
+		at = call + 5;
+		call = find_way(sp, at, &way);
+	}
+	return r < 0 ? r : give_plain(sp, at, sp->rows.end, false);
+}
+
+#define OP(...)   ((struct abi_op){__VA_ARGS__})
+
+/* Value at @off in the structure whose address is the CFA; 0 if that is 0. */
+static int saved_value(struct special *sp, uint8_t off, struct uw_col *ret)
+{
+	const struct abi_op ops[] = {
+	        OP(.op = ABI_OP_DUP),
+	        OP(.op = ABI_OP_BRA, .arg = 1),
+	        OP(.op = ABI_OP_SKIP, .arg = 2), /* to the end */
+	        OP(.op = ABI_OP_PLUS_CONST, .arg = off),
+	        OP(.op = ABI_OP_DEREF),
+	        OP(.op = ABI_OP_END),
+	};
+
+	ret->kind = ABI_COL_EXPR;
+	return uw_rules_ops(sp->sink->rules, sp->sink->quota, ops, ARRAY_SIZE(ops), &ret->val);
+}
+
+/* The CFA is the goroutine, of which the registers are read; 0, the end, if no goroutine runs on
+ * this thread any more. */
+static int growth_rule(struct special *sp, struct uw_rule *rule)
+{
+	const struct growth *w = &sp->growth;
+	const struct abi_op ops[] = {
+	        OP(.op = ABI_OP_REG, .reg = REG_R14, .arg = w->m),
+	        OP(.op = ABI_OP_DEREF),
+	        OP(.op = ABI_OP_DUP),
+	        OP(.op = ABI_OP_PLUS_CONST, .arg = w->curg),
+	        OP(.op = ABI_OP_DEREF),
+	        OP(.op = ABI_OP_DUP),
+	        OP(.op = ABI_OP_BRA, .arg = 1),
+	        OP(.op = ABI_OP_SKIP, .arg = 7), /* to the end */
+	        OP(.op = ABI_OP_DUP),            /* m, curg, curg */
+	        OP(.op = ABI_OP_PLUS_CONST, .arg = w->m),
+	        OP(.op = ABI_OP_DEREF),
+	        OP(.op = ABI_OP_PICK, .arg = 2), /* m, curg, curg.m, m */
+	        OP(.op = ABI_OP_EQ),
+	        OP(.op = ABI_OP_BRA, .arg = 1),
+	        OP(.op = ABI_OP_CONST, .arg = 0),
+	        OP(.op = ABI_OP_END),
+	};
+	int r;
+
+	*rule = (struct uw_rule){.kind = ABI_RULE_FRAME, .cfa_kind = ABI_CFA_EXPR};
+	r = uw_rules_ops(sp->sink->rules, sp->sink->quota, ops, ARRAY_SIZE(ops), &rule->cfa_off);
+	for (size_t i = 0; i < ABI_REGS; i++)
+		rule->col[i] = (struct uw_col){.kind = ABI_COL_UNDEF, .val = 0};
+	if (r >= 0)
+		r = saved_value(sp, w->pc, &rule->col[ABI_COL_RA]);
+	if (r >= 0)
+		r = saved_value(sp, w->sp, &rule->col[ABI_REG_SP]);
+	rule->col[ABI_REG_FP] = (struct uw_col){.kind = ABI_COL_AT_CFA, .val = w->fp};
+	rule->col[REG_R14] = (struct uw_col){.kind = ABI_COL_CFA, .val = 0};
+	return r;
+}
+
+static int do_morestack(struct special *sp)
+{
+	const size_t off = after_load_of_sp(sp);
+	struct uw_rule rule;
+	int r = -E2BIG;
+
+	if (off && growth_known(sp))
+		r = growth_rule(sp, &rule);
+	if (r == -E2BIG)
+		return do_leaves(sp);
+	if (r >= 0)
+		r = begin(sp, sp->fn.start);
+	if (r >= 0)
+		r = give_plain(sp, sp->fn.start, sp->fn.start + off, false);
+	return r < 0 ? r : give_code(sp, sp->fn.start + off, &rule);
 }
 
 static int do_gogo(struct special *sp)
@@ -460,7 +703,7 @@ static int do_gogo(struct special *sp)
 /* Of a signal's frame: where its saved registers are, from the stack pointer on. ucontext: flags,
  * link, stack; then r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip (the kernel's
  * arch/x86/include/uapi/asm/sigcontext.h). */
-#define SIG_REGS 40
+#define SIG_REGS  40
 static const uint8_t sig_order[] = {8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7};
 
 static int do_sigreturn(struct special *sp)
@@ -489,13 +732,19 @@ static int do_sigreturn(struct special *sp)
 	return r < 0 ? r : give_code(sp, sp->fn.start - 1, &rule);
 }
 
+/* Code of the function in work. */
+static void load_code(struct special *sp)
+{
+	sp->len = uw_go_tab_code(sp->t, sp->fn.start, sp->code,
+	                         (size_t)MIN_OF(sp->rows.end - sp->fn.start,
+	                                        (uint64_t)sizeof(sp->code)));
+}
+
 static int do_special(struct special *sp, enum kind kind)
 {
 	int r;
 
-	sp->len = uw_go_tab_code(sp->t, sp->fn.start, sp->code,
-	                         (size_t)MIN_OF(sp->rows.end - sp->fn.start,
-	                                        (uint64_t)sizeof(sp->code)));
+	load_code(sp);
 	switch (kind) {
 	case BY_FP:
 		return do_by_fp(sp);
@@ -505,6 +754,10 @@ static int do_special(struct special *sp, enum kind kind)
 		return do_asmcgocall(sp);
 	case LEAVES:
 		return do_leaves(sp);
+	case MORESTACK:
+		return do_morestack(sp);
+	case NEWSTACK:
+		return do_newstack(sp);
 	case GOGO:
 		return do_gogo(sp);
 	case PLAIN:
@@ -517,28 +770,82 @@ static int do_special(struct special *sp, enum kind kind)
 	return 0;
 }
 
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/* A function that is known by name, and its place in the table. */
+struct found {
+	uint64_t i;
+	enum kind kind;
+};
+#define FOUND_MAX 64 /* a name can stand for a function and its wrappers */
+
+struct all {
+	struct found p[FOUND_MAX];
+	size_t n;
+};
+
+static void look_at(struct special *sp, uint64_t i, struct all *all)
+{
+	static const char *const ways[] = {
+	        [WAY_PREEMPT] = "runtime.gopreempt_m",
+	        [WAY_GOSCHED] = "runtime.goschedImpl",
+	        [WAY_PARK] = "runtime.preemptPark",
+	};
+
+	for (size_t k = 0; k < WAYS; k++)
+		if (strcmp(sp->fn.name, ways[k]) == 0)
+			sp->growth.way[k] = sp->fn.start;
+	for (size_t k = 0; k < ARRAY_SIZE(specials); k++)
+		if (strcmp(sp->fn.name, specials[k].name) == 0 && all->n < FOUND_MAX)
+			all->p[all->n++] = (struct found){i, specials[k].kind};
+}
+
+/* What the functions say about each other: 0. */
+static int survey(struct special *sp, enum kind kind)
+{
+	load_code(sp);
+	if (kind == SYSTEMSTACK)
+		survey_systemstack(sp);
+	else if (kind == MORESTACK)
+		survey_morestack(sp);
+	else if (kind == NEWSTACK)
+		survey_newstack(sp);
+	return 0;
+}
+
+static int each(struct special *sp, const struct all *all,
+                int (*doit)(struct special *sp, enum kind kind))
+{
+	int r = 0;
+
+	for (size_t k = 0; k < all->n && r >= 0; k++) {
+		if (uw_go_tab_func(sp->t, all->p[k].i, &sp->fn) < 0)
+			continue;
+		r = uw_go_tab_rows(sp->t, &sp->fn, &sp->rows);
+		if (r == 0)
+			r = doit(sp, all->p[k].kind);
+		else if (r == -EINVAL || r == -ENOENT)
+			r = 0; /* keeps what the other sources say */
+	}
+	return r;
+}
+
 int uw_go_special_read(struct img_file *f, struct uw_sink *sink, const struct uw_build_limits *lim)
 {
 	_cleanup_(uw_go_tab_done) struct uw_go_tab t = {0};
 	struct special sp = {.t = &t, .sink = sink};
+	struct all all = {.n = 0};
 	int r;
 
 	r = uw_go_tab_open(f, lim, &t);
 	if (r < 0)
 		return r == -EINVAL || r == -ENODATA ? -ENOENT : r; /* uw_go_read counts it */
-	for (uint64_t i = 0; i < t.n && r >= 0; i++) {
-		if (uw_go_tab_func(&t, i, &sp.fn) < 0)
-			continue;
-		for (size_t k = 0; k < ARRAY_SIZE(specials) && r >= 0; k++) {
-			if (strcmp(sp.fn.name, specials[k].name) != 0)
-				continue;
-			r = uw_go_tab_rows(&t, &sp.fn, &sp.rows);
-			if (r == 0)
-				r = do_special(&sp, specials[k].kind);
-			else if (r == -EINVAL || r == -ENOENT)
-				r = 0; /* keeps what the other sources say */
-		}
-	}
+	for (uint64_t i = 0; i < t.n; i++)
+		if (uw_go_tab_func(&t, i, &sp.fn) == 0)
+			look_at(&sp, i, &all);
+	r = each(&sp, &all, survey);
+	if (r >= 0)
+		r = each(&sp, &all, do_special);
 	free(sp.rows.p);
 	return r < 0 ? r : sp.emitted ? 0 : -ENOENT;
 }
