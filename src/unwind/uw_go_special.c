@@ -70,8 +70,9 @@ static const struct {
         {"runtime.callCgoMunmap", BY_FP},
         /* The scheduler's work is no goroutine's; the one that called sleeps or runs elsewhere. */
         {"runtime.mcall", LEAVES},
-        {"runtime.morestack", MORESTACK},
+        /* Where it calls the scheduler, the same; else it works for the one that called. */
         {"runtime.newstack", NEWSTACK},
+        {"runtime.morestack", MORESTACK},
         {"gogo", GOGO},
         {"runtime.gogo", GOGO},
         {"runtime.sigtramp", PLAIN},
