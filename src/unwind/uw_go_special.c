@@ -10,7 +10,7 @@
  *
  * Source: Go's runtime/asm_amd64.s, runtime/sys_linux_amd64.s, runtime/preempt_amd64.s.
  */
-#include "unwind/uw_go_tab.h"
+#include "unwind/uw_go_special.h"
 
 #ifdef ABI_ARM64
 
@@ -24,11 +24,7 @@ int uw_go_special_read(struct img_file *f, struct uw_sink *sink, const struct uw
 
 #else
 
-#define REG_RBX 3
-#define REG_R14 14
-
-#define CODE_MAX 512 /* bytes of such a function; the longest, runtime.cgocallback, has 300 */
-
+#define REG_RBX   3
 enum kind {
 	/* The frame pointer leads to the caller from where it is set up until it is restored. */
 	BY_FP,
@@ -39,6 +35,11 @@ enum kind {
 	SYSTEMSTACK,
 	/* Does not come back to the caller once it is on the other stack. */
 	LEAVES,
+	/* Nor does this, but the goroutine goes on where it was, and says where that is. */
+	MORESTACK,
+	/* What morestack calls: it may hand the thread to another goroutine, and never comes back.
+	 */
+	NEWSTACK,
 	/* Jumps to what a buffer says. */
 	GOGO,
 	/* Ordinary, though marked as outermost: it returns to a signal's frame. */
@@ -69,7 +70,9 @@ static const struct {
         {"runtime.callCgoMunmap", BY_FP},
         /* The scheduler's work is no goroutine's; the one that called sleeps or runs elsewhere. */
         {"runtime.mcall", LEAVES},
-        {"runtime.morestack", LEAVES},
+        /* Where it calls the scheduler, the same; else it works for the one that called. */
+        {"runtime.newstack", NEWSTACK},
+        {"runtime.morestack", MORESTACK},
         {"gogo", GOGO},
         {"runtime.gogo", GOGO},
         {"runtime.sigtramp", PLAIN},
@@ -80,20 +83,9 @@ static const struct {
         {"runtime.sigpanic0", INJECTED},
 };
 
-/* One function in work. */
-struct special {
-	struct uw_go_tab *t;
-	struct uw_sink *sink;
-	struct uw_go_func fn;
-	struct uw_go_rows rows;
-	uint8_t code[CODE_MAX]; /* code[len], from fn.start */
-	size_t len;
-	bool emitted;
-};
-
 /* ---- giving rows ----------------------------------------------------------------------------- */
 
-static int give_code(struct special *sp, uint64_t at, const struct uw_rule *rule)
+int uw_special_code(struct uw_special *sp, uint64_t at, const struct uw_rule *rule)
 {
 	uint16_t code;
 	int r = uw_rules_code(sp->sink->rules, sp->sink->quota, rule, &code);
@@ -105,17 +97,17 @@ static int give_code(struct special *sp, uint64_t at, const struct uw_rule *rule
 	return sp->sink->row(sp->sink->arg, at, code);
 }
 
-static int give_row(struct special *sp, uint64_t at, size_t i, bool signal)
+static int give_row(struct uw_special *sp, uint64_t at, size_t i, bool signal)
 {
 	struct uw_rule rule;
 
 	uw_go_rule(&(struct uw_go_row){at, sp->rows.p[i].depth, sp->rows.p[i].saved}, signal,
 	           &rule);
-	return give_code(sp, at, &rule);
+	return uw_special_code(sp, at, &rule);
 }
 
 /* The ordinary rows that govern [from, to). */
-static int give_plain(struct special *sp, uint64_t from, uint64_t to, bool signal)
+int uw_special_plain(struct uw_special *sp, uint64_t from, uint64_t to, bool signal)
 {
 	int r = 0;
 
@@ -128,7 +120,7 @@ static int give_plain(struct special *sp, uint64_t from, uint64_t to, bool signa
 	return r;
 }
 
-static int begin(struct special *sp, uint64_t start)
+int uw_special_begin(struct uw_special *sp, uint64_t start)
 {
 	sp->emitted = true;
 	return sp->sink->function(sp->sink->arg, start, sp->rows.end);
@@ -138,8 +130,8 @@ static int begin(struct special *sp, uint64_t start)
 
 /* Offset of these bytes at or after @from; SIZE_MAX if they are not there. @mask: 0 bytes match
  * all; NULL: none does. */
-static size_t find(const struct special *sp, size_t from, const uint8_t *want, const uint8_t *mask,
-                   size_t n)
+size_t uw_special_find(const struct uw_special *sp, size_t from, const uint8_t *want,
+                       const uint8_t *mask, size_t n)
 {
 	for (size_t i = from; n <= sp->len && i <= sp->len - n; i++) {
 		size_t k = 0;
@@ -153,7 +145,7 @@ static size_t find(const struct special *sp, size_t from, const uint8_t *want, c
 }
 
 /* Behind the first mov disp(%reg), %rsp: 0 if there is none. */
-static size_t after_load_of_sp(const struct special *sp)
+size_t uw_special_after_load(const struct uw_special *sp)
 {
 	for (size_t i = 0; i + 4 <= sp->len; i++) {
 		const uint8_t *p = sp->code + i;
@@ -170,7 +162,7 @@ static size_t after_load_of_sp(const struct special *sp)
 }
 
 /* From which offset on the frame pointer is this frame's; 0 if it never is. */
-static size_t fp_set_after(const struct special *sp)
+static size_t fp_set_after(const struct uw_special *sp)
 {
 	for (size_t i = 0; i < sp->rows.n; i++) {
 		const uint64_t off = sp->rows.p[i].at - sp->fn.start;
@@ -195,7 +187,7 @@ static size_t fp_set_after(const struct special *sp)
 
 /* Behind the next mov depth - 8(%rsp), %rbp in [from, to): where compilers before 1.21 restore it
  * while the stack pointer is still down. SIZE_MAX if there is none. */
-static size_t fp_restored_after(const struct special *sp, size_t from, size_t to, int32_t depth)
+static size_t fp_restored_after(const struct uw_special *sp, size_t from, size_t to, int32_t depth)
 {
 	for (size_t i = from; i + 5 <= sp->len && i < to; i++) {
 		const uint8_t *p = sp->code + i;
@@ -222,7 +214,7 @@ static const struct uw_rule by_fp = {
 };
 
 /* Rows of [from, to) of a function that keeps its frame pointer. */
-static int give_by_fp(struct special *sp, uint64_t from, uint64_t to, size_t set)
+static int give_by_fp(struct uw_special *sp, uint64_t from, uint64_t to, size_t set)
 {
 	const uint64_t fp_from = sp->fn.start + set;
 	int r = 0;
@@ -245,7 +237,7 @@ static int give_by_fp(struct special *sp, uint64_t from, uint64_t to, size_t set
 			at = fp_from;
 		}
 		if (r >= 0)
-			r = give_code(sp, at, &by_fp);
+			r = uw_special_code(sp, at, &by_fp);
 		off = fp_restored_after(sp, (size_t)(at - sp->fn.start),
 		                        (size_t)(end - sp->fn.start), row->depth);
 		restored = sp->fn.start + off;
@@ -255,25 +247,25 @@ static int give_by_fp(struct special *sp, uint64_t from, uint64_t to, size_t set
 	return r;
 }
 
-static int do_by_fp(struct special *sp)
+static int do_by_fp(struct uw_special *sp)
 {
 	const size_t set = fp_set_after(sp);
 	int r;
 
 	if (set == 0)
 		return 0;
-	r = begin(sp, sp->fn.start);
+	r = uw_special_begin(sp, sp->fn.start);
 	return r < 0 ? r : give_by_fp(sp, sp->fn.start, sp->rows.end, set);
 }
 
 /* The ordinary rows, but by the frame pointer where there is one (@set: fp_set_after). */
-static int give_kept(struct special *sp, uint64_t from, uint64_t to, size_t set)
+static int give_kept(struct uw_special *sp, uint64_t from, uint64_t to, size_t set)
 {
-	return set ? give_by_fp(sp, from, to, set) : give_plain(sp, from, to, false);
+	return set ? give_by_fp(sp, from, to, set) : uw_special_plain(sp, from, to, false);
 }
 
 /* How far the stack pointer is below the entry in the body. */
-static int32_t frame_depth(const struct special *sp)
+static int32_t frame_depth(const struct uw_special *sp)
 {
 	int32_t depth = 0;
 
@@ -291,7 +283,7 @@ struct switched {
 	struct uw_col r14; /* the goroutine, in Go code */
 };
 
-static int give_switched(struct special *sp, const struct switched *w)
+static int give_switched(struct uw_special *sp, const struct switched *w)
 {
 	const uint64_t start = sp->fn.start;
 	struct uw_rule rule = by_fp;
@@ -305,12 +297,12 @@ static int give_switched(struct special *sp, const struct switched *w)
 	rule.cfa_reg = 0;
 	if (!w->set) /* compilers before 1.21 make no frame here: it is the caller's still */
 		rule.col[ABI_REG_FP] = (struct uw_col){.kind = ABI_COL_SAME, .val = 0};
-	rule.col[REG_R14] = w->r14;
-	r = begin(sp, start);
+	rule.col[UW_REG_R14] = w->r14;
+	r = uw_special_begin(sp, start);
 	if (r >= 0)
 		r = give_kept(sp, start, start + w->from, w->set);
 	if (r >= 0)
-		r = give_code(sp, start + w->from, &rule);
+		r = uw_special_code(sp, start + w->from, &rule);
 	return r < 0 ? r : give_kept(sp, start + w->to, sp->rows.end, w->set);
 }
 
@@ -319,7 +311,7 @@ static int give_switched(struct special *sp, const struct switched *w)
  * below the end of the goroutine's stack, slot(%rsp) the goroutine, whose stack ends at hi in it.
  * r14 is the goroutine in Go code, and lost by C.
  */
-static int do_asmcgocall(struct special *sp)
+static int do_asmcgocall(struct uw_special *sp)
 {
 	/* mov slot(%rsp), %rdi; mov hi(%rdi), %rsi; sub depth(%rsp), %rsi */
 	static const uint8_t read[] = {0x48, 0x8b, 0x7c, 0x24, 0, 0x48, 0x8b, 0x77, 0, 0x48, 0x2b};
@@ -328,7 +320,7 @@ static int do_asmcgocall(struct special *sp)
 	uint8_t write[] = {0x48, 0x89, 0x3c, 0x24, 0};
 	/* mov %rsi, %rsp */
 	static const uint8_t back[] = {0x48, 0x89, 0xf4};
-	const size_t use = find(sp, 0, read, read_mask, sizeof(read));
+	const size_t use = uw_special_find(sp, 0, read, read_mask, sizeof(read));
 	struct switched w = {.set = fp_set_after(sp)};
 	size_t write_len = 4;
 	uint8_t slot, hi;
@@ -344,8 +336,8 @@ static int do_asmcgocall(struct special *sp)
 	} else if (sp->code[use + 11] != 0x34 || sp->code[use + 12] != 0x24) {
 		return do_by_fp(sp);
 	}
-	w.from = find(sp, w.set, write, NULL, write_len);
-	w.to = find(sp, use, back, NULL, sizeof(back));
+	w.from = uw_special_find(sp, w.set, write, NULL, write_len);
+	w.to = uw_special_find(sp, use, back, NULL, sizeof(back));
 	if (w.from == SIZE_MAX || w.from > use || w.to == SIZE_MAX)
 		return do_by_fp(sp);
 	w.from += write_len;
@@ -363,37 +355,37 @@ static int do_asmcgocall(struct special *sp)
 	return give_switched(sp, &w);
 }
 
+/* mov sp(%rax), %rsp */
+static const uint8_t to_g[] = {0x48, 0x8b, 0x60, 0};
+static const uint8_t to_g_mask[] = {1, 1, 1, 0};
+
 /*
  * Compilers before 1.21 make no frame for it: the goroutine's stack pointer is where the code
  * behind the call reads it from, g.m.curg.sched.sp, and g is r14.
  */
-static int do_systemstack(struct special *sp)
+static int do_systemstack(struct uw_special *sp)
 {
-	/* mov %rdx, %r14: this is the goroutine */
-	static const uint8_t set_g[] = {0x49, 0x89, 0xd6};
 	/* mov %rbx, %rsp */
 	static const uint8_t leave[] = {0x48, 0x89, 0xdc};
-	/* mov m(%rax), %rbx; mov curg(%rbx), %rax */
-	static const uint8_t curg[] = {0x48, 0x8b, 0x58, 0, 0x48, 0x8b, 0x83, 0, 0, 0, 0};
-	static const uint8_t curg_mask[] = {1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0};
-	/* mov sp(%rax), %rsp */
-	static const uint8_t back[] = {0x48, 0x8b, 0x60, 0};
-	static const uint8_t back_mask[] = {1, 1, 1, 0};
 	struct switched w = {.set = fp_set_after(sp)};
 	size_t at, use;
 	int32_t disp;
 
 	if (w.set)
 		return do_by_fp(sp);
-	at = find(sp, 0, set_g, NULL, sizeof(set_g));
-	w.from = at == SIZE_MAX ? at : find(sp, at, leave, NULL, sizeof(leave));
-	use = w.from == SIZE_MAX ? w.from : find(sp, w.from, curg, curg_mask, sizeof(curg));
-	w.to = use == SIZE_MAX ? use : find(sp, use + sizeof(curg), back, back_mask, sizeof(back));
+	at = uw_special_find(sp, 0, uw_go_set_g, NULL, sizeof(uw_go_set_g));
+	w.from = at == SIZE_MAX ? at : uw_special_find(sp, at, leave, NULL, sizeof(leave));
+	use = w.from == SIZE_MAX ? w.from
+	                         : uw_special_find(sp, w.from, uw_go_curg, uw_go_curg_mask,
+	                                           sizeof(uw_go_curg));
+	w.to = use == SIZE_MAX ? use
+	                       : uw_special_find(sp, use + sizeof(uw_go_curg), to_g, to_g_mask,
+	                                         sizeof(to_g));
 	if (w.to == SIZE_MAX)
 		return 0;
 	memcpy(&disp, sp->code + use + 7, sizeof(disp));
 	w.ops[w.n_ops++] =
-	        (struct abi_op){.op = ABI_OP_REG, .reg = REG_R14, .arg = sp->code[use + 3]};
+	        (struct abi_op){.op = ABI_OP_REG, .reg = UW_REG_R14, .arg = sp->code[use + 3]};
 	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_DEREF};
 	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_PLUS_CONST, .arg = disp};
 	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_DEREF};
@@ -402,25 +394,25 @@ static int do_systemstack(struct special *sp)
 	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_PLUS_CONST, .arg = frame_depth(sp) + 8};
 	w.ops[w.n_ops++] = (struct abi_op){.op = ABI_OP_END};
 	w.from += sizeof(leave);
-	w.to += sizeof(back);
+	w.to += sizeof(to_g);
 	return give_switched(sp, &w);
 }
 
-static int do_leaves(struct special *sp)
+int uw_special_leaves(struct uw_special *sp)
 {
-	const size_t off = after_load_of_sp(sp);
+	const size_t off = uw_special_after_load(sp);
 	const struct uw_rule root = {.kind = ABI_RULE_ROOT};
 	int r;
 
 	if (off == 0)
 		return 0;
-	r = begin(sp, sp->fn.start);
+	r = uw_special_begin(sp, sp->fn.start);
 	if (r >= 0)
-		r = give_plain(sp, sp->fn.start, sp->fn.start + off, false);
-	return r < 0 ? r : give_code(sp, sp->fn.start + off, &root);
+		r = uw_special_plain(sp, sp->fn.start, sp->fn.start + off, false);
+	return r < 0 ? r : uw_special_code(sp, sp->fn.start + off, &root);
 }
 
-static int do_gogo(struct special *sp)
+static int do_gogo(struct uw_special *sp)
 {
 	/* mov (%rbx), %rsp … mov bp(%rbx), %rbp … mov pc(%rbx), %rbx; jmp *%rbx */
 	static const uint8_t load_sp[] = {0x48, 0x8b, 0x23};
@@ -429,41 +421,41 @@ static int do_gogo(struct special *sp)
 	static const uint8_t load_pc[] = {0x48, 0x8b, 0x5b, 0, 0xff, 0xe3};
 	static const uint8_t load_pc_mask[] = {1, 1, 1, 0, 1, 1};
 	const uint64_t start = sp->fn.start;
-	const size_t a = find(sp, 0, load_sp, NULL, sizeof(load_sp));
+	const size_t a = uw_special_find(sp, 0, load_sp, NULL, sizeof(load_sp));
 	size_t b = SIZE_MAX, c = SIZE_MAX;
 	/* The goroutine goes on exactly there. */
 	struct uw_rule rule = {.kind = ABI_RULE_FRAME, .cfa_reg = ABI_REG_SP, .signal = true};
 	int r;
 
 	if (a != SIZE_MAX)
-		b = find(sp, a, load_fp, load_fp_mask, sizeof(load_fp));
+		b = uw_special_find(sp, a, load_fp, load_fp_mask, sizeof(load_fp));
 	if (b != SIZE_MAX)
-		c = find(sp, b, load_pc, load_pc_mask, sizeof(load_pc));
+		c = uw_special_find(sp, b, load_pc, load_pc_mask, sizeof(load_pc));
 	if (c == SIZE_MAX)
 		return 0;
-	r = begin(sp, start);
+	r = uw_special_begin(sp, start);
 	if (r >= 0)
-		r = give_plain(sp, start, start + a + sizeof(load_sp), false);
+		r = uw_special_plain(sp, start, start + a + sizeof(load_sp), false);
 	rule.col[ABI_COL_RA] = (struct uw_col){.kind = ABI_COL_AT_REG,
 	                                       .val = REG_RBX | (int32_t)sp->code[c + 3] << 8};
 	rule.col[ABI_REG_FP] = (struct uw_col){.kind = ABI_COL_AT_REG,
 	                                       .val = REG_RBX | (int32_t)sp->code[b + 3] << 8};
 	if (r >= 0)
-		r = give_code(sp, start + a + sizeof(load_sp), &rule);
+		r = uw_special_code(sp, start + a + sizeof(load_sp), &rule);
 	rule.col[ABI_REG_FP] = (struct uw_col){.kind = ABI_COL_SAME, .val = 0};
 	if (r >= 0)
-		r = give_code(sp, start + b + sizeof(load_fp), &rule);
+		r = uw_special_code(sp, start + b + sizeof(load_fp), &rule);
 	rule.col[ABI_COL_RA] = (struct uw_col){.kind = ABI_COL_REG, .val = REG_RBX};
-	return r < 0 ? r : give_code(sp, start + c + 4, &rule);
+	return r < 0 ? r : uw_special_code(sp, start + c + 4, &rule);
 }
 
 /* Of a signal's frame: where its saved registers are, from the stack pointer on. ucontext: flags,
  * link, stack; then r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip (the kernel's
  * arch/x86/include/uapi/asm/sigcontext.h). */
-#define SIG_REGS 40
+#define SIG_REGS  40
 static const uint8_t sig_order[] = {8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7};
 
-static int do_sigreturn(struct special *sp)
+static int do_sigreturn(struct uw_special *sp)
 {
 	/* mov $15, %rax; syscall */
 	static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -474,7 +466,7 @@ static int do_sigreturn(struct special *sp)
 	                       .signal = true};
 	int r;
 
-	if (find(sp, 0, code, NULL, sizeof(code)) != 0)
+	if (uw_special_find(sp, 0, code, NULL, sizeof(code)) != 0)
 		return 0;
 	for (int32_t i = 0; i < 17; i++) {
 		const size_t col = i == 16 ? ABI_COL_RA : sig_order[i];
@@ -485,17 +477,23 @@ static int do_sigreturn(struct special *sp)
 			                        .val = ABI_REG_SP | (SIG_REGS + i * 8) << 8};
 	}
 	/* The handler's return address is its very start, and is looked up one before. */
-	r = begin(sp, sp->fn.start - 1);
-	return r < 0 ? r : give_code(sp, sp->fn.start - 1, &rule);
+	r = uw_special_begin(sp, sp->fn.start - 1);
+	return r < 0 ? r : uw_special_code(sp, sp->fn.start - 1, &rule);
 }
 
-static int do_special(struct special *sp, enum kind kind)
+/* Code of the function in work. */
+static void load_code(struct uw_special *sp)
 {
-	int r;
-
 	sp->len = uw_go_tab_code(sp->t, sp->fn.start, sp->code,
 	                         (size_t)MIN_OF(sp->rows.end - sp->fn.start,
 	                                        (uint64_t)sizeof(sp->code)));
+}
+
+static int do_special(struct uw_special *sp, enum kind kind)
+{
+	int r;
+
+	load_code(sp);
 	switch (kind) {
 	case BY_FP:
 		return do_by_fp(sp);
@@ -504,41 +502,100 @@ static int do_special(struct special *sp, enum kind kind)
 	case ASMCGOCALL:
 		return do_asmcgocall(sp);
 	case LEAVES:
-		return do_leaves(sp);
+		return uw_special_leaves(sp);
+	case MORESTACK:
+		return uw_go_morestack(sp);
+	case NEWSTACK:
+		return uw_go_newstack(sp);
 	case GOGO:
 		return do_gogo(sp);
 	case PLAIN:
 	case INJECTED:
-		r = begin(sp, sp->fn.start);
-		return r < 0 ? r : give_plain(sp, sp->fn.start, sp->rows.end, kind == INJECTED);
+		r = uw_special_begin(sp, sp->fn.start);
+		return r < 0 ? r
+		             : uw_special_plain(sp, sp->fn.start, sp->rows.end, kind == INJECTED);
 	case SIGRETURN:
 		return do_sigreturn(sp);
 	}
 	return 0;
 }
 
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/* A function that is known by name, and its place in the table. */
+struct found {
+	uint64_t i;
+	enum kind kind;
+};
+#define FOUND_MAX 64 /* a name can stand for a function and its wrappers */
+
+struct all {
+	struct found p[FOUND_MAX];
+	size_t n;
+};
+
+static void look_at(struct uw_special *sp, uint64_t i, struct all *all)
+{
+	static const char *const ways[] = {
+	        [UW_WAY_PREEMPT] = "runtime.gopreempt_m",
+	        [UW_WAY_GOSCHED] = "runtime.goschedImpl",
+	        [UW_WAY_PARK] = "runtime.preemptPark",
+	};
+
+	for (size_t k = 0; k < UW_WAYS; k++)
+		if (strcmp(sp->fn.name, ways[k]) == 0)
+			sp->growth.way[k] = sp->fn.start;
+	for (size_t k = 0; k < ARRAY_SIZE(specials); k++)
+		if (strcmp(sp->fn.name, specials[k].name) == 0 && all->n < FOUND_MAX)
+			all->p[all->n++] = (struct found){i, specials[k].kind};
+}
+
+/* What the functions say about each other: 0. */
+static int survey(struct uw_special *sp, enum kind kind)
+{
+	load_code(sp);
+	if (kind == SYSTEMSTACK)
+		uw_go_survey_systemstack(sp);
+	else if (kind == MORESTACK)
+		uw_go_survey_morestack(sp);
+	else if (kind == NEWSTACK)
+		uw_go_survey_newstack(sp);
+	return 0;
+}
+
+static int each(struct uw_special *sp, const struct all *all,
+                int (*doit)(struct uw_special *sp, enum kind kind))
+{
+	int r = 0;
+
+	for (size_t k = 0; k < all->n && r >= 0; k++) {
+		if (uw_go_tab_func(sp->t, all->p[k].i, &sp->fn) < 0)
+			continue;
+		r = uw_go_tab_rows(sp->t, &sp->fn, &sp->rows);
+		if (r == 0)
+			r = doit(sp, all->p[k].kind);
+		else if (r == -EINVAL || r == -ENOENT)
+			r = 0; /* keeps what the other sources say */
+	}
+	return r;
+}
+
 int uw_go_special_read(struct img_file *f, struct uw_sink *sink, const struct uw_build_limits *lim)
 {
 	_cleanup_(uw_go_tab_done) struct uw_go_tab t = {0};
-	struct special sp = {.t = &t, .sink = sink};
+	struct uw_special sp = {.t = &t, .sink = sink};
+	struct all all = {.n = 0};
 	int r;
 
 	r = uw_go_tab_open(f, lim, &t);
 	if (r < 0)
 		return r == -EINVAL || r == -ENODATA ? -ENOENT : r; /* uw_go_read counts it */
-	for (uint64_t i = 0; i < t.n && r >= 0; i++) {
-		if (uw_go_tab_func(&t, i, &sp.fn) < 0)
-			continue;
-		for (size_t k = 0; k < ARRAY_SIZE(specials) && r >= 0; k++) {
-			if (strcmp(sp.fn.name, specials[k].name) != 0)
-				continue;
-			r = uw_go_tab_rows(&t, &sp.fn, &sp.rows);
-			if (r == 0)
-				r = do_special(&sp, specials[k].kind);
-			else if (r == -EINVAL || r == -ENOENT)
-				r = 0; /* keeps what the other sources say */
-		}
-	}
+	for (uint64_t i = 0; i < t.n; i++)
+		if (uw_go_tab_func(&t, i, &sp.fn) == 0)
+			look_at(&sp, i, &all);
+	r = each(&sp, &all, survey);
+	if (r >= 0)
+		r = each(&sp, &all, do_special);
 	free(sp.rows.p);
 	return r < 0 ? r : sp.emitted ? 0 : -ENOENT;
 }

@@ -21,7 +21,7 @@ ROOT = ['main.main', 'runtime.main', 'runtime.goexit']
 
 def names_of(sample):
     """Leaf first; Go's linker marks assembly by a suffix, and compilers name what go statements call in their way."""
-    return [re.sub(r'(goroutines|channels)[.·](func|dwrap)[.·]?1$', r'\1.gowrap1', n.removesuffix('.abi0'))
+    return [re.sub(r'(goroutines|channels|grow)[.·](func|dwrap)[.·]?1$', r'\1.gowrap1', n.removesuffix('.abi0'))
             for n in sample.user_names if n]
 
 
@@ -115,6 +115,25 @@ def parking_and_waking_are_complete():
 
 
 @test
+def growing_stacks_lead_to_the_functions_that_needed_them():
+    p = profile('pure', 'grow')
+    complete(p)
+    inside = [s for s in p.work if 'runtime.newstack' in names_of(s)]
+    check(weight(inside) >= 0.2 * weight(p.work), f'{count(inside)} of {count(p.work)} samples in runtime.newstack')
+
+    def good(sample):
+        names = names_of(sample)
+        callers = names[names.index('runtime.newstack') + 1:]
+        depth = callers.count('main.sprout')
+        # Where the scheduler goes on with another goroutine, newstack is the outermost frame.
+        return callers == ['runtime.morestack', *['main.sprout'] * depth, 'main.seedling', 'main.grow.gowrap1',
+                           'runtime.goexit'] and depth <= 12 or not callers and 'runtime.schedule' in names
+    most([s for s in inside if good(s)], inside, 'pure grow')
+    depths = {names_of(s).count('main.sprout') for s in inside if good(s)}
+    check(len(depths) > 1, 'the stacks grew at one depth only', depths)
+
+
+@test
 def signals_lead_to_what_they_interrupted():
     p = profile('pure', 'signals')
     complete(p)
@@ -123,7 +142,7 @@ def signals_lead_to_what_they_interrupted():
     # The handler is on its own stack, called by the kernel wherever the goroutine was.
     handler = [s for s in p.samples if 'runtime.sigtrampgo' in names_of(s)]
     check(handler, 'no sample in a handler')
-    good = [s for s in handler if {'runtime.goexit', 'runtime.mstart', 'runtime.mcall', 'runtime.morestack'}
+    good = [s for s in handler if {'runtime.goexit', 'runtime.mstart', 'runtime.mcall', 'runtime.newstack'}
             & set(names_of(s)[-1:])]
     note(f'handlers: {count(good)} of {count(handler)} samples')
     check(count(good) >= 0.95 * count(handler), *[names_of(s) for s in handler if s not in good][:5])

@@ -558,6 +558,231 @@ static void test_functions_without_frames_are_followed_by_expressions(void **sta
 	assert_memory_equal(uw_rules_mem(g.rules)->ops + r.cfa_off, want, sizeof(want));
 }
 
+/* ---- growing stacks -------------------------------------------------------------------------- */
+
+/* mov (%rsp), %rax; mov %rax, 64(%rdi); lea 8(%rsp), %rax; mov %rax, 56(%rdi); mov %rbp, 96(%rdi);
+ * mov (%rbx), %rbx; mov 56(%rbx), %rsp; call; ret */
+static const uint8_t morestack[] = {0x48, 0x8b, 0x04, 0x24, 0x48, 0x89, 0x47, 0x40, 0x48,
+                                    0x8d, 0x44, 0x24, 0x08, 0x48, 0x89, 0x47, 0x38, 0x48,
+                                    0x89, 0x6f, 0x60, 0x48, 0x8b, 0x1b, 0x48, 0x8b, 0x63,
+                                    0x38, 0xe8, 0,    0,    0,    0,    0xc3};
+/* xorps %xmm15, %xmm15; jmp */
+static const uint8_t wrapper[] = {0x45, 0x0f, 0x57, 0xff, 0xe9, 0, 0, 0, 0};
+/* push %rbp; mov %rsp, %rbp; three calls, two of them of the scheduler; pop %rbp; ret */
+#define NEWSTACK                                                                                   \
+	{                                                                                          \
+		0x55, 0x48, 0x89, 0xe5, 0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0,      \
+		        0x5d, 0xc3                                                                 \
+	}
+#define NEWSTACK_BYTES 21
+
+enum { G_SYSTEMSTACK, G_NEWSTACK, G_WRAPPER, G_MORESTACK, G_PREEMPT, G_PARK, G_FNS };
+
+/* A program whose newstack calls @preempt and @park, places in @fn. */
+static void grow_build(struct gb_fn *fn, uint8_t *code, size_t preempt, size_t park, struct sbuf *b,
+                       struct gb_map *m)
+{
+	static const uint8_t newstack[] = NEWSTACK;
+	const struct gb_opts o = {.version = 120};
+	const size_t callee[] = {G_WRAPPER, preempt, park};
+
+	memcpy(code, newstack, sizeof(newstack));
+	gb_build(&o, fn, G_FNS, b, m); /* the places are known after the first */
+	for (size_t i = 0; i < ARRAY_SIZE(callee); i++) {
+		const int32_t rel =
+		        (int32_t)(m->at[callee[i]] - (m->at[G_NEWSTACK] + 4 + 5 * i + 5));
+
+		memcpy(code + 4 + 5 * i + 1, &rel, sizeof(rel));
+	}
+	sbuf_done(b);
+	gb_build(&o, fn, G_FNS, b, m);
+}
+
+#define GROWERS(code)                                                                              \
+	{                                                                                          \
+		[G_SYSTEMSTACK] = FN("runtime.systemstack", systemstack_bare, {0, 28}),            \
+		[G_NEWSTACK] = {.name = "runtime.newstack",                                        \
+		                .code = (code),                                                    \
+		                .len = NEWSTACK_BYTES,                                             \
+		                .pad = 4,                                                          \
+		                .step = {{0, 1}, {8, 19}, {0, 1}}},                                \
+		[G_WRAPPER] = FN("runtime.newstack", wrapper, {0, 9}),                             \
+		[G_MORESTACK] = FN("runtime.morestack", morestack, {0, 34}),                       \
+		[G_PREEMPT] = FN("runtime.gopreempt_m", code_bare, {0, 4}, {8, 9}),                \
+		[G_PARK] = FN("runtime.preemptPark", code_bare, {0, 4}, {8, 9}),                   \
+	}
+
+/* A thread, its g0 and a goroutine as those offsets say. */
+struct memory {
+	const struct uw_rules_mem *rules;
+	uint64_t thread[32], g0[16], g[16];
+};
+
+static int memory_read(const struct memory *mem, uint64_t *ret, uint64_t addr)
+{
+	const uint64_t off = addr - (uint64_t)(uintptr_t)mem;
+
+	if (off < offsetof(struct memory, thread) || off > sizeof(*mem) - 8)
+		return -1;
+	memcpy(ret, (const char *)mem + off, 8);
+	return 0;
+}
+
+#define UW_MEM                       const struct memory
+#define UW_READ(mem, ret, addr)      memory_read(mem, (uint64_t *)(ret), addr)
+#define UW_READ_CODE(mem, ret, addr) ((void)(mem), (void)(ret), (void)(addr), -1)
+#define UW_IS_CODE(mem, addr, sure)  ((void)(mem), (void)(sure), (void)(addr), 0)
+#define UW_RULE(m, i)                ((i) < (m)->rules->n_rules ? &(m)->rules->rules[i] : NULL)
+#define UW_WIDE(m, i)                ((i) < (m)->rules->n_wides ? &(m)->rules->wides[i] : NULL)
+#define UW_OP(m, i)                  ((i) < (m)->rules->n_ops ? &(m)->rules->ops[i] : NULL)
+#include "unwind/unwind_step.h"
+
+static uint64_t addr_of(const void *p)
+{
+	return (uint64_t)(uintptr_t)p;
+}
+
+static void memory_fill(struct memory *mem)
+{
+	mem->g0[48 / 8] = mem->g[48 / 8] = addr_of(mem->thread);
+	mem->thread[192 / 8] = addr_of(mem->g);
+	mem->g[64 / 8] = 0x401234;
+	mem->g[56 / 8] = 0xc000001000;
+	mem->g[96 / 8] = 0xc000001080;
+}
+
+/* The step from morestack's call of newstack on. */
+static int grow_step(const struct got *g, const struct memory *mem, const struct gb_map *m,
+                     uint64_t r14, struct uw_state *u)
+{
+	const struct uw_rule rule = rule_at(g, m->at[G_MORESTACK] + 32);
+	struct uw_quota quota = {0};
+	uint16_t code;
+
+	assert_int_equal(uw_rules_code(g->rules, &quota, &rule, &code), 0);
+	memset(u, 0, sizeof(*u));
+	u->pc = m->at[G_MORESTACK] + 33;
+	u->reg[ABI_REG_SP] = 0x7000;
+	u->reg[14] = r14;
+	uw_begin(u);
+	u->exact = 0;
+	return uw_step(u, mem, code);
+}
+
+static void test_stack_that_grows_leads_to_the_function_that_needed_it(void **state)
+{
+	uint8_t code[NEWSTACK_BYTES];
+	struct gb_fn fn[] = GROWERS(code);
+	struct memory mem = {0};
+	_cleanup_(done) struct got g = {0};
+	_cleanup_(sbuf_done) struct sbuf b;
+	struct uw_state u;
+	struct gb_map m;
+	__u64 fp;
+
+	(void)state;
+	grow_build(fn, code, G_PREEMPT, G_PARK, &b, &m);
+	assert_int_equal(read_bytes(uw_go_special_read, &b, NO_LIMIT, &g), 0);
+	assert_string_equal(text_at(&g, m.at[G_MORESTACK] + 27), "r7+8");
+	assert_string_equal(text_at(&g, m.at[G_MORESTACK] + 28), "cfa 2");
+	assert_string_equal(text_at(&g, m.at[G_MORESTACK] + 32), "cfa 2");
+	assert_string_equal(text_at(&g, m.at[G_WRAPPER]), "none"); /* the ordinary rules stay */
+
+	mem.rules = uw_rules_mem(g.rules);
+	memory_fill(&mem);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(grow_step(&g, &mem, &m, addr_of(i ? mem.g : mem.g0), &u), 0);
+		assert_int_equal(u.pc, 0x401234);
+		assert_int_equal(u.exact, 0);
+		assert_int_equal(u.reg[ABI_REG_SP], 0xc000001000);
+		assert_int_equal(uw_value(&u, &mem, ABI_REG_FP, &fp), 0);
+		assert_int_equal(fp, 0xc000001080);
+		assert_int_equal(uw_value(&u, &mem, 14, &fp), 0);
+		assert_int_equal(fp, addr_of(mem.g));
+		assert_int_not_equal(uw_value(&u, &mem, 3, &fp), 0);
+	}
+	/* No goroutine any more; one of another thread; no goroutine's register. */
+	mem.thread[192 / 8] = 0;
+	assert_int_equal(grow_step(&g, &mem, &m, addr_of(mem.g0), &u), ABI_WALK_ROOT);
+	memory_fill(&mem);
+	mem.g[48 / 8] = addr_of(mem.thread) + 8;
+	assert_int_equal(grow_step(&g, &mem, &m, addr_of(mem.g0), &u), ABI_WALK_ROOT);
+	assert_int_equal(grow_step(&g, &mem, &m, 0x1234, &u), ABI_WALK_BAD_RULE);
+}
+
+static void test_scheduler_under_newstack_is_nobodys(void **state)
+{
+	uint8_t code[NEWSTACK_BYTES];
+	struct gb_fn fn[] = GROWERS(code);
+	_cleanup_(done) struct got g = {0};
+	_cleanup_(sbuf_done) struct sbuf b;
+	struct gb_map m;
+
+	(void)state;
+	/* Either name will do for the first way. */
+	for (int i = 0; i < 2; i++) {
+		grow_build(fn, code, G_PREEMPT, G_PARK, &b, &m);
+		assert_int_equal(read_bytes(uw_go_special_read, &b, NO_LIMIT, &g), 0);
+		assert_string_equal(text_at(&g, m.at[G_NEWSTACK]), "r7+8");
+		/* The call of another function; not yet called; called; behind both. */
+		assert_string_equal(text_at(&g, m.at[G_NEWSTACK] + 8), "r7+16 fp");
+		assert_string_equal(text_at(&g, m.at[G_NEWSTACK] + 9), "r7+16 fp");
+		assert_string_equal(text_at(&g, m.at[G_NEWSTACK] + 13), "root");
+		assert_string_equal(text_at(&g, m.at[G_NEWSTACK] + 14), "r7+16 fp");
+		assert_string_equal(text_at(&g, m.at[G_NEWSTACK] + 18), "root");
+		assert_string_equal(text_at(&g, m.at[G_NEWSTACK] + 19), "r7+16 fp");
+		assert_string_equal(text_at(&g, m.at[G_NEWSTACK] + 20), "r7+8");
+		sbuf_done(&b);
+		fn[G_PREEMPT].name = "runtime.goschedImpl";
+	}
+	sbuf_init(&b, 0);
+}
+
+/* Each of them is as it was before: morestack ends the stack, newstack is like any function. */
+static void test_stack_that_grows_in_an_unknown_way_ends_there(void **state)
+{
+	static const struct {
+		size_t preempt, park, other; /* other: a function that is not as expected */
+	} cases[] = {
+	        {G_WRAPPER, G_PARK, G_FNS},
+	        {G_PREEMPT, G_WRAPPER, G_FNS},
+	        {G_PREEMPT, G_PARK, G_SYSTEMSTACK},
+	        {G_PREEMPT, G_PARK, G_PARK},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases) + sizeof(morestack); i++) {
+		const size_t k = MIN_OF(i, ARRAY_SIZE(cases) - 1), byte = i - ARRAY_SIZE(cases);
+		uint8_t code[NEWSTACK_BYTES], more[sizeof(morestack)];
+		struct gb_fn fn[] = GROWERS(code);
+		_cleanup_(done) struct got g = {0};
+		_cleanup_(sbuf_done) struct sbuf b;
+		struct gb_map m;
+
+		if (i < ARRAY_SIZE(cases) && cases[k].other < G_FNS)
+			fn[cases[k].other].name = "main.other";
+		memcpy(more, morestack, sizeof(more));
+		fn[G_MORESTACK].code = more;
+		if (i >= ARRAY_SIZE(cases)) {
+			/* Of its instructions, up to the switch, each byte counts but the offsets
+			 * of g0 and of what is saved. */
+			if (byte >= 28 || byte == 7 || byte == 20 || byte == 21 || byte == 22 ||
+			    byte == 23) {
+				sbuf_init(&b, 0);
+				continue;
+			}
+			more[byte] ^= 0x10;
+		}
+		grow_build(fn, code, cases[k].preempt, cases[k].park, &b, &m);
+		(void)read_bytes(uw_go_special_read, &b, NO_LIMIT, &g);
+		if (i >= ARRAY_SIZE(cases))
+			assert_string_not_equal(text_at(&g, m.at[G_MORESTACK] + 32), "cfa 2");
+		else
+			assert_string_equal(text_at(&g, m.at[G_MORESTACK] + 32), "root");
+		assert_string_equal(text_at(&g, m.at[G_NEWSTACK] + 13), "none");
+	}
+}
+
 /* ---- damage ---------------------------------------------------------------------------------- */
 
 static void mutate(const struct gb_opts *o, const struct gb_fn *fn, size_t n)
@@ -590,13 +815,20 @@ static void mutate(const struct gb_opts *o, const struct gb_fn *fn, size_t n)
 static void test_damage_anywhere_is_survived(void **state)
 {
 	static const int versions[] = {12, 116, 118, 120};
+	uint8_t code[NEWSTACK_BYTES];
+	struct gb_fn growers[] = GROWERS(code);
+	struct gb_map m;
+	struct sbuf b;
 
 	(void)state;
+	grow_build(growers, code, G_PREEMPT, G_PARK, &b, &m); /* fills in the calls */
+	sbuf_done(&b);
 	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
 		const struct gb_opts o = {.version = versions[i]};
 
 		mutate(&o, fns, ARRAY_SIZE(fns));
 		mutate(&o, specials, ARRAY_SIZE(specials));
+		mutate(&o, growers, G_FNS);
 	}
 }
 
@@ -614,6 +846,9 @@ int main(void)
 	        cmocka_unit_test(test_functions_without_frames_are_followed_by_expressions),
 	        cmocka_unit_test(test_depth_slot_is_an_expression),
 	        cmocka_unit_test(test_code_that_is_not_as_expected_keeps_ordinary_rules),
+	        cmocka_unit_test(test_stack_that_grows_leads_to_the_function_that_needed_it),
+	        cmocka_unit_test(test_scheduler_under_newstack_is_nobodys),
+	        cmocka_unit_test(test_stack_that_grows_in_an_unknown_way_ends_there),
 	        cmocka_unit_test(test_damage_anywhere_is_survived),
 	};
 

@@ -12,6 +12,7 @@
 //	gc          main.allocate, with the collector beside it
 //	channels    two goroutines that hand a number to each other: parking and waking
 //	signals     main.kick sends a signal to the process itself
+//	grow        main.sprout … 12 times main.sprout in a new goroutine each time: their stacks are copied all the time
 package main
 
 import (
@@ -185,10 +186,34 @@ func signals() {
 	}
 }
 
+//go:noinline
+func sprout(n int) int {
+	var room [1024]int
+	room[n] = n
+	if n > 0 {
+		return sprout(n-1) + room[n]
+	}
+	return room[0]
+}
+
+//go:noinline
+func seedling(done chan<- int) {
+	done <- sprout(11)
+}
+
+//go:noinline
+func grow() {
+	done := make(chan int)
+	for !late() {
+		go seedling(done)
+		sink += uint64(<-done)
+	}
+}
+
 func main() {
 	modes := map[string]func(){
 		"deep": func() { deep(40) }, "closure": closure, "goroutines": goroutines, "system": system,
-		"gc": gc, "channels": channels, "signals": signals,
+		"gc": gc, "channels": channels, "signals": signals, "grow": grow,
 	}
 	if len(os.Args) != 3 || modes[os.Args[1]] == nil {
 		fmt.Fprintln(os.Stderr, "usage: pure MODE SECONDS")
