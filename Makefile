@@ -27,7 +27,7 @@ help:
 	@echo 'make lint | format    check style and spelling | reformat the sources'
 	@echo 'make asan | tsan      tests under sanitizers'
 	@echo 'make fuzz             FUZZ_SECONDS=60 of new input for each fuzz target'
-	@echo 'make oracle           unwind rows of every program and library below /usr against libdw (ORACLE=DIR)'
+	@echo 'make oracle           unwind rows and steps of all programs and libraries below /usr against libdw (ORACLE=DIR)'
 	@echo 'make cov              line coverage, by module'
 	@echo 'make bench            benchmarks, one JSON line each'
 	@echo 'make clean            remove what was built'

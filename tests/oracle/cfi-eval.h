@@ -267,6 +267,7 @@ static struct found their_expr(const Dwarf_Op *ops, size_t n, const struct machi
 		f.place = PLACE_ERROR;
 	return f;
 }
+
 /* Where the caller's value of a column is. */
 static struct found their_col(Dwarf_Frame *frame, int reg, const struct machine *m, uint64_t cfa)
 {
@@ -279,4 +280,5 @@ static struct found their_col(Dwarf_Frame *frame, int reg, const struct machine 
 		return (struct found){ops == mem ? PLACE_UNDEF : PLACE_SAME, 0};
 	return their_expr(ops, n, m, cfa);
 }
+
 #endif

@@ -40,13 +40,13 @@
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-/* Where the walk must not do what the row says, in this order. All of them are told from what the
- * sources cover, never from the difference itself. */
+/* Where the table has other rows than this source's on purpose. Where they lie is told by what the
+ * sources cover; a step there may differ, and is counted if it does. */
 enum laid_over {
 	/* Go functions that change stacks: their rows say nothing of the other stack, or call the
 	 * return from a signal an ordinary frame. */
 	OVER_GO_SPECIAL,
-	/* .debug_frame of code that .eh_frame or (Go) another function covers. */
+	/* .debug_frame of code that .eh_frame covers, which the table is made of then. */
 	OVER_EH_FRAME,
 	/* Go's outermost functions: .gopclntab marks them, .debug_frame has a return address. */
 	OVER_GO_ROOT,

@@ -110,6 +110,7 @@ static struct found our_col(const struct uw_rules *rules, const struct uw_rule *
 	}
 	return f;
 }
+
 /* ---- functions and rows as a reader gives them -------------------------------------------------
  */
 
