@@ -247,6 +247,16 @@ static __always_inline long saved_regs(struct scratch *s, struct task_struct *ta
 	return bpf_probe_read_kernel(&s->regs, sizeof(s->regs), top);
 }
 
+/* Does pc stand behind the instruction of a system call? */
+static __always_inline __u32 in_syscall(struct scratch *s)
+{
+	__u16 insn;
+
+	return REGS_IN_SYSCALL(&s->regs) &&
+	       (bpf_probe_read_user(&insn, sizeof(insn), (const void *)(REGS_PC(&s->regs) - 2)) ||
+	        IS_SYSCALL_INSN(insn));
+}
+
 /* Is there nothing left of the stack? A task that ends gives its memory back long before it is
  * gone, one that executes another program before its registers are those of the new one. */
 static __always_inline __u32 gave_memory_back(struct scratch *s, struct task_struct *task,
@@ -435,7 +445,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 			ship(&s->ustack, ABI_MAX_USER_FRAMES, c);
 			s->key.ustack = s->ustack.hash;
 		} else {
-			s->in_syscall = !in_user && REGS_IN_SYSCALL(&s->regs);
+			s->in_syscall = !in_user && in_syscall(s);
 			if (in_user)
 				s->compat = REGS_IS_COMPAT(&ctx->regs);
 			else

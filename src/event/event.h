@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * event - plain value types that cross modules. No behaviour but tables of names.
+ * event - plain value types that cross modules. Hardly any behaviour: names, and a
+ * copied stack is read.
  */
 #ifndef PA_EVENT_H
 #define PA_EVENT_H
@@ -185,7 +186,8 @@ struct ev_stack {
 
 /* A first sample: the registers and a copy of the stack of a thread that was met in code whose
  * unwind table was not there yet. To be unwound, then counted. */
-#define EV_COPY_REGS 32 /* room for the registers of every processor, by DWARF number */
+#define EV_COPY_REGS 32   /* room for the registers of every processor, by DWARF number */
+#define EV_COPY_STEP 2048 /* bytes that were read at once */
 struct ev_copy {
 	struct ev_count
 	        count;    /* ustack 0; with it (tests) the hash of the walk of the same instant */
@@ -194,10 +196,16 @@ struct ev_copy {
 	uint64_t guess;       /* hash of a stack that guesses made of the same instant; 0: none */
 	uint64_t addr;        /* of bytes[0] in the thread's memory */
 	uint32_t len;         /* bytes[len] */
+	uint32_t holes;       /* bit by EV_COPY_STEP bytes: not read */
 	uint32_t image;       /* the first image that had no table */
 	bool in_syscall;      /* pc is behind the instruction of a system call */
 	const uint8_t *bytes; /* borrowed during the call */
 };
+/**
+ * ev_copy_word - 8 bytes of a copied stack
+ * Returns: 0, -EFAULT (outside of the copy, or in a hole).
+ */
+int ev_copy_word(const struct ev_copy *c, uint64_t addr, uint64_t *ret);
 
 /* The name of a thread that was sampled. */
 struct ev_thread {

@@ -227,6 +227,7 @@ static int read_segments(struct img_file *f, const struct head *h, struct err *e
 		        .file_size = p.filesz,
 		        .mem_size = p.memsz,
 		        .exec = p.flags & PF_X,
+		        .write = p.flags & PF_W,
 		};
 	}
 	return 0;

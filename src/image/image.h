@@ -19,7 +19,7 @@ struct img_file;
 /* A PT_LOAD program header. */
 struct img_segment {
 	uint64_t off, vaddr, file_size, mem_size; /* bytes, addresses */
-	bool exec;
+	bool exec, write;
 };
 
 /* A symbol with code in it, as img_symbols hands it on. */

@@ -11,6 +11,7 @@ _Static_assert(ABI_COMM_LEN == EV_COMM_LEN, "one length");
 _Static_assert(ABI_STACK_GUESSED == EV_STACK_GUESSED && ABI_STACK_JIT == EV_STACK_JIT,
                "one numbering");
 _Static_assert(ABI_REGS <= EV_COPY_REGS, "room for the registers");
+_Static_assert(ABI_COPY_STEP == EV_COPY_STEP && ABI_COPY_BYTES / ABI_COPY_STEP <= 32, "holes");
 
 struct smp {
 	struct load_oncpu *loader;
@@ -170,6 +171,7 @@ int smp_copy_parse(const void *rec, size_t len, struct ev_copy *ret)
 	ret->guess = h.guess;
 	ret->addr = h.addr;
 	ret->len = h.len;
+	ret->holes = h.holes;
 	ret->image = h.image;
 	ret->bytes = c.p;
 	return 0;

@@ -115,13 +115,7 @@ static int place(void *arg, uint64_t addr, uint32_t *ret_image, uint64_t *ret_of
 
 static int read_data(void *arg, uint64_t *ret, uint64_t addr)
 {
-	const struct ev_copy *c = ((const struct look *)arg)->c;
-	uint64_t at = addr - c->addr;
-
-	if (addr < c->addr || c->len < sizeof(*ret) || at > c->len - sizeof(*ret))
-		return -EFAULT;
-	memcpy(ret, c->bytes + at, sizeof(*ret));
-	return 0;
+	return ev_copy_word(((const struct look *)arg)->c, addr, ret);
 }
 
 static void fill_window(struct ses *s, const struct trk_image *img, uint64_t off,

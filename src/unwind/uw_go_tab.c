@@ -327,20 +327,12 @@ static bool like_header(const uint8_t *p)
 
 /*
  * A table without a section of its own: before 1.26 the linker of C programs merges it into
- * .data.rel.ro of programs that move. That is in the last segment, which is small in other files.
+ * .data.rel.ro of programs that move. That is in the last writable segment, or with lld in one of
+ * its own before it; both are small in other files.
  */
-static int load_from_data(struct uw_go_tab *t, uint64_t max)
+static int search_segment(struct uw_go_tab *t, const struct img_segment *s, uint64_t size,
+                          uint64_t max)
 {
-	const struct img_segment *segs, *s = NULL;
-	const size_t n = img_segments(t->f, &segs);
-	uint64_t size;
-
-	for (size_t i = 0; i < n; i++)
-		if (!segs[i].exec && segs[i].file_size)
-			s = &segs[i];
-	if (!s)
-		return -ENOENT;
-	size = MIN_OF(MIN_OF(s->file_size, s->mem_size), DATA_SEARCH_BYTES);
 	t->code_len = 0;
 	for (uint64_t at = 0; at < size; at += UW_GO_CODE_BYTES) {
 		const size_t len = (size_t)MIN_OF(size - at, (uint64_t)UW_GO_CODE_BYTES);
@@ -358,6 +350,23 @@ static int load_from_data(struct uw_go_tab *t, uint64_t max)
 		}
 	}
 	return -ENOENT;
+}
+
+static int load_from_data(struct uw_go_tab *t, uint64_t max)
+{
+	const struct img_segment *segs;
+	const size_t n = img_segments(t->f, &segs);
+	uint64_t left = DATA_SEARCH_BYTES, size;
+	int r = -ENOENT;
+
+	for (size_t i = 0; i < n && r == -ENOENT; i++) {
+		if (!segs[i].write || segs[i].exec)
+			continue;
+		size = MIN_OF(MIN_OF(segs[i].file_size, segs[i].mem_size), left);
+		left -= size;
+		r = search_segment(t, &segs[i], size, max);
+	}
+	return r;
 }
 
 int uw_go_tab_open(struct img_file *f, const struct uw_build_limits *lim, struct uw_go_tab *ret)

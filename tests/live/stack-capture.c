@@ -35,11 +35,14 @@ static void on_copy(void *arg, const struct ev_copy *e)
 
 	if (c->copies.n >= c->o.max_copies)
 		return;
+	/* Up to the first hole. */
+	if (e->holes)
+		k.len = MIN_OF(k.len, (uint32_t)__builtin_ctz(e->holes) * EV_COPY_STEP);
 	memcpy(k.reg, e->reg, sizeof(k.reg));
-	k.bytes = malloc(e->len ? e->len : 1);
+	k.bytes = malloc(k.len ? k.len : 1);
 	if (!k.bytes)
 		return;
-	memcpy(k.bytes, e->bytes, e->len);
+	memcpy(k.bytes, e->bytes, k.len);
 	if (vec_push(&c->copies, k) < 0)
 		free(k.bytes);
 }

@@ -334,6 +334,9 @@ for each in ('huge', 'sigaltstack', *only_with(X86, 'signested')):
     shape(each, above=3, how='dwarf')
 
 shape('thread', root=None)
+# The copy of a first sample goes on behind pages of the stack that are not there.
+shape('hollow', root=None, more=lambda seen, _: check('first_samples' in seen.p.comments and
+                                                      'walk_read_fault_pct' not in seen.p.comments, seen.p.text()))
 # glibc's clone says nothing of its frame while it runs on two stacks.
 shape('clone', root=None, command=True, guessed='any')
 shape('vfork', command=True)

@@ -85,6 +85,42 @@ static void test_values_and_names_of_the_first_version(void **state)
 }
 
 /* The interner keeps stacks as bytes: a frame must have no byte that initialisation leaves open. */
+/* The second of four steps is a hole. */
+static void test_words_of_a_copied_stack(void **state)
+{
+	static uint8_t bytes[4 * EV_COPY_STEP];
+	const struct ev_copy c = {.addr = 0x7000, .len = sizeof(bytes), .holes = 2, .bytes = bytes};
+	static const struct {
+		uint64_t at;
+		bool there;
+	} words[] = {
+	        {0, true},
+	        {EV_COPY_STEP - 8, true},
+	        {EV_COPY_STEP - 7, false}, /* its last byte */
+	        {EV_COPY_STEP, false},
+	        {2 * EV_COPY_STEP - 1, false}, /* its first byte */
+	        {2 * EV_COPY_STEP, true},
+	        {sizeof(bytes) - 8, true},
+	        {sizeof(bytes) - 7, false},
+	        {sizeof(bytes), false},
+	        {UINT64_MAX - 0x7000, false},
+	        {0 - 8ULL, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i / 8 + i);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		uint64_t v = 1, want = 1;
+
+		if (words[i].there)
+			memcpy(&want, bytes + words[i].at, sizeof(want));
+		assert_int_equal(ev_copy_word(&c, c.addr + words[i].at, &v),
+		                 words[i].there ? 0 : -EFAULT);
+		assert_int_equal(v, want);
+	}
+}
+
 static void test_frame_has_no_padding(void **state)
 {
 	(void)state;
@@ -102,6 +138,7 @@ int main(void)
 	        cmocka_unit_test(test_every_value_has_a_name_of_its_own),
 	        cmocka_unit_test(test_other_values_are_unknown),
 	        cmocka_unit_test(test_values_and_names_of_the_first_version),
+	        cmocka_unit_test(test_words_of_a_copied_stack),
 	        cmocka_unit_test(test_frame_has_no_padding),
 	};
 

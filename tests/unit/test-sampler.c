@@ -164,7 +164,8 @@ static void test_a_copy_is_decoded(void **state)
 	                           .pc = 0x1000,
 	                           .addr = 0x7ff0,
 	                           .len = ABI_COPY_BYTES,
-	                           .image = 12};
+	                           .image = 12,
+	                           .holes = 0x30};
 	for (int i = 0; i < ABI_REGS; i++)
 		copy.h.reg[i] = 100 + (uint64_t)i;
 	copy.bytes[ABI_COPY_BYTES - 1] = 0x5a;
@@ -189,6 +190,7 @@ static void test_a_copy_is_decoded(void **state)
 	assert_int_equal(c.addr, 0x7ff0);
 	assert_int_equal(c.len, ABI_COPY_BYTES);
 	assert_int_equal(c.image, 12);
+	assert_int_equal(c.holes, 0x30);
 	assert_int_equal(c.bytes[ABI_COPY_BYTES - 1], 0x5a);
 }
 

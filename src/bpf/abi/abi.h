@@ -183,8 +183,9 @@ _Static_assert(sizeof(struct abi_stack) == 16, "shared layout");
 
 /* ---- ring of copies: first samples ------------------------------------------------------------
  */
-/* 16 KiB from 256 bytes below the stack pointer: epilogues have popped what rules still name. Read
- * in steps, since a read that touches an absent page fails whole. */
+/* 16 KiB from 256 bytes below the stack pointer (and the beginning of that step): epilogues have
+ * popped what rules still name. Read in aligned steps, since a read that touches an absent page
+ * fails whole; a page that was never touched, as in the middle of a large array, is a hole. */
 #define ABI_COPY_BYTES 16384u
 #define ABI_COPY_STEP  2048u
 #define ABI_COPY_BELOW 256u
@@ -200,11 +201,13 @@ struct abi_copy {
 	__u64 reg[ABI_REGS];
 	__u64 guess; /* hash of the stack that was walked by guesses at the same instant, shipped as
 	              * any other, if it reached its root or the limit; 0: it did not */
-	__u64 addr;  /* of the first byte of the copy */
-	__u32 len;   /* bytes, a multiple of 8; 0: none could be read */
+	__u64 addr;  /* of the first byte of the copy, a multiple of ABI_COPY_STEP */
+	__u32 len;   /* bytes, a multiple of ABI_COPY_STEP; 0: none could be read */
 	__u32 image; /* the first one without a table; 0 with ABI_WALK_COPY_ALL */
+	__u32 holes; /* bit by step: it could not be read */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct abi_copy) == 104 + 8 * ABI_REGS, "shared layout");
+_Static_assert(sizeof(struct abi_copy) == 112 + 8 * ABI_REGS, "shared layout");
 
 /* ---- counters -------------------------------------------------------------------------------- */
 enum abi_counter {

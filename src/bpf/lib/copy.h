@@ -8,29 +8,24 @@
 /* Copies the stack from s->copy.reg's stack pointer on: 1 if there is more of it than fits. */
 static __always_inline __u32 copy_stack(struct scratch *s)
 {
-	__u64 sp = s->copy.reg[ABI_REG_SP], word;
-	__u32 i, n = 0, rest = 0;
+	__u64 sp = s->copy.reg[ABI_REG_SP], addr = sp - ABI_COPY_BELOW, word;
+	__u32 i, n = 0, holes = 0;
 
-	s->copy.addr = (sp - ABI_COPY_BELOW) & ~7ULL;
 	/* Where the page below was never touched: what there is. */
-	if (bpf_probe_read_user(&word, sizeof(word), (const void *)s->copy.addr))
-		s->copy.addr = sp & ~7ULL;
+	if (bpf_probe_read_user(&word, sizeof(word), (const void *)(addr & ~7ULL)))
+		addr = sp;
+	addr &= ~(__u64)(ABI_COPY_STEP - 1);
 	for (i = 0; i < ABI_COPY_BYTES / ABI_COPY_STEP; i++) {
-		__u64 at = s->copy.addr + i * ABI_COPY_STEP;
-
 		if (bpf_probe_read_user(s->copy_bytes + i * ABI_COPY_STEP, ABI_COPY_STEP,
-		                        (const void *)at)) {
-			/* The last page of a stack: what lies before its end. */
-			rest = 4096 - (at & 4095);
-			if (rest >= ABI_COPY_STEP ||
-			    bpf_probe_read_user(s->copy_bytes + i * ABI_COPY_STEP, rest,
-			                        (const void *)at))
-				rest = 0;
-			break;
-		}
-		n = i + 1;
+		                        (const void *)(addr + i * ABI_COPY_STEP)))
+			holes |= 1u << i;
+		else
+			n = i + 1;
 	}
-	s->copy.len = n * ABI_COPY_STEP + rest;
+	s->copy.addr = addr;
+	s->copy.len = n * ABI_COPY_STEP;
+	s->copy.holes = holes & ((1u << n) - 1);
+	s->copy.pad = 0;
 	return n == ABI_COPY_BYTES / ABI_COPY_STEP;
 }
 

@@ -8,11 +8,15 @@ typedef struct pt_regs user_regs_t;
 #define REGS_IS_USER(r) (((r)->cs & 3) == 3)
 /* __USER32_CS: arch/x86/include/asm/segment.h, entry 4, RPL 3 */
 #define REGS_IS_COMPAT(r) ((r)->cs == 0x23)
-/* The number of the system call; exceptions and interrupts leave -1 there. */
+/* The number of the system call; exceptions and interrupts leave -1 there. It stands there also
+ * when pc is no longer behind the instruction, as when a signal is delivered on the way out. */
 #define REGS_IN_SYSCALL(r) ((__s64)(r)->orig_rax >= 0)
+/* syscall, int $0x80, sysenter: the two bytes before pc */
+#define IS_SYSCALL_INSN(v) ((v) == 0x050f || (v) == 0x80cd || (v) == 0x340f)
 /* execve, execveat */
 #define REGS_IN_EXEC(r) ((r)->orig_rax == 59 || (r)->orig_rax == 322)
 #define REGS_SP(r)      ((r)->rsp)
+#define REGS_PC(r)      ((r)->rip)
 /* In DWARF order. Field by field: accesses to the program's context are rewritten, its address is
  * not that of registers. */
 #define REGS_TAKE(ret_pc, ret_reg, r)                                                              \
@@ -53,9 +57,11 @@ typedef struct user_pt_regs user_regs_t;
 /* Not told by the UAPI part. The instruction after svc is looked up, which has the same row but at
  * the very end of a function. */
 #define REGS_IN_SYSCALL(r) 0
+#define IS_SYSCALL_INSN(v) 0
 /* Told by its number: execve 221, execveat 281 */
 #define REGS_IN_EXEC(r)    ((r)->regs[8] == 221 || (r)->regs[8] == 281)
 #define REGS_SP(r)         ((r)->sp)
+#define REGS_PC(r)         ((r)->pc)
 #define REGS_TAKE(ret_pc, ret_reg, r)                                                              \
 	do {                                                                                       \
 		_Pragma("unroll") for (int i_ = 0; i_ < 31; i_++)(ret_reg)[i_] = (r)->regs[i_];    \

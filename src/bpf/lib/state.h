@@ -188,7 +188,7 @@ struct {
 /* A page: a read never crosses one, since one absent page fails it whole. */
 #define WINDOW_SIZE 4096
 
-#define LINE_SIZE   64
+#define LINE_SIZE 64
 
 #define PLAIN_CACHE  1 /* without the shared cache */
 #define PLAIN_WINDOW 2 /* each word read by itself */
@@ -197,7 +197,8 @@ struct {
 /* The memo: codes of the walk before, on this CPU. Most frames of a thread's next sample are the
  * same and stand in the same order, so that a few neighbouring lines take the place of one line of
  * the shared cache a frame. An entry says for itself what it is about (serial and offset are those
- * of the cache), so that a memo of another thread is only of no use. Deeper frames are not in it. */
+ * of the cache), so that a memo of another thread is only of no use. Deeper frames are not in it.
+ */
 #define MEMO_FRAMES 128
 #define MEMO_SKIP   16 /* frames of the walk before that are passed over at one frame */
 struct memo_frame {

@@ -30,6 +30,35 @@ static void thread_work(void)
 }
 static const char *const thread_chains[] = {"shape_spin thread_first", NULL};
 
+/* Pages in the middle of a stack that were never touched: those of a large array, of which only the
+ * beginning is used, in a new thread. */
+#define HOLLOW_BYTES 9000
+
+WL_FUNC static uint64_t hollow_frame(uint64_t x)
+{
+	volatile char local[HOLLOW_BYTES];
+
+	local[0] = (char)x;
+	return shape_spin(SHAPE_BATCHES) + (uint64_t)local[0];
+}
+WL_FUNC static void *hollow_first(void *arg)
+{
+	do {
+		wl_sink += hollow_frame(1);
+	} while (wl_now_ns() < shape_until_ns);
+	return arg;
+}
+static void hollow_work(void)
+{
+	pthread_t t;
+	int r = pthread_create(&t, NULL, hollow_first, NULL);
+
+	if (r)
+		shape_die("pthread_create: %s", strerror(r));
+	pthread_join(t, NULL);
+}
+static const char *const hollow_chains[] = {"shape_spin hollow_frame hollow_first", NULL};
+
 #define CLONE_STACK_BYTES (256 << 10)
 
 static int clone_first(void *arg)
@@ -193,6 +222,7 @@ static const char *const jit_chains[] = {"shape_spin jit_back ? jit_call jit_wor
 
 const struct shape shapes_tasks[] = {
         {.name = "thread", .work = thread_work, .chains = thread_chains, .below = ""},
+        {.name = "hollow", .work = hollow_work, .chains = hollow_chains, .below = ""},
         {.name = "clone", .work = clone_work, .chains = clone_chains, .below = ""},
         {.name = "vfork", .work = vfork_work, .chains = vfork_chains},
         {.name = "syscall", .work = sys_work, .begin = sys_begin, .chains = sys_chains},
