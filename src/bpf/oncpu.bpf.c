@@ -92,30 +92,51 @@ static __always_inline void walk_kernel(struct bpf_perf_event_data *ctx, struct 
 	s->kstack.hash = uw_hash_finish(h, n, walk, 0, cfg.hash_seed);
 }
 
-/* Sends a stack unless user space has it. It counts as sent only after the ring took it. */
-static __always_inline void ship(struct abi_stack *st, __u32 max_frames, struct abi_counters *c)
+/* Sends @len bytes that end with a stack: 1 if the ring took them, only then it counts as sent. 0:
+ * also if user space has it already. */
+static __always_inline int send(void *data, __u64 len, __u64 hash, struct abi_counters *c)
 {
-	__u32 slot = (__u32)st->hash & cfg.shipped_mask & ~1U, other = slot | 1;
+	__u32 slot = (__u32)hash & cfg.shipped_mask & ~1U, other = slot | 1;
 	__u64 *a = bpf_map_lookup_elem(&shipped, &slot), *b = bpf_map_lookup_elem(&shipped, &other);
-	__u64 len, flags = BPF_RB_NO_WAKEUP;
-	__u32 n = st->n;
+	__u64 flags = BPF_RB_NO_WAKEUP;
 
-	if (!a || !b || *a == st->hash || *b == st->hash)
-		return;
-	/* verifier: true already */
-	if (n > max_frames)
-		n = max_frames;
-	len = sizeof(*st) + (__u64)n * 8;
+	if (!a || !b || *a == hash || *b == hash)
+		return 0;
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= cfg.ring_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
-	if (bpf_ringbuf_output(&ring, st, len, flags)) {
+	if (bpf_ringbuf_output(&ring, data, len, flags)) {
 		CNT_ADD(c, STACK_RING_FULL, 1);
-		return;
+		return 0;
 	}
 	CNT_ADD(c, STACK_SHIPPED, 1);
 	CNT_ADD(c, STACK_BYTES, len + 8); /* 8: the ring's own header */
 	*b = *a;
-	*a = st->hash;
+	*a = hash;
+	return 1;
+}
+
+static __always_inline __u64 frames_len(const struct abi_stack *st, __u32 max_frames)
+{
+	__u32 n = st->n;
+
+	/* verifier: true already */
+	return (__u64)(n > max_frames ? max_frames : n) * 8;
+}
+
+static __always_inline void ship(struct abi_stack *st, __u32 max_frames, struct abi_counters *c)
+{
+	(void)send(st, sizeof(*st) + frames_len(st, max_frames), st->hash, c);
+}
+
+/* A user stack with its sample: 1 if that is counted with it. */
+static __always_inline int ship_first(struct scratch *s, struct abi_counters *c)
+{
+	s->first.key = s->key;
+	s->first.count = s->count;
+	return send(&s->first,
+	            sizeof(s->first) + sizeof(s->ustack) +
+	                    frames_len(&s->ustack, ABI_MAX_USER_FRAMES),
+	            s->ustack.hash, c);
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */
@@ -297,8 +318,8 @@ static __always_inline void walk(struct bpf_perf_event_data *ctx, struct scratch
 		CNT_ADD(c, WALKS_DIFFER, 1);
 }
 
-/* Figures of the walk that stands in s, and its stack on its way. */
-static __always_inline void keep_walk(struct scratch *s, struct abi_counters *c)
+/* Figures of the walk that stands in s, and its stack on its way: 1 if its sample went with it. */
+static __always_inline int keep_walk(struct scratch *s, struct abi_counters *c)
 {
 	CNT_ADD(c, FRAMES, s->ustack.n);
 	CNT_ADD(c, FRAMES_RAW, s->n_raw);
@@ -307,7 +328,8 @@ static __always_inline void keep_walk(struct scratch *s, struct abi_counters *c)
 	CNT_ADD(c, CACHE_HIT, s->n_hit);
 	CNT_ADD(c, CACHE_MISS, s->n_miss);
 	CNT_ADD(c, MEMO_HIT, s->n_memo);
-	ship(&s->ustack, ABI_MAX_USER_FRAMES, c);
+	s->key.ustack = s->ustack.hash;
+	return ship_first(s, c);
 }
 
 /* A first sample: 1 if a copy of it is on its way. */
@@ -328,22 +350,25 @@ static __always_inline int first_sample(struct bpf_perf_event_data *ctx, struct 
 	return ship_copy(s, c) == 0;
 }
 
-/* Walks the user stack and ships it: 1 if a copy of it was made instead, which is counted in user
- * space. */
+/* Walks the user stack and ships it. */
+#define USER_COUNT  0 /* the sample is still to be counted */
+#define USER_SENT   1 /* it went with the stack */
+#define USER_COPIED 2 /* a copy was made instead, which is counted in user space */
 static __always_inline int user_stack(struct bpf_perf_event_data *ctx, struct scratch *s,
                                       struct abi_counters *c, __u32 in_user)
 {
+	int sent;
+
 	s->may_copy = !(cfg.walk_flags & ABI_WALK_NO_COPY);
 	walk(ctx, s, c, in_user);
 	if (s->missing)
 		CNT_ADD(c, NO_TABLE, 1);
 	if (s->missing == 2) {
 		if (first_sample(ctx, s, c, in_user))
-			return 1;
+			return USER_COPIED;
 		walk(ctx, s, c, in_user);
 	}
-	keep_walk(s, c);
-	s->key.ustack = s->ustack.hash;
+	sent = keep_walk(s, c);
 	if (cfg.walk_flags & ABI_WALK_COPY_ALL) {
 		take_copy_regs(ctx, s, in_user);
 		s->missing_image = s->copy_wake = 0;
@@ -351,7 +376,7 @@ static __always_inline int user_stack(struct bpf_perf_event_data *ctx, struct sc
 		(void)copy_stack(s);
 		(void)ship_copy(s, c); /* counted there; only compared with */
 	}
-	return 0;
+	return sent ? USER_SENT : USER_COUNT;
 }
 
 /* Where the ranges of the sample's process stand, if they are known. */
@@ -382,7 +407,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 {
 	struct scratch *s = get_scratch();
 	struct task_struct *leader = TASK_GET(task, group_leader);
-	__u32 in_user = REGS_IS_USER(&ctx->regs), kthread, flags = 0, copied = 0;
+	__u32 in_user = REGS_IS_USER(&ctx->regs), kthread, flags = 0, done = USER_COUNT;
 
 	CNT_ADD(c, SEEN, 1);
 	if (!s) {
@@ -451,12 +476,13 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 			else
 				s->compat = REGS_IS_COMPAT(&s->regs);
 			s->gone = gave_memory_back(s, task, in_user);
-			copied = user_stack(ctx, s, c, in_user);
+			done = user_stack(ctx, s, c, in_user);
 		}
 	}
 	note_thread(s, c);
-	if (copied) {
+	if (done == USER_COPIED)
 		CNT_ADD(c, COPIED, 1);
+	if (done != USER_COUNT) {
 		CNT_ADD(c, KEPT, 1);
 		return;
 	}

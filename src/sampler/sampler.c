@@ -100,12 +100,36 @@ int smp_frame_decode(uint64_t v, struct ev_frame *ret)
 	}
 }
 
-int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret)
+static struct ev_count count_of(const struct abi_count_key *k, const struct abi_count *v)
 {
-	struct cursor c = cursor_of(rec, len);
-	struct abi_stack h;
+	return (struct ev_count){
+	        .proc = {.pid = k->tgid, .exec_id = k->exec_id, .start_ns = k->start_ns},
+	        .tid = k->tid,
+	        .foreign_ns = (k->flags & ABI_KEY_FOREIGN_NS) != 0,
+	        .kthread = (k->flags & ABI_KEY_KTHREAD) != 0,
+	        .ustack = k->ustack,
+	        .kstack = k->kstack,
+	        .cgroup_id = k->cgroup_id,
+	        .samples = v->samples,
+	        .weight = v->weight,
+	};
+}
 
+int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret,
+                     struct ev_count *ret_count)
+{
+	struct cursor c = cursor_of(rec, len), peek = c;
+	struct abi_first first = {0};
+	struct abi_stack h;
+	uint64_t hash;
+
+	if (cursor_u64(&peek, &hash) < 0)
+		return -EINVAL;
+	if (hash == 0 && cursor_bytes(&c, &first, sizeof(first)) < 0)
+		return -EINVAL;
 	if (cursor_bytes(&c, &h, sizeof(h)) < 0)
+		return -EINVAL;
+	if (hash == 0 && (first.key.ustack != h.hash || h.kind != ABI_STACK_USER))
 		return -EINVAL;
 	if (h.hash == 0 || h.walk >= EV_WALK_CNT || cursor_left(&c) / 8 < h.n)
 		return -EINVAL;
@@ -135,22 +159,10 @@ int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struc
 	ret->flags = h.flags;
 	ret->n = h.n;
 	ret->frames = frames;
-	return 0;
-}
-
-static struct ev_count count_of(const struct abi_count_key *k, const struct abi_count *v)
-{
-	return (struct ev_count){
-	        .proc = {.pid = k->tgid, .exec_id = k->exec_id, .start_ns = k->start_ns},
-	        .tid = k->tid,
-	        .foreign_ns = (k->flags & ABI_KEY_FOREIGN_NS) != 0,
-	        .kthread = (k->flags & ABI_KEY_KTHREAD) != 0,
-	        .ustack = k->ustack,
-	        .kstack = k->kstack,
-	        .cgroup_id = k->cgroup_id,
-	        .samples = v->samples,
-	        .weight = v->weight,
-	};
+	if (hash)
+		return 0;
+	*ret_count = count_of(&first.key, &first.count);
+	return 1;
 }
 
 int smp_copy_parse(const void *rec, size_t len, struct ev_copy *ret)
@@ -180,13 +192,19 @@ int smp_copy_parse(const void *rec, size_t len, struct ev_copy *ret)
 static void on_record(void *arg, const void *rec, size_t len)
 {
 	struct smp *s = arg;
+	struct ev_count count;
 	struct ev_stack st;
+	int r = smp_record_parse(rec, len, s->frames, &st, &count);
 
-	if (smp_record_parse(rec, len, s->frames, &st) < 0) {
+	if (r < 0) {
 		s->stats.bad_records++;
 		return;
 	}
 	s->sink->stack(s->sink->arg, &st);
+	if (r == 1) {
+		s->stats.taken_samples += count.samples;
+		s->sink->count(s->sink->arg, &count);
+	}
 }
 
 static void on_copy(void *arg, const void *rec, size_t len)

@@ -30,7 +30,7 @@ struct smp_sink {
 
 /* Figures of the user side. */
 struct smp_stats {
-	uint64_t taken_samples; /* read from the tables of counts */
+	uint64_t taken_samples; /* read from the tables of counts, or with their stacks */
 	uint64_t
 	        copied_samples; /* handed on as copies, those of ABI_WALK_COPY_ALL not among them */
 	uint64_t bad_records;   /* records of both rings that contradict themselves */
@@ -96,12 +96,14 @@ uint32_t smp_skipped_cpus(const struct smp *s);
 
 /**
  * smp_record_parse - one record of the ring of stacks
- * @rec:    struct abi_stack and its frames; @len bytes, what is left over is ignored
+ * @rec:    struct abi_stack and its frames, or struct abi_first before them; @len bytes, what is
+ *          left over is ignored
  * @frames: frames[ABI_MAX_USER_FRAMES] to decode into, also on failure; ret->frames points there
- * Returns: 0, -EINVAL (cut off, hash 0, or a kind, outcome, flag, count or frame that does not
- * exist). Pure; fuzzed.
+ * Returns: 0, 1 (with a sample, in *ret_count), -EINVAL (cut off, hash 0, a sample of another
+ * stack, or a kind, outcome, flag, count or frame that does not exist). Pure; fuzzed.
  */
-int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret);
+int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret,
+                     struct ev_count *ret_count);
 /**
  * smp_copy_parse - one record of the ring of copies
  * @rec: struct abi_copy and its bytes; @len bytes, what is left over is ignored

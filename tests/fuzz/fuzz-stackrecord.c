@@ -7,7 +7,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct ev_frame frames[ABI_MAX_USER_FRAMES];
 	struct ev_stack st;
+	struct ev_count count = {.ustack = 1};
 	struct ev_copy copy;
+	int r;
 
 	if (smp_copy_parse(data, size, &copy) == 0) {
 		uint8_t sum = 0;
@@ -18,8 +20,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			sum = (uint8_t)(sum + ((const volatile uint8_t *)copy.bytes)[i]);
 		(void)sum; /* read: they must all be there */
 	}
-	if (smp_record_parse(data, size, frames, &st) < 0)
+	r = smp_record_parse(data, size, frames, &st, &count);
+	if (r < 0)
 		return 0;
+	if (r == 1 && (count.ustack != st.hash || st.kernel))
+		abort();
 	if (st.n > ABI_MAX_USER_FRAMES || st.hash == 0 || st.walk >= EV_WALK_CNT ||
 	    (st.flags & ~(EV_STACK_GUESSED | EV_STACK_JIT)))
 		abort();

@@ -14,9 +14,11 @@ struct record {
 
 static struct ev_frame frames[ABI_MAX_USER_FRAMES];
 
+static struct ev_count none; /* not filled by stacks alone */
+
 static int parse(const struct record *r, size_t n_frames, struct ev_stack *ret)
 {
-	return smp_record_parse(r, sizeof(r->h) + n_frames * 8, frames, ret);
+	return smp_record_parse(r, sizeof(r->h) + n_frames * 8, frames, ret, &none);
 }
 
 static void test_user_frames_are_decoded(void **state)
@@ -68,13 +70,58 @@ static void test_kernel_frames_are_addresses(void **state)
 	assert_int_equal(frames[1].exact, 0);
 }
 
+static void test_a_stack_with_its_sample(void **state)
+{
+	struct {
+		struct abi_first first;
+		struct abi_stack h;
+		uint64_t frames[2];
+	} r = {.first = {.key = {.ustack = 77,
+	                         .kstack = 3,
+	                         .cgroup_id = 4,
+	                         .start_ns = 5,
+	                         .tgid = 6,
+	                         .tid = 7,
+	                         .exec_id = 8},
+	                 .count = {.samples = 1, .weight = 10}},
+	       .h = {.hash = 77, .kind = ABI_STACK_USER, .walk = ABI_WALK_ROOT, .n = 2},
+	       .frames = {(ABI_SPACE_ANON << 62) | 0x1000, (ABI_SPACE_ANON << 62) | 0x2000}};
+	struct ev_stack st = {0};
+	struct ev_count c = {0};
+
+	(void)state;
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c), 1);
+	assert_int_equal(st.hash, 77);
+	assert_int_equal(st.n, 2);
+	assert_int_equal(frames[1].addr, 0x2000);
+	assert_int_equal(c.ustack, 77);
+	assert_int_equal(c.kstack, 3);
+	assert_int_equal(c.cgroup_id, 4);
+	assert_int_equal(c.proc.start_ns, 5);
+	assert_int_equal(c.proc.pid, 6);
+	assert_int_equal(c.tid, 7);
+	assert_int_equal(c.proc.exec_id, 8);
+	assert_int_equal(c.samples, 1);
+	assert_int_equal(c.weight, 10);
+	/* The stack that follows must be that of the sample, and one of user code. */
+	for (size_t len = 0; len < sizeof(r); len++)
+		assert_int_equal(smp_record_parse(&r, len, frames, &st, &c), -EINVAL);
+	r.first.key.ustack = 78;
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c), -EINVAL);
+	r.first.key.ustack = r.h.hash = 0;
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c), -EINVAL);
+	r.first.key.ustack = r.h.hash = 77;
+	r.h.kind = ABI_STACK_KERNEL;
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c), -EINVAL);
+}
+
 static void test_the_ring_may_pad_a_record(void **state)
 {
 	struct record r = {.h = {.hash = 1, .kind = ABI_STACK_USER, .n = 1}};
 	struct ev_stack st;
 
 	(void)state;
-	assert_int_equal(smp_record_parse(&r, sizeof(r.h) + 8 + 7, frames, &st), 0);
+	assert_int_equal(smp_record_parse(&r, sizeof(r.h) + 8 + 7, frames, &st, &none), 0);
 	assert_int_equal(st.n, 1);
 }
 
@@ -119,7 +166,7 @@ static void test_records_that_contradict_themselves(void **state)
 	r.frames[0] = 3ULL << 62;
 	assert_int_equal(parse(&r, 1, &st), -EINVAL);
 	for (size_t len = 0; len < sizeof(r.h); len++)
-		assert_int_equal(smp_record_parse(&r, len, frames, &st), -EINVAL);
+		assert_int_equal(smp_record_parse(&r, len, frames, &st, &none), -EINVAL);
 }
 
 static void test_flags_of_a_stack_are_handed_on(void **state)
@@ -222,6 +269,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_user_frames_are_decoded),
 	        cmocka_unit_test(test_kernel_frames_are_addresses),
+	        cmocka_unit_test(test_a_stack_with_its_sample),
 	        cmocka_unit_test(test_the_ring_may_pad_a_record),
 	        cmocka_unit_test(test_records_that_contradict_themselves),
 	        cmocka_unit_test(test_flags_of_a_stack_are_handed_on),

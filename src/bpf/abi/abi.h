@@ -176,6 +176,15 @@ struct abi_stack {
 };
 _Static_assert(sizeof(struct abi_stack) == 16, "shared layout");
 
+/* A user stack that is new travels with the sample that met it, which is in no table of counts:
+ * most stacks of many programs are met once. The struct abi_stack follows. */
+struct abi_first {
+	__u64 zero; /* where a struct abi_stack has its hash, which is never 0 */
+	struct abi_count_key key;
+	struct abi_count count;
+};
+_Static_assert(sizeof(struct abi_first) == 72, "shared layout");
+
 /* Flags of a user stack: a step without a rule found its caller; some of its frames lie in JIT code
  * (which is walked by frame pointer, and not called guessed for that). */
 #define ABI_STACK_GUESSED 1u

@@ -244,7 +244,8 @@ struct scratch {
 	__u32 window_len;             /* valid bytes */
 	struct uw_state u;
 
-	/* What is shipped: header and frames stand together. */
+	/* What is shipped: the sample, header and frames stand together. */
+	struct abi_first first;
 	struct abi_stack ustack;
 	__u64 uframes[ABI_MAX_USER_FRAMES];
 
