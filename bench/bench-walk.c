@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bench-walk PID RATE SECONDS plain|no-memo|no-cache|no-window|fp: one JSON line with what a sample of this
- * process costs the kernel side, its tables all there before the first one. By the programs' own
- * clock: what a foreign tick costs is not in it.
+ * bench-walk PID RATE SECONDS plain|no-memo|no-cache|no-window|no-inline|fp: one JSON line with
+ * what a sample of this process costs the kernel side, its tables all there before the first one.
+ * By the programs' own clock: what a foreign tick costs is not in it.
  */
 #include <stdio.h>
 
@@ -11,13 +11,14 @@
 static const struct {
 	const char *name;
 	uint32_t flags;
-	bool frame_pointers;
+	bool no_inline, frame_pointers;
 } modes[] = {
-        {"plain", 0, false},
-        {"no-memo", ABI_WALK_NO_MEMO, false},
-        {"no-cache", ABI_WALK_NO_CACHE | ABI_WALK_NO_MEMO, false},
-        {"no-window", ABI_WALK_NO_WINDOW, false},
-        {"fp", 0, true},
+        {"plain", 0, false, false},
+        {"no-memo", ABI_WALK_NO_MEMO, false, false},
+        {"no-cache", ABI_WALK_NO_CACHE | ABI_WALK_NO_MEMO, false, false},
+        {"no-window", ABI_WALK_NO_WINDOW, false, false},
+        {"no-inline", 0, true, false},
+        {"fp", 0, false, true},
 };
 
 int main(int argc, char **argv)
@@ -32,12 +33,13 @@ int main(int argc, char **argv)
 		mode++;
 	if (argc != 5 || mode == ARRAY_SIZE(modes) || parse_u64(argv[1], 10, &pid) < 0 ||
 	    parse_u64(argv[2], 10, &rate) < 0 || parse_u64(argv[3], 10, &seconds) < 0) {
-		fprintf(stderr, "usage: bench-walk PID RATE SECONDS plain|no-memo|no-cache|no-window|fp\n");
+		fprintf(stderr, "usage: bench-walk PID RATE SECONDS MODE\n");
 		return 2;
 	}
 	o.pid = (uint32_t)pid;
 	o.rate_hz = (uint32_t)rate;
 	o.walk_flags = modes[mode].flags;
+	o.no_inline = modes[mode].no_inline;
 	o.frame_pointers = modes[mode].frame_pointers;
 	if (cap_start(&o, &c, &err) < 0 || cap_run(c, (uint32_t)seconds * 1000) < 0 ||
 	    cap_finish(c) < 0) {
@@ -55,12 +57,13 @@ int main(int argc, char **argv)
 		complete += c->stacks.p[i].walk == EV_WALK_ROOT;
 	printf("{\"mode\":\"%s\",\"rate_hz\":%llu,\"samples\":%llu,\"frames\":%llu,\"guessed\":%"
 	       "llu,"
-	       "\"ns\":%llu,\"memo_hits\":%llu,\"cache_hits\":%llu,\"cache_misses\":%llu,\"stacks\":%zu,"
+	       "\"ns\":%llu,\"memo_hits\":%llu,\"cache_hits\":%llu,\"cache_misses\":%llu,"
+	       "\"stacks\":%zu,"
 	       "\"complete_stacks\":%llu}\n",
 	       modes[mode].name, (unsigned long long)rate, (unsigned long long)seen,
 	       (unsigned long long)frames, (unsigned long long)guessed, (unsigned long long)ns,
-	       (unsigned long long)memo, (unsigned long long)hit, (unsigned long long)miss, c->stacks.n,
-	       (unsigned long long)complete);
+	       (unsigned long long)memo, (unsigned long long)hit, (unsigned long long)miss,
+	       c->stacks.n, (unsigned long long)complete);
 	cap_free(c);
 	return seen ? 0 : 1;
 }

@@ -22,7 +22,7 @@ from benchlib import AGENT, BUILD, ROUNDS, WORK, Workload, baseline, emit, hit_c
 
 SECONDS = int(os.environ.get("SECONDS", "5"))
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), ".."))
-MODES = ("plain", "no-cache", "no-window", "fp")
+MODES = ("plain", "no-memo", "no-cache", "no-window", "no-inline", "fp")
 # What a sample costs besides its frames.
 FIXED_NS = 2000
 
@@ -74,7 +74,7 @@ def clang_cc1():
                                                   "random", "thread"))
     body = "".join(f"struct T{i} {{ std::map<int, std::string> m; std::regex r; T{i}() : r(\"a{i}+\") {{}}\n"
                    f"  bool f(const std::string &s) {{ m[{i}] = s; return std::regex_match(s, r); }} }};\n"
-                   f"bool g{i}(const std::string &s) {{ T{i} t; return t.f(s) || t.m.count({i}); }}\n" for i in range(1500))
+                   f"bool g{i}(const std::string &s) {{ T{i} t; return t.f(s) || t.m.count({i}); }}\n" for i in range(12000))
     with open("big.cc", "w", encoding="utf-8") as f:
         f.write(heads + body)
     shown = subprocess.run([clang, "-###", "-O2", "-std=c++17", "-c", "big.cc", "-o", "/dev/null"], capture_output=True,
@@ -99,24 +99,25 @@ def kernel_cost(pid, rate, share):
 
 
 def walk_rates(name, pid, rates, share):
+    """One line a rate: for each mode ns a sample, and ns by the frame beyond FIXED_NS, of its own depth: what a program
+    does changes while it is measured."""
     for rate in rates:
-        ns = {m: [] for m in MODES}
-        depth, kernel, last = [], [], {}
+        ns, depth = {m: [] for m in MODES}, {m: [] for m in MODES}
+        kernel, last = [], {}
         for _ in range(ROUNDS):
             for mode in MODES:
                 cost, frames, last[mode] = walk_cost(pid, rate, mode)
                 ns[mode].append(cost)
-                if mode == "plain":
-                    depth.append(frames)
+                depth[mode].append(frames)
             kernel.append(kernel_cost(pid, rate, share))
-        frames = median(depth)
         plain = last["plain"]
-        emit("walk", target=name, rate_hz=rate, samples=plain["samples"], depth=frames,
-             ns_per_sample=round(median(ns["plain"])),
-             ns_per_frame=round((median(ns["plain"]) - FIXED_NS) / frames, 1),
-             no_cache_ns=round(median(ns["no-cache"])), no_window_ns=round(median(ns["no-window"])),
-             frame_pointers_ns=round(median(ns["fp"])), get_stack_ns=round(median(kernel)),
-             cache_hit_pct=round(100 * plain["cache_hits"] / max(plain["cache_hits"] + plain["cache_misses"], 1), 2),
+        found = plain["memo_hits"] + plain["cache_hits"] + plain["cache_misses"]
+        emit("walk", target=name, rate_hz=rate, samples=plain["samples"], depth=round(median(depth["plain"]), 1),
+             ns_per_sample={m: round(median(ns[m])) for m in MODES},
+             ns_per_frame={m: round((median(ns[m]) - FIXED_NS) / median(depth[m]), 1) for m in MODES if m != "fp"},
+             get_stack_ns=round(median(kernel)), new_stacks_pct=round(100 * plain["stacks"] / plain["samples"], 1),
+             memo_pct=round(100 * plain["memo_hits"] / max(found, 1), 1),
+             cache_pct=round(100 * plain["cache_hits"] / max(found, 1), 1),
              guessed_pct=round(100 * plain["guessed"] / plain["frames"], 3))
 
 

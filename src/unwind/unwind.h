@@ -43,6 +43,7 @@ struct uw_rules_mem {
 	struct abi_wide *wides;
 	struct abi_op *ops;
 	uint32_t n_rules, n_wides, n_ops; /* entries; at most ABI_RULES_MAX, … */
+	bool no_inline; /* for benchmarks: all rules in the tables, none in the rows */
 };
 /* What one file may add: a hostile one must not fill the tables of all. Zeroed by the caller. */
 struct uw_quota {

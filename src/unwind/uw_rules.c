@@ -529,7 +529,7 @@ int uw_rules_code(struct uw_rules *r, struct uw_quota *q, const struct uw_rule *
 		*ret = ABI_CODE_BAD;
 		return 0;
 	}
-	if (uw_rule_inline(&c, ret))
+	if (!r->mem.no_inline && uw_rule_inline(&c, ret))
 		return 0;
 	if (uw_rule_frame(&c, &frame)) {
 		(void)pthread_mutex_lock(&r->lock); /* a plain mutex: cannot fail */

@@ -153,6 +153,7 @@ static int open_tables(struct cap *c, struct err *err)
 	struct uw_backing backing;
 	int r = load_tables(smp_loader(c->smp), &mem, &backing);
 
+	mem.no_inline = c->o.no_inline;
 	if (r == 0)
 		r = uw_rules_new(&mem, &c->rules);
 	if (r == 0)

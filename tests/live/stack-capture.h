@@ -34,6 +34,7 @@ struct cap_options {
 	uint32_t pid, rate_hz;
 	uint32_t walk_flags; /* ABI_WALK_* */
 	uint32_t max_copies; /* more are left out */
+	bool no_inline;      /* all rules in the tables, none in the rows */
 	bool frame_pointers; /* without tables */
 };
 struct cap {
