@@ -224,7 +224,10 @@ def bench_startup():
         try:
             for i in range(processes):
                 # Idle priority: they share what CPU is left over, and the agent is not one of 500 that are busy.
-                running.append(Workload("chrt", "--idle", "0", paths[i % files], "--depth", "20", "--seconds", "600"))
+                running.append(Workload("chrt", "--idle", "0", paths[i % files], "--depth", "20", "--seconds", "600",
+                                        wait=False))
+            for w in running:
+                w.ready()
             f = startup("all", 999, 2 * SECONDS)
         finally:
             for w in running:

@@ -18,14 +18,19 @@ WORK = f"{BUILD}/tests/workloads"
 class Workload:
     """A program of tests/workloads that prints "ready PID" first; ended by its pid."""
 
-    def __init__(self, *args, cpu=None):
+    def __init__(self, *args, cpu=None, wait=True):
         cmd = list(args)
         if cpu is not None:
             cmd = ["taskset", "-c", str(cpu)] + cmd
         self.p = subprocess.Popen(cmd, stdout=subprocess.PIPE, text=True)
+        self.pid = 0
+        if wait:
+            self.ready()
+
+    def ready(self):
         line = self.p.stdout.readline().split()
         if line[:1] != ["ready"]:
-            sys.exit(f"bench: {cmd} is not ready: {line}")
+            sys.exit(f"bench: {self.p.args} is not ready: {line}")
         self.pid = int(line[1])
 
     def __enter__(self):
