@@ -476,7 +476,7 @@ static void test_full_tables_refuse_and_keep_what_they_have(void **state)
 	struct abi_rule r4[ABI_CODE_FIRST + 4] = {{0}};
 	struct abi_wide w2[2] = {{0}};
 	struct abi_op o3[3] = {{0}};
-	struct uw_rules_mem mem = {r4, w2, o3, ARRAY_SIZE(r4), 2, 3};
+	struct uw_rules_mem mem = {r4, w2, o3, ARRAY_SIZE(r4), 2, 3, false};
 	const struct abi_op expr[2] = {{.op = ABI_OP_PC}, {.op = ABI_OP_END}};
 	const struct abi_op other[2] = {{.op = ABI_OP_PC, .arg = 1}, {.op = ABI_OP_END}};
 	struct uw_rule r = {.kind = ABI_RULE_FRAME, .cfa_reg = 3};
@@ -520,13 +520,13 @@ static void test_tables_of_no_or_too_many_entries_are_refused(void **state)
 	struct abi_wide w = {0};
 	struct abi_op o = {0};
 	const struct uw_rules_mem bad[] = {
-	        {&r, &w, &o, ABI_CODE_FIRST, 1, 1},
-	        {&r, &w, &o, ABI_RULES_MAX + 1, 1, 1},
-	        {&r, &w, &o, 8, 0, 1},
-	        {&r, &w, &o, 8, ABI_WIDES_MAX + 1, 1},
-	        {&r, &w, &o, 8, 1, 0},
-	        {&r, &w, &o, 8, 1, ABI_OPS_MAX + 1},
-	        {NULL, &w, &o, 8, 1, 1},
+	        {&r, &w, &o, ABI_CODE_FIRST, 1, 1, false},
+	        {&r, &w, &o, ABI_RULES_MAX + 1, 1, 1, false},
+	        {&r, &w, &o, 8, 0, 1, false},
+	        {&r, &w, &o, 8, ABI_WIDES_MAX + 1, 1, false},
+	        {&r, &w, &o, 8, 1, 0, false},
+	        {&r, &w, &o, 8, 1, ABI_OPS_MAX + 1, false},
+	        {NULL, &w, &o, 8, 1, 1, false},
 	};
 
 	(void)state;
