@@ -21,8 +21,7 @@ struct abi_range *load_ranges(struct load_oncpu *l)
 	return l->ranges;
 }
 
-/* Programs remember the element that they read last. */
-static void procs_changed(struct load_oncpu *l)
+void load_procs_changed(struct load_oncpu *l)
 {
 	(void)__atomic_add_fetch(&load_control(l)->procs, 1, __ATOMIC_RELEASE);
 }
@@ -31,7 +30,7 @@ int load_proc_set(struct load_oncpu *l, uint32_t tgid, const struct abi_proc *p)
 {
 	int r = bpf_map_update_elem(bpf_map__fd(l->skel->maps.procs), &tgid, p, BPF_ANY);
 
-	procs_changed(l);
+	load_procs_changed(l);
 	return r < 0 ? r : 0;
 }
 
@@ -39,7 +38,7 @@ int load_proc_del(struct load_oncpu *l, uint32_t tgid)
 {
 	int r = bpf_map_delete_elem(bpf_map__fd(l->skel->maps.procs), &tgid);
 
-	procs_changed(l);
+	load_procs_changed(l);
 	return r < 0 ? r : 0;
 }
 

@@ -89,6 +89,13 @@ int load_proc_set(struct load_oncpu *l, uint32_t tgid, const struct abi_proc *p)
  * Returns: 0, -ENOENT (there is none), what else bpf(2) gives.
  */
 int load_proc_del(struct load_oncpu *l, uint32_t tgid);
+/**
+ * load_procs_changed - makes the programs read the table of processes again
+ * Each CPU remembers the entry that it read last. Done by load_proc_set and _del; and to be done
+ * once more before ranges are used for another list, a grace period after the entry went: where
+ * loads are reordered, a program may have kept the old entry as if it were the new one.
+ */
+void load_procs_changed(struct load_oncpu *l);
 
 /* ---- unwind tables: any thread, through the locks of uw_rules and uw_store ------------------- */
 

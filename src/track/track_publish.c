@@ -109,10 +109,13 @@ static void block_unref(struct trk *t, struct trk_block *b)
 	DL_APPEND(t->ranges.quarantine, b);
 }
 
-static void reclaim(struct trk_ranges *g, uint64_t now)
+static void reclaim(struct trk *t, uint64_t now)
 {
-	struct trk_block *b;
+	struct trk_ranges *g = &t->ranges;
+	struct trk_block *b = g->quarantine;
 
+	if (b && now >= b->freed_ns + TRK_QUARANTINE_NS)
+		load_procs_changed(t->o.loader);
 	while ((b = g->quarantine) && now >= b->freed_ns + TRK_QUARANTINE_NS) {
 		DL_DELETE(g->quarantine, b);
 		block_free(g, b);
@@ -300,7 +303,7 @@ void trk_pub_flush(struct trk *t, uint64_t now)
 
 	if (!g->r)
 		return;
-	reclaim(g, now);
+	reclaim(t, now);
 	g->dirty = NULL;
 	for (p = todo; p; p = next) {
 		next = p->q_next;

@@ -661,23 +661,27 @@ UW_INLINE int uw_step(struct uw_state *u, UW_MEM *mem, __u32 code)
 #define UW_SIGRETURN     0xd4000001d2801168ULL
 #define UW_SIGRETURN_LEN 8
 /* mov x8, #93 */
-#define UW_IS_EXIT(insn) (((insn)&0xffffffff) == 0xd2800ba8)
+#define UW_IS_END(insn) (((insn)&0xffffffff) == 0xd2800ba8)
 #else
 /* mov $15, %rax; syscall: the first 8 of its 9 bytes */
 #define UW_SIGRETURN     0x0f0000000fc0c748ULL
 #define UW_SIGRETURN_LEN 9
 /* mov %rax, %rdi; mov $60, %eax (glibc) · mov %eax, %edi; mov $60, %eax; … ·
- * mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall (musl) */
-#define UW_IS_EXIT(insn)                                                                           \
+ * mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall (musl) ·
+ * mov %rbx, %rsp; mov (%rsp), %rdi; … (glibc, where makecontext's function returns to) */
+#define UW_IS_END(insn)                                                                            \
 	((insn) == 0x0000003cb8c78948ULL ||                                                        \
-	 ((insn)&0x00ffffffffffffffULL) == 0x0000003cb8c789ULL || (insn) == 0x050f3cb0c031c789ULL)
+	 ((insn)&0x00ffffffffffffffULL) == 0x0000003cb8c789ULL ||                                  \
+	 (insn) == 0x050f3cb0c031c789ULL || ((insn)&0x00ffffffffffffffULL) == 0x243c8b48dc8948ULL)
 #endif
 
 enum uw_special {
 	UW_ORDINARY = 0,
 	UW_TRAMPOLINE = 1, /* a signal's return, before or inside its system call */
-	UW_THREAD_END = 2, /* straight into exit, as below the first frame of a thread: C libraries
-	                    * leave that code without rules; what returns there has no caller */
+	UW_THREAD_END = 2, /* straight into exit, as below the first frame of a thread, or where a
+	                    * coroutine ends: C libraries leave that code without rules, or without
+	                    * one before its first byte; what returns there has no caller */
+	UW_UNREAD = 3,     /* taken for ordinary, but another process may know better */
 };
 
 /* What code without a rule says about itself. */
@@ -686,16 +690,17 @@ UW_INLINE enum uw_special uw_special(const struct uw_state *u, UW_MEM *mem)
 	__u64 insn;
 
 	(void)mem; /* the hook may not need it */
-	if (UW_READ_CODE(mem, &insn, u->pc) == 0) {
-		if (insn == UW_SIGRETURN)
-			return UW_TRAMPOLINE;
-		if (!u->exact && UW_IS_EXIT(insn))
-			return UW_THREAD_END;
-	}
-	return u->leaf && !u->exact && UW_READ_CODE(mem, &insn, u->pc - UW_SIGRETURN_LEN) == 0 &&
-	                       insn == UW_SIGRETURN
-	               ? UW_TRAMPOLINE
-	               : UW_ORDINARY;
+	if (UW_READ_CODE(mem, &insn, u->pc))
+		return UW_UNREAD;
+	if (insn == UW_SIGRETURN)
+		return UW_TRAMPOLINE;
+	if (!u->exact && UW_IS_END(insn))
+		return UW_THREAD_END;
+	if (!u->leaf || u->exact)
+		return UW_ORDINARY;
+	if (UW_READ_CODE(mem, &insn, u->pc - UW_SIGRETURN_LEN))
+		return UW_UNREAD;
+	return insn == UW_SIGRETURN ? UW_TRAMPOLINE : UW_ORDINARY;
 }
 
 /* At a signal's return trampoline the stack pointer is at the kernel's frame, whose shape is part
@@ -794,6 +799,7 @@ UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, __u32 code, __u32 j
 	case UW_THREAD_END:
 		return ABI_WALK_ROOT;
 	case UW_ORDINARY:
+	case UW_UNREAD:
 		break;
 	}
 #ifdef ABI_ARM64

@@ -37,7 +37,7 @@ struct load_oncpu {
 	struct abi_task task[64];
 	size_t n_tasks;
 	int tasks_err, set_err;
-	unsigned int tasks_calls, sets, dels, there;
+	unsigned int tasks_calls, sets, dels, there, changes;
 };
 
 static inline struct fake_proc *fake_slot(struct load_oncpu *l, uint32_t tgid)
@@ -109,6 +109,11 @@ int load_proc_set(struct load_oncpu *l, uint32_t tgid, const struct abi_proc *p)
 	*s = (struct fake_proc){.tgid = tgid, .there = true, .sets = s->sets + 1, .v = *p};
 	l->sets++;
 	return 0;
+}
+
+void load_procs_changed(struct load_oncpu *l)
+{
+	l->changes++;
 }
 
 int load_proc_del(struct load_oncpu *l, uint32_t tgid)

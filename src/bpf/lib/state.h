@@ -260,6 +260,14 @@ struct scratch {
 	struct abi_copy copy;
 	__u8 copy_bytes[ABI_COPY_BYTES];
 };
+_Static_assert(
+        __builtin_offsetof(struct scratch, ustack) ==
+                        __builtin_offsetof(struct scratch, first) + sizeof(struct abi_first) &&
+                __builtin_offsetof(struct scratch, uframes) ==
+                        __builtin_offsetof(struct scratch, ustack) + sizeof(struct abi_stack) &&
+                __builtin_offsetof(struct scratch, kframes) ==
+                        __builtin_offsetof(struct scratch, kstack) + sizeof(struct abi_stack),
+        "what is shipped stands together");
 _Static_assert(sizeof(struct scratch) <= 32768, "a per-CPU array value is at most 32 KiB");
 
 struct {

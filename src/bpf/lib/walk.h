@@ -266,9 +266,10 @@ __noinline int walk_guess(__u32 code, __u32 jit)
 
 	if (!s)
 		return ABI_WALK_BAD_RULE;
-	/* A return address in code whose table has no rule for it, and which stands for nothing: it
-	 * needs no look-up next time. */
-	if (code == ABI_CODE_NONE && !s->u.exact && s->find_key &&
+	/* A return address in code whose table has no rule for it, which stands for nothing (read
+	 * in this process: elsewhere the page may be absent), and is no root: it needs no look-up
+	 * next time. Where a table is missing nobody has asked at_root. */
+	if (code == ABI_CODE_NONE && !s->u.exact && s->find_key && !s->missing &&
 	    uw_special(&s->u, s) == UW_ORDINARY) {
 		code = ABI_CODE_GUESS;
 		remember_guess(s);
@@ -390,7 +391,7 @@ found:
 	return 0;
 }
 
-/* A return address that was put there by hand, to the very start of a root: that of makecontext. */
+/* A return address that was put there by hand, to the very start of a root. */
 __noinline int at_root(void)
 {
 	struct scratch *s = get_scratch();
