@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -236,10 +237,12 @@ static void test_mappings_are_those_of_proc_maps(void **state)
 	struct cursor c;
 	const char *line;
 	int out[2], status;
+	struct stat program;
 	size_t len;
 	pid_t pid;
 
 	(void)state;
+	assert_int_equal(stat("/proc/self/exe", &program), 0);
 	events_init(&e);
 	sbuf_init(&maps, 1 << 20);
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
@@ -262,7 +265,13 @@ static void test_mappings_are_those_of_proc_maps(void **state)
 		got = find_map(&e, pid, m.start);
 		if (!got)
 			fail_msg("no record of %.*s", (int)len, line);
-		assert_int_equal(got->end, m.end);
+		/* The kernel maps a program that moves in one piece at first and cuts off what is
+		 * behind its first segment. Where that one has the code (as linkers for arm64 lay
+		 * it out) the record is of the whole piece. */
+		if (m.kind == EV_MAP_FILE && m.pgoff == 0 && m.file.ino == program.st_ino)
+			assert_true(got->end >= m.end);
+		else
+			assert_int_equal(got->end, m.end);
 		assert_int_equal(got->kind, m.kind);
 		assert_int_equal(got->exec, 1);
 		compared++;
