@@ -178,7 +178,9 @@ PFA_API int pfa_counter(const struct pfa_session *s, size_t i, struct pfa_counte
  * last. Lives until the next pfa_start or pfa_free. */
 PFA_API const char *pfa_note(const struct pfa_session *s, size_t i);
 /* STOPPED: figures of the profile's quality, one "key: value" a line as in its comments; NULL past
- * the last. */
+ * the last. Among them, in percent of the user stacks: "complete_stacks_pct"; "walk_…_pct" for each
+ * reason why walks ended; "incomplete_in: FILE SHARE" for the files in which most incomplete stacks
+ * end. docs/output.md explains all. */
 PFA_API const char *pfa_quality(const struct pfa_session *s, size_t i);
 /* STOPPED: the @max hottest functions by self weight into @ret; how many, or a negative errno. */
 PFA_API int pfa_top(const struct pfa_session *s, struct pfa_function *ret, size_t max);

@@ -241,23 +241,114 @@ static const char *quality_value(const struct pfa_session *s, const char *key)
 	return NULL;
 }
 
-/* The files of a key of which there are several lines: "NAME SHARE" each. */
-static void print_files(const struct pfa_session *s, const char *key, const char *before)
+/* The files of a key of which there are several lines: "NAME SHARE" each. False: none. */
+static bool files_of(const struct pfa_session *s, const char *key, char *text, size_t size)
 {
-	char text[512] = "";
 	const char *line;
 	size_t n = 0;
 
-	for (size_t i = 0; (line = pfa_quality(s, i)) && n < sizeof(text); i++) {
+	text[0] = '\0';
+	for (size_t i = 0; (line = pfa_quality(s, i)) && n < size; i++) {
 		const char *name = line + strlen(key), *share = strrchr(line, ' ');
 
 		if (strncmp(line, key, strlen(key)) != 0 || !share || share <= name)
 			continue;
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%.*s%s %%", n ? ", " : "",
+		n += (size_t)snprintf(text + n, size - n, "%s%.*s%s %%", n ? ", " : "",
 		                      (int)(share - name), name, share);
 	}
-	if (n)
-		cli_say("%s: %s", before, text);
+	return n;
+}
+
+/* ---- why stacks are incomplete ----------------------------------------------------------------
+ */
+
+#define REASONS_MAX 32
+
+struct reason {
+	const char *name,
+	        *share; /* "read_fault", "3.10": in the line "walk_read_fault_pct: 3.10" */
+	int name_len;
+	double pct;
+};
+
+static int cmp_reason(const void *a, const void *b)
+{
+	const struct reason *x = a, *y = b;
+
+	if (x->pct != y->pct)
+		return x->pct < y->pct ? 1 : -1;
+	return x->share < y->share ? -1 : 1; /* as the library names them */
+}
+
+static bool is_reason(const char *name, size_t len)
+{
+	/* A complete stack, and two for which there is no stack. */
+	static const char *const others[] = {"root_reached", "no_walk", "memory_given_back"};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strlen(others[i]) == len && !strncmp(others[i], name, len))
+			return false;
+	return true;
+}
+
+/* Why walks of user stacks ended before the root, the most frequent reason first. False: none. */
+static bool reasons_of(const struct pfa_session *s, char *text, size_t size)
+{
+	static const char before[] = "walk_", after[] = "_pct: ";
+	struct reason all[REASONS_MAX];
+	size_t n = 0, len = 0;
+	const char *line;
+
+	for (size_t i = 0; (line = pfa_quality(s, i)) && n < REASONS_MAX; i++) {
+		const char *name = line + strlen(before), *end;
+
+		if (strncmp(line, before, strlen(before)) != 0)
+			continue;
+		end = strstr(name, after);
+		if (!end)
+			continue;
+		all[n] = (struct reason){
+		        .name = name, .share = end + strlen(after), .name_len = (int)(end - name)};
+		all[n].pct = strtod(all[n].share, NULL);
+		if (all[n].pct > 0 && is_reason(name, (size_t)all[n].name_len))
+			n++;
+	}
+	qsort(all, n, sizeof(all[0]), cmp_reason);
+	text[0] = '\0';
+	for (size_t i = 0; i < n && len < size; i++) {
+		size_t from = len;
+
+		len += (size_t)snprintf(text + len, size - len, "%s%.16s %% %.*s", i ? ", " : "",
+		                        all[i].share, all[i].name_len, all[i].name);
+		for (char *p = text + from; *p; p++)
+			if (*p == '_')
+				*p = ' ';
+	}
+	return n > 0;
+}
+
+/* Shares are of all user stacks, as that of the complete ones is. */
+static void print_incomplete(const struct pfa_session *s)
+{
+	char reasons[512], files[1024];
+	bool why = reasons_of(s, reasons, sizeof(reasons));
+	bool where = files_of(s, "incomplete_in: ", files, sizeof(files));
+
+	if (why && where)
+		cli_say("incomplete stacks, of all user stacks: %s; they end in: %s", reasons,
+		        files);
+	else if (why)
+		cli_say("incomplete stacks, of all user stacks: %s", reasons);
+	else if (where)
+		cli_say("incomplete stacks end in: %s", files);
+}
+
+static void print_guessed(const struct pfa_session *s)
+{
+	char files[1024];
+
+	if (files_of(s, "guessed_in: ", files, sizeof(files)))
+		cli_say("callers were guessed in: %s", files);
 }
 
 void cli_report_quality(const struct pfa_session *s)
@@ -290,8 +381,8 @@ void cli_report_quality(const struct pfa_session *s)
 	if (own)
 		(void)snprintf(own_text, sizeof(own_text), ", %" PRIu64 " of perf-agent itself",
 		               own); /* fits */
-	print_files(s, "incomplete_in: ", "incomplete stacks end in");
-	print_files(s, "guessed_in: ", "callers were guessed in");
+	print_incomplete(s);
+	print_guessed(s);
 	n = snprintf(line, sizeof(line),
 	             "quality: %" PRIu64 " sample%s (%" PRIu64 " kept, %" PRIu64 " dropped%s)",
 	             st.seen, cli_plural(st.seen), st.kept, st.dropped - own, own_text);

@@ -389,12 +389,6 @@ static struct named count_named(const struct build *b, size_t first, uint8_t wal
 	return ret;
 }
 
-/* Kernel threads have none, and tasks that are ending none any more. */
-static bool has_user_stack(uint8_t walk)
-{
-	return walk != EV_WALK_NONE && walk != EV_WALK_LEFT;
-}
-
 static void add_gaps(struct build *b, const struct outcome *user, uint64_t weight)
 {
 	b->q.guessed += weight;
@@ -416,13 +410,13 @@ static void add_outcome(struct build *b, const struct outcome *user, bool kernel
 	 * stack nothing of it is missing. */
 	if (kernel_cut)
 		b->q.kernel_cut += weight;
-	if (!kernel_cut || !has_user_stack(user->walk))
+	if (!kernel_cut || !ses_has_user_stack(user->walk))
 		b->q.walk[user->walk] += weight;
 	if (user->flags & EV_STACK_GUESSED)
 		add_gaps(b, user, weight);
 	if (user->flags & EV_STACK_JIT)
 		b->q.jit += weight;
-	if (user->walk == EV_WALK_ROOT || !has_user_stack(user->walk))
+	if (user->walk == EV_WALK_ROOT || !ses_has_user_stack(user->walk))
 		return;
 	if (user->space == EV_SPACE_IMAGE && user->image <= b->n_images)
 		b->incomplete[user->image] += weight;
@@ -483,7 +477,7 @@ static int add_sample(struct build *b, const struct ev_count *c)
 	b->q.kernel_named += (double)kernel.named * (double)c->weight;
 	b->q.user_frames += (double)user.n * (double)c->weight;
 	b->q.user_named += (double)user.named * (double)c->weight;
-	if (lost || has_user_stack(user_end.walk))
+	if (lost || ses_has_user_stack(user_end.walk))
 		b->q.user_weight += c->weight;
 	if (lost || klost) {
 		b->q.stack_lost += c->weight;

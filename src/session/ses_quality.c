@@ -242,7 +242,8 @@ static int add_walks(struct ses *s, const struct ses_quality_sums *q)
 		if (!q->walk[i])
 			continue;
 		key_of(ev_walk_name((enum ev_walk)i), key, sizeof(key));
-		r = add(s, "walk_%s_pct: %.2f", key, pct(q->walk[i], q->weight));
+		r = add(s, "walk_%s_pct: %.2f", key,
+		        pct(q->walk[i], ses_has_user_stack((enum ev_walk)i) ? whole : q->weight));
 	}
 	if (r == 0)
 		r = add(s, "guessed_stacks_pct: %.2f", pct(q->guessed, whole));

@@ -397,6 +397,11 @@ struct ses_quality_sums {
 	uint64_t guessed_early; /* all of whose frames have a rule by now */
 };
 int ses_quality_add(struct ses *s, const struct ses_quality_sums *q);
+/* Kernel threads have no user stack, and tasks that gave back their memory have none any more. */
+static inline bool ses_has_user_stack(enum ev_walk walk)
+{
+	return walk != EV_WALK_NONE && walk != EV_WALK_LEFT;
+}
 uint64_t ses_sum_drops(const struct ses *s, const struct abi_counters *c); /* of both tables */
 uint64_t ses_threads_cpu_ns(const struct ses *s); /* of D, W and B so far */
 /* Of the capture itself: threads and BPF programs, until sampling ended. */

@@ -418,7 +418,8 @@ static void test_quality_figures(void **state)
 
 	(void)state;
 	q.walk[EV_WALK_ROOT] = 500;
-	q.walk[EV_WALK_NONE] = 150;
+	q.walk[EV_WALK_NONE] = 130;
+	q.walk[EV_WALK_LEFT] = 20;
 	q.walk[EV_WALK_DEPTH] = 70;
 	q.walk[EV_WALK_FAULT] = 150;
 	q.reason_frames[EV_REASON_NO_SYMTAB] = 4;
@@ -474,8 +475,12 @@ static void test_quality_figures(void **state)
 	assert_string_equal(ses_quality(s, first + 3), "guessed_in: [unknown] 0.47");
 	assert_string_equal(ses_quality(s, first + 4), "guessed_in: one.so 0.35");
 	assert_null(strstr(ses_quality(s, first + 5), "guessed_in"));
-	assert_string_equal(figure(s, "walk_root_reached_pct"), "50.00");
-	assert_string_equal(figure(s, "walk_read_fault_pct"), "15.00");
+	assert_string_equal(figure(s, "walk_root_reached_pct"), "58.82"); /* of 850, as above */
+	assert_string_equal(figure(s, "walk_read_fault_pct"), "17.65");
+	assert_string_equal(figure(s, "walk_depth_limit_pct"), "8.24");
+	assert_string_equal(figure(s, "walk_no_walk_pct"), "13.00"); /* of 1000: there is none */
+	assert_string_equal(figure(s, "walk_memory_given_back_pct"), "2.00");
+	assert_null(figure(s, "walk_no_rule_pct"));
 	assert_string_equal(figure(s, "cut_stacks_pct"), "10.00");
 	assert_string_equal(figure(s, "lost_stacks_pct"), "10.00");
 	assert_string_equal(figure(s, "named_user_pct"), "75.00");
