@@ -295,7 +295,7 @@ static bool is_reason(const char *name, size_t len)
 static bool reasons_of(const struct pfa_session *s, char *text, size_t size)
 {
 	static const char before[] = "walk_", after[] = "_pct: ";
-	struct reason all[REASONS_MAX];
+	struct reason all[REASONS_MAX] = {0};
 	size_t n = 0, len = 0;
 	const char *line;
 
