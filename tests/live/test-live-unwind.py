@@ -419,6 +419,9 @@ if X86:
     # Were a child's missing page believed of its parent, the parent's stacks would end at its trampoline from then on.
     shape('apart', own('shape-apart'), title='trampoline whose page a child lacks', command=True, guessed='any',
           complete=False, root=None, above=4, more=unread_in_children)
+    # The end of a stack that was met together with a library whose table was not there yet is still its end later.
+    shape('byhand', own('shape-byhand'), title='root by hand below a library without a table', command=True,
+          guessed='any', root=None)
 
 
 def in_stub(seen, _):
