@@ -334,6 +334,8 @@ for each in ('huge', 'sigaltstack', *only_with(X86, 'signested')):
     shape(each, above=3, how='dwarf')
 
 shape('thread', root=None)
+# Where a coroutine's first function returns to says by its code alone that nothing is below.
+shape('coroutine', root=None)
 # The copy of a first sample goes on behind pages of the stack that are not there.
 shape('hollow', root=None, more=lambda seen, _: check('first_samples' in seen.p.comments and
                                                       'walk_read_fault_pct' not in seen.p.comments, seen.p.text()))
@@ -401,6 +403,25 @@ def asm_bare_zero():
     check(incomplete(p) >= count(top), *seen.facts())
     check(dict(p.files('incomplete_in')).get('shapes', 0) >= 100 * count(top) / count(p.samples) - 0.01, p.text())
     return None
+
+
+def unread_in_children(seen, _):
+    """The children were seen, before they had the page of their trampoline."""
+    child = [s for s in seen.good if 'apart_child_work' in seen.names(s)]
+    unread = [s for s in child if 'apart_raise' not in seen.names(s)]
+    note(f'{count(child)} samples of children, {count(unread)} of them without the trampoline')
+    if not unread:
+        return 'the trampoline was there in all children'
+    return None
+
+
+if X86:
+    # Were a child's missing page believed of its parent, the parent's stacks would end at its trampoline from then on.
+    shape('apart', own('shape-apart'), title='trampoline whose page a child lacks', command=True, guessed='any',
+          complete=False, root=None, above=4, more=unread_in_children)
+    # The end of a stack that was met together with a library whose table was not there yet is still its end later.
+    shape('byhand', own('shape-byhand'), title='root by hand below a library without a table', command=True,
+          guessed='any', root=None)
 
 
 def in_stub(seen, _):

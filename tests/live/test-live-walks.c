@@ -90,6 +90,37 @@ static pid_t run_deep(void)
 		work_sink += deep(i % 200, i, 1);
 }
 
+static void on_signal(int sig)
+{
+	work_sink += deep(20, (uint64_t)sig, 1);
+}
+
+/* In a handler half of the time; and children that are in one soon after they were forked. */
+static pid_t run_signals(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* else the test ends it */
+	(void)signal(SIGUSR1, on_signal);
+	for (uint32_t i = 0;; i++) {
+		(void)raise(SIGUSR1);
+		work_sink += deep(20, i, 1);
+		if (i % 100 != 0)
+			continue;
+		pid = fork();
+		if (pid == 0) {
+			for (int k = 0; k < 50; k++)
+				(void)raise(SIGUSR1);
+			_exit(0);
+		}
+		if (pid > 0)
+			(void)waitpid(pid, NULL, 0);
+	}
+}
+
 /* Starts a program; 0 if it is not installed. */
 static pid_t run_program(const char *const *argv)
 {
@@ -192,6 +223,12 @@ static void test_walks_of_code_without_frame_pointers_agree(void **state)
 {
 	(void)state;
 	check_agree("deep", run_deep(), 0);
+}
+
+static void test_walks_of_signal_handlers_and_children_agree(void **state)
+{
+	(void)state;
+	check_agree("signals", run_signals(), 0);
 }
 
 static void test_walks_agree_without_memo_cache_or_window(void **state)
@@ -315,6 +352,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_walks_of_code_without_frame_pointers_agree),
+	        cmocka_unit_test(test_walks_of_signal_handlers_and_children_agree),
 	        cmocka_unit_test(test_walks_agree_without_memo_cache_or_window),
 	        cmocka_unit_test(test_walks_of_programs_agree),
 	        cmocka_unit_test(test_spoilt_cache_is_noticed),

@@ -2,7 +2,8 @@
 /*
  * bpf-size NAME OBJECT [NAME OBJECT ...]: loads each object and prints what the verifier processed
  * and how large each program is. NAME is the compiler. One test for each object and configuration:
- * less than VERIFIED_MAX instructions processed for each program.
+ * less than VERIFIED_MAX instructions processed for each program. An OBJECT of "-" says that the
+ * compiler is not installed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,11 @@ static unsigned number;
 static void result(bool ok, const char *compiler, const char *what)
 {
 	printf("%s %u - %s: %s\n", ok ? "ok" : "not ok", ++number, compiler, what);
+}
+
+static void skipped(const char *compiler, const char *what)
+{
+	printf("ok %u - %s: %s # SKIP %s is not installed\n", ++number, compiler, what, compiler);
 }
 
 static int __attribute__((format(printf, 2, 0)))
@@ -175,7 +181,10 @@ int main(int argc, char **argv)
 	printf("1..%zu\n", n * (size_t)(argc / 2));
 	for (int i = 1; i + 1 < argc; i += 2)
 		for (size_t k = 0; k < n; k++)
-			result(check_object(argv[i], argv[i + 1], &configs[k]), argv[i],
-			       configs[k].name);
+			if (strcmp(argv[i + 1], "-") == 0)
+				skipped(argv[i], configs[k].name);
+			else
+				result(check_object(argv[i], argv[i + 1], &configs[k]), argv[i],
+				       configs[k].name);
 	return 0;
 }

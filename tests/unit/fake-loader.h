@@ -38,6 +38,8 @@ struct load_oncpu {
 	size_t n_tasks;
 	int tasks_err, set_err;
 	unsigned int tasks_calls, sets, dels, there, changes;
+	uint32_t watch;           /* a place, and what stood there when programs were last told */
+	struct abi_range watched; /* to read the table of processes anew */
 };
 
 static inline struct fake_proc *fake_slot(struct load_oncpu *l, uint32_t tgid)
@@ -114,6 +116,7 @@ int load_proc_set(struct load_oncpu *l, uint32_t tgid, const struct abi_proc *p)
 void load_procs_changed(struct load_oncpu *l)
 {
 	l->changes++;
+	l->watched = l->r[l->watch];
 }
 
 int load_proc_del(struct load_oncpu *l, uint32_t tgid)

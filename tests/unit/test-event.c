@@ -84,7 +84,6 @@ static void test_values_and_names_of_the_first_version(void **state)
 	assert_int_equal(EV_REASON_NAMED, 0);
 }
 
-/* The interner keeps stacks as bytes: a frame must have no byte that initialisation leaves open. */
 /* The second of four steps is a hole. */
 static void test_words_of_a_copied_stack(void **state)
 {
@@ -121,6 +120,7 @@ static void test_words_of_a_copied_stack(void **state)
 	}
 }
 
+/* The interner keeps stacks as bytes: a frame must have no byte that initialisation leaves open. */
 static void test_frame_has_no_padding(void **state)
 {
 	(void)state;

@@ -92,6 +92,7 @@ static void test_old_places_rest(void **state)
 	struct trk *t = make(l);
 	uint32_t kid = PID_BASE, first[8], reused = 0;
 	uint64_t freed_ns, deadline;
+	struct abi_range old;
 
 	(void)state;
 	fake_task(l, self(), EXEC_ID, START_NS);
@@ -107,6 +108,8 @@ static void test_old_places_rest(void **state)
 		for (uint32_t i = 0; i < k; i++)
 			assert_int_not_equal(first[i], first[k]);
 	}
+	l->watch = first[0];
+	old = l->r[first[0]];
 	/* First fit would take the first place again as soon as it may. */
 	deadline = now_ns() + 10 * NSEC_PER_SEC;
 	for (uint32_t k = 4; !reused && now_ns() < deadline; k++) {
@@ -120,6 +123,11 @@ static void test_old_places_rest(void **state)
 	}
 	assert_true(reused);
 	assert_true(now_ns() - freed_ns >= 100 * NSEC_PER_MSEC);
+	/* Programs that remember an entry were told to read it anew before anything else stood in
+	 * that place. */
+	assert_true(l->changes > 0);
+	assert_memory_equal(&l->watched, &old, sizeof(old));
+	assert_memory_not_equal(&l->r[first[0]], &old, sizeof(old));
 	trk_free(t);
 	fake_free(l);
 }

@@ -106,6 +106,38 @@ static void test_what_leads_into_exit_is_a_root(void **state)
 	EXPECT(f, ABI_WALK_ROOT, 1, 0, EXACT(IN(BARE + 0x40)), IN(ROOT + 8));
 }
 
+#ifndef ABI_ARM64
+static void test_where_a_coroutine_ends_is_a_root(void **state)
+{
+	/* mov %rbx, %rsp; mov (%rsp), %rdi; then the first byte of what follows */
+	static const uint8_t co_end[] = {0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24};
+	struct fake *f = *state;
+
+	usual(f);
+	f->stack[1] = TEXT + BARE + 0x40;
+	/* A caller to be guessed, were it none. */
+	f->stack[2] = called(f, TEXT + ROOT + 8);
+	memcpy(f->text + BARE + 0x40, co_end, sizeof(co_end));
+	for (unsigned int next = 0; next < 256; next += 51) {
+		f->text[BARE + 0x40 + sizeof(co_end)] = (uint8_t)next;
+		walk(f, false);
+		EXPECT(f, ABI_WALK_ROOT, 0, 0, EXACT(IN(LEAF)), IN(BARE + 0x40));
+	}
+	/* What is only like it. */
+	for (size_t k = 0; k < sizeof(co_end); k++) {
+		f->text[BARE + 0x40 + k] ^= 1;
+		walk(f, false);
+		EXPECT(f, ABI_WALK_ROOT, 1, 0, EXACT(IN(LEAF)), IN(BARE + 0x40), IN(ROOT + 8));
+		f->text[BARE + 0x40 + k] ^= 1;
+	}
+	/* One that is there itself has callers. */
+	f->pc = TEXT + BARE + 0x40;
+	f->stack[0] = f->stack[2];
+	walk(f, false);
+	EXPECT(f, ABI_WALK_ROOT, 1, 0, EXACT(IN(BARE + 0x40)), IN(ROOT + 8));
+}
+#endif
+
 /* ---- by guesses ------------------------------------------------------------------------------ */
 
 static void test_an_uncovered_leaf_has_its_return_address_at_hand(void **state)
@@ -341,6 +373,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        WALK_TEST(test_a_signal_trampoline_without_rules_restores_all_registers),
 	        WALK_TEST(test_what_leads_into_exit_is_a_root),
+#ifndef ABI_ARM64
+	        WALK_TEST(test_where_a_coroutine_ends_is_a_root),
+#endif
 	        WALK_TEST(test_an_uncovered_leaf_has_its_return_address_at_hand),
 	        WALK_TEST(test_uncovered_code_is_walked_by_frame_pointers),
 	        WALK_TEST(test_a_zero_is_a_root_only_behind_a_frame_record),

@@ -341,6 +341,42 @@ static void test_own_stack_against_the_compiler(void **state)
 		assert_ptr_equal((void *)(uintptr_t)own_pcs[i + 1], expected[i]);
 }
 
+/* ---- what code says about itself ------------------------------------------------------------- */
+
+/* Of a frame at @pc, and in code that @m holds. */
+static enum uw_special special(struct fake_memory *m, uint64_t pc, bool leaf, bool exact)
+{
+	const struct uw_state u = {.pc = pc, .leaf = leaf, .exact = exact};
+
+	return uw_special(&u, &(struct step_mem){read_fake, m});
+}
+
+static void test_code_that_cannot_be_read_is_not_called_ordinary(void **state)
+{
+	struct fake_memory *m = chain(1, 0);
+	const uint64_t end = m->base + sizeof(m->words);
+	const uint64_t sigreturn = UW_SIGRETURN;
+
+	(void)state;
+	for (int kind = 0; kind < 4; kind++) {
+		assert_int_equal(special(m, end, kind & 1, kind & 2), UW_UNREAD);
+		assert_int_equal(special(m, m->base - 8, kind & 1, kind & 2), UW_UNREAD);
+		assert_int_equal(special(m, end - 8, kind & 1, kind & 2), UW_ORDINARY);
+	}
+	/* A leaf in a system call: what stands before it decides, and may be on another page. */
+	assert_int_equal(special(m, m->base, true, false), UW_UNREAD);
+	assert_int_equal(special(m, m->base + UW_SIGRETURN_LEN - 1, true, false), UW_UNREAD);
+	assert_int_equal(special(m, m->base + UW_SIGRETURN_LEN, true, false), UW_ORDINARY);
+	memcpy(m->words, &sigreturn, sizeof(sigreturn));
+	assert_int_equal(special(m, m->base + UW_SIGRETURN_LEN, true, false), UW_TRAMPOLINE);
+	/* The others do not ask for it. */
+	m->words[0] = 0;
+	assert_int_equal(special(m, m->base, true, true), UW_ORDINARY);
+	assert_int_equal(special(m, m->base, false, false), UW_ORDINARY);
+	assert_int_equal(special(m, m->base, false, true), UW_ORDINARY);
+	free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -354,6 +390,7 @@ int main(void)
 	        cmocka_unit_test(test_no_difference_cancels_whatever_the_seed),
 	        cmocka_unit_test(test_hash_tells_flags_apart),
 	        cmocka_unit_test(test_own_stack_against_the_compiler),
+	        cmocka_unit_test(test_code_that_cannot_be_read_is_not_called_ordinary),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

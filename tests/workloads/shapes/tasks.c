@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* First frames of threads and of a vfork child, stacks below a system call, the vDSO, code
- * generated at run time. */
+/* First frames of threads, coroutines and of a vfork child, stacks below a system call, the vDSO,
+ * code generated at run time. */
 #include "shape.h"
 
 #include <fcntl.h>
@@ -9,6 +9,9 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#if defined(__GLIBC__)
+#include <ucontext.h>
+#endif
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
@@ -86,6 +89,42 @@ static void clone_work(void)
 		;
 }
 static const char *const clone_chains[] = {"shape_spin clone_first", NULL};
+
+/* ---- coroutines ------------------------------------------------------------------------------ */
+
+/* musl has none. */
+#if defined(__GLIBC__)
+#define CO_STACK_BYTES (256 << 10)
+
+static ucontext_t co_main, co_other;
+
+/* It goes back to where it came from, for a moment. */
+static void co_work(void)
+{
+	for (;;) {
+		wl_sink += shape_spin(SHAPE_BATCHES);
+		swapcontext(&co_other, &co_main);
+	}
+}
+static void co_begin(void)
+{
+	void *stack = mmap(NULL, CO_STACK_BYTES, PROT_READ | PROT_WRITE,
+	                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+
+	if (stack == MAP_FAILED || getcontext(&co_other) < 0)
+		shape_die("getcontext: %s", strerror(errno));
+	co_other.uc_stack.ss_sp = stack;
+	co_other.uc_stack.ss_size = CO_STACK_BYTES;
+	co_other.uc_link = &co_main;
+	makecontext(&co_other, co_work, 0);
+}
+static void co_switch(void)
+{
+	swapcontext(&co_main, &co_other);
+}
+/* The other side's time is that of the switch. */
+static const char *const co_chains[] = {"shape_spin co_work", NULL};
+#endif
 
 /* ---- vfork ----------------------------------------------------------------------------------- */
 
@@ -224,6 +263,13 @@ const struct shape shapes_tasks[] = {
         {.name = "thread", .work = thread_work, .chains = thread_chains, .below = ""},
         {.name = "hollow", .work = hollow_work, .chains = hollow_chains, .below = ""},
         {.name = "clone", .work = clone_work, .chains = clone_chains, .below = ""},
+#if defined(__GLIBC__)
+        {.name = "coroutine",
+         .work = co_switch,
+         .begin = co_begin,
+         .chains = co_chains,
+         .below = ""},
+#endif
         {.name = "vfork", .work = vfork_work, .chains = vfork_chains},
         {.name = "syscall", .work = sys_work, .begin = sys_begin, .chains = sys_chains},
         {.name = "vdso", .work = vdso_work, .chains = vdso_chains},
