@@ -495,7 +495,7 @@ int uw_go_tab_rows(struct uw_go_tab *t, const struct uw_go_func *fn, struct uw_g
 		/* Zig-zag. */
 		depth = (int32_t)((uint32_t)depth + ((depth_delta >> 1) ^ (0 - (depth_delta & 1))));
 		at = pc;
-		pc += (uint64_t)pc_delta * GO_QUANTUM;
+		pc += MIN_OF((uint64_t)pc_delta * GO_QUANTUM, fn->end - pc);
 		if (depth < DEPTH_MIN || depth > DEPTH_MAX || depth % 8) {
 			r = add_row(rows, at, UW_GO_DAMAGED, false);
 			if (r < 0)
@@ -505,7 +505,7 @@ int uw_go_tab_rows(struct uw_go_tab *t, const struct uw_go_func *fn, struct uw_g
 		if (depth > 0 && opened == 0) {
 			after = saved_after(t, fn, at, depth);
 			opened = after < 0 ? -1 : depth;
-			if (after > 0 && (uint64_t)after < MIN_OF(pc, fn->end) - at) {
+			if (after > 0 && (uint64_t)after < pc - at) {
 				r = add_row(rows, at, depth, false);
 				at += (uint64_t)after;
 			}
@@ -515,7 +515,7 @@ int uw_go_tab_rows(struct uw_go_tab *t, const struct uw_go_func *fn, struct uw_g
 		if (r < 0)
 			return r;
 	}
-	rows->end = MIN_OF(pc, fn->end);
+	rows->end = pc;
 	return rows->n ? 0 : -EINVAL;
 }
 
