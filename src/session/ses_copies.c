@@ -217,9 +217,11 @@ static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
 	                                 .arg = &look,
 	                                 .in_syscall = k->c.in_syscall};
 	enum ev_reason known = trk_proc_reason(s->trk, &k->c.count.proc);
+	/* No more events are on their way. */
+	const bool settled = final || t->finishing;
 
 	k->met = true;
-	if (known == EV_REASON_NO_MAPPING && !final && now - k->taken_ns < UNKNOWN_NS) {
+	if (known == EV_REASON_NO_MAPPING && !settled && now - k->taken_ns < UNKNOWN_NS) {
 		k->need = 0;
 		k->due_ns = now + UNKNOWN_AGAIN_NS;
 		return false;
@@ -239,7 +241,7 @@ static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
 		return false;
 	}
 	/* It may have been mapped just before: the event is still on its way. */
-	if (t->walk.unplaced && !final && now - k->taken_ns < UNKNOWN_NS) {
+	if (t->walk.unplaced && !settled && now - k->taken_ns < UNKNOWN_NS) {
 		k->need = 0;
 		k->due_ns = now + UNKNOWN_AGAIN_NS;
 		return false;
@@ -264,7 +266,7 @@ static bool is_due(struct ses_tables *t, const struct ses_copy *k, uint64_t now)
 	if (!k->met)
 		return true;
 	if (k->need == 0)
-		return now >= k->due_ns;
+		return now >= k->due_ns || t->finishing;
 	if (!ses_table_absent(t, k->need))
 		return true;
 	if (atomic_load(&t->image[k->need].state) != SES_TABLE_QUEUED &&

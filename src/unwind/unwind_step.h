@@ -176,13 +176,15 @@ UW_INLINE int uw_step_fp(struct uw_state *u, UW_MEM *mem)
 
 #define UW_TOP(u, n) ((u)->stack[((u)->depth - 1 - (n)) & (ABI_EXPR_DEPTH - 1)])
 
-/* One operation, the one at u->ip: 0, 1 at the end, -1 if it cannot be done. */
+/* One operation, the one at u->ip: 0, 1 at the end, -1 if it cannot be done, -2 if memory cannot be
+ * read. */
 UW_INLINE int uw_expr_op(struct uw_state *u, UW_MEM *mem)
 {
 	const struct abi_op *op = UW_OP(mem, u->ip);
 	__u32 pops = 0, pushes = 0;
 	__u64 a, b, v = 0;
 	__s64 arg;
+	int r;
 
 	if (!op)
 		return -1;
@@ -232,8 +234,9 @@ UW_INLINE int uw_expr_op(struct uw_state *u, UW_MEM *mem)
 		v = ((__u64)arg << 32) | (a & 0xffffffffULL);
 		goto unary;
 	case ABI_OP_REG:
-		if (uw_value(u, mem, op->reg, &v))
-			return -1;
+		r = uw_value(u, mem, op->reg, &v);
+		if (r)
+			return r == ABI_WALK_FAULT ? -2 : -1;
 		v += (__u64)arg;
 		goto push;
 	case ABI_OP_PC:
@@ -247,11 +250,11 @@ UW_INLINE int uw_expr_op(struct uw_state *u, UW_MEM *mem)
 		goto push_checked;
 	case ABI_OP_DEREF:
 		if (UW_READ(mem, &v, a))
-			return -1;
+			return -2;
 		goto unary;
 	case ABI_OP_DEREF_N:
 		if (UW_READ(mem, &v, a))
-			return -1;
+			return -2;
 		v &= arg >= 4 ? 0xffffffffULL : arg >= 2 ? 0xffffULL : 0xffULL;
 		goto unary;
 	case ABI_OP_PLUS_CONST:
@@ -360,7 +363,7 @@ UW_INLINE int uw_expr(struct uw_state *u, UW_MEM *mem, __u32 i)
 	for (n = 0; n < ABI_EXPR_OPS; n++) {
 		r = UW_DO_OP(u, mem);
 		if (r < 0)
-			return ABI_WALK_BAD_RULE;
+			return r == -2 ? ABI_WALK_FAULT : ABI_WALK_BAD_RULE;
 		if (r > 0)
 			return u->depth ? 0 : ABI_WALK_BAD_RULE;
 	}

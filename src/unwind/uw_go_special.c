@@ -166,11 +166,14 @@ static size_t fp_set_after(const struct uw_special *sp)
 {
 	for (size_t i = 0; i < sp->rows.n; i++) {
 		const uint64_t off = sp->rows.p[i].at - sp->fn.start;
-		const uint8_t *p = sp->code + off;
+		const uint8_t *p;
 
 		if (!sp->rows.p[i].saved)
 			continue;
-		if (off + 8 > sp->len || p[0] != 0x48)
+		if (off > sp->len || sp->len - off < 8)
+			return 0;
+		p = sp->code + off;
+		if (p[0] != 0x48)
 			return 0;
 		if (p[1] == 0x89 && p[2] == 0xe5) /* mov %rsp, %rbp */
 			return off + 3;

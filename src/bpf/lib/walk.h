@@ -269,10 +269,18 @@ __noinline int walk_guess(__u32 code, __u32 jit)
 	/* A return address in code whose table has no rule for it, which stands for nothing (read
 	 * in this process: elsewhere the page may be absent), and is no root: it needs no look-up
 	 * next time. Where a table is missing nobody has asked at_root. */
-	if (code == ABI_CODE_NONE && !s->u.exact && s->find_key && !s->missing &&
-	    uw_special(&s->u, s) == UW_ORDINARY) {
-		code = ABI_CODE_GUESS;
-		remember_guess(s);
+	if (code == ABI_CODE_NONE && !s->u.exact && s->find_key && !s->missing) {
+		enum uw_special special = uw_special(&s->u, s);
+
+		if (special == UW_ORDINARY) {
+			code = ABI_CODE_GUESS;
+			remember_guess(s);
+		} else if (special == UW_UNREAD && s->at_start) {
+			/* Nobody has called from a page that is not there: the address was put
+			 * there by hand, to where a function begins, as the end of a coroutine. */
+			s->u.guessed++;
+			return ABI_WALK_ROOT;
+		}
 	}
 	return uw_step_guess(&s->u, s, code, jit);
 }
@@ -402,6 +410,7 @@ __noinline int at_root(void)
 		return 0;
 	key = s->find_key;
 	found = find_code(s, s->u.pc, &code) == 0 && code == ABI_CODE_ROOT;
+	s->at_start = code >= ABI_CODE_FIRST;
 	s->find_key = key;
 	return found;
 }
@@ -433,7 +442,9 @@ __noinline int walk_frame(__u32 i)
 	}
 	if (s->u.exact)
 		frame |= ABI_FRAME_EXACT;
-	s->find_key = 0;                                   /* not all frames are looked up */
+	/* Not all frames are looked up. */
+	s->find_key = 0;
+	s->at_start = 0;
 	s->uframes[i & (ABI_MAX_USER_FRAMES - 1)] = frame; /* verifier: i < 512 */
 	s->ustack.n = i + 1;
 	s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
