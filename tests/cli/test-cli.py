@@ -369,6 +369,29 @@ def first_signal_ends_and_writes():
 
 
 @test
+def signal_before_sampling_starts_nothing():
+    os.mkfifo('fifo')
+    for where in ['FAKE_NEW_WAIT', 'FAKE_START_WAIT']:
+        for target in [['--pid', str(os.getpid())], ['--', 'touch', 'started']]:
+            for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
+                p = start_fake(['--profile', '--duration=1h', '--profile-output=p', *target], env={where: 'fifo'})
+                with open('fifo', 'wb'):  # waits for it to be there; and it, for this to be closed
+                    p.send_signal(number)
+                r = finish(p)
+                equal((r.rc, files()), (1, ['fifo']), where, target, r)
+                equal(r.lines, [f'perf-agent: {number.name} before sampling began: no profile'], where, target)
+
+
+@test
+def signal_as_sampling_begins_ends_the_capture():
+    """A start that had let the command go when the signal came."""
+    p = start_fake(['--profile', '--profile-output=p', '--', 'sh', '-c', 'kill -TERM $PPID; exec sleep 100 >&- 2>&-'])
+    r = finish(p)
+    equal((r.rc, files()), (0, ['p']), r)
+    check('SIGTERM: the capture ends' in r.err and 'it is left running' in r.err, r)
+
+
+@test
 def second_signal_aborts():
     p = start_fake([*ME, '--duration=1h', '--profile-output=p'], env={'FAKE_STOP_MS': str(WAIT_S * 1000)})
     wait_for(p, 'profiling')
