@@ -409,7 +409,7 @@ static int finish(struct run *r, enum end end)
 	say_notes(r);
 	if (r->o->command)
 		say_command(r, end);
-	cli_report_functions(r->session, r->o->pid == getpid());
+	cli_report_functions(r->session, r->o);
 	if (!stopped && !moved) {
 		cli_say("profile written: %s", cli_output_path(&r->out));
 		cli_report_quality(r->session);

@@ -183,8 +183,8 @@ size_t cli_terminal_width(void);
 uint64_t cli_own_samples(const struct pfa_session *s);
 /* "" after 1, else "s". */
 const char *cli_plural(uint64_t n);
-/* Table of functions, losses: after pfa_stop. @own: the target is this very process. */
-void cli_report_functions(const struct pfa_session *s, bool own);
+/* Table of functions, losses: after pfa_stop. @o: of this capture. */
+void cli_report_functions(const struct pfa_session *s, const struct cli_options *o);
 /* The quality line. */
 void cli_report_quality(const struct pfa_session *s);
 

@@ -554,8 +554,14 @@ def names_cannot_command_the_terminal():
 
 @test
 def no_samples_is_said_with_its_likely_cause():
-    r = run(*ME, *SHORT, '--profile-output=p')
-    check('perf-agent: no samples: the target used no CPU' in r.err, r)
+    for target, rate, elapsed_ms, cause in [
+            (ME, 100, 20, 'the target used no CPU in that time (it slept, or ended at once)'),
+            (ME, 100, 19, 'the capture was shorter than two sampling periods (it took 19.0 ms, a period is 10.0 ms)'),
+            (ME, 1, 1999, 'the capture was shorter than two sampling periods (it took 2.00 s, a period is 1.00 s)'),
+            (['--profile', '-a'], 100, 20, 'the machine was idle'),
+            (['--profile', '-a'], 100, 19, 'the capture was shorter than two sampling periods')]:
+        r = run(*target, *SHORT, '--profile-output=p', f'--sample-rate={rate}', env={'FAKE_ELAPSED_MS': str(elapsed_ms)})
+        check(f'perf-agent: no samples: {cause}' in r.err, r)
     r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_SEEN': '7', 'FAKE_DROPPED': '7'})
     check('perf-agent: no samples: all 7 were dropped' in r.err, r)
     check('perf-agent: dropped 7 samples: the table of counts was full' in r.lines, r)
