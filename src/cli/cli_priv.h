@@ -77,6 +77,8 @@ enum cli_action {
 int cli_options_parse(int argc, char *const *argv, uint32_t max_rate_hz, struct cli_options *ret,
                       char message[CLI_MESSAGE_MAX]);
 void cli_options_done(struct cli_options *o);
+/* Whether @word ("-x…", "--x…", "--x=…") is an option of a capture. */
+bool cli_options_has(const char *word);
 /* 0 or -EIO. */
 int cli_options_help(FILE *to);
 
