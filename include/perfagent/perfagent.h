@@ -151,9 +151,8 @@ PFA_API int pfa_new(const struct pfa_options *opts, struct pfa_session **ret,
 /* NEW or STOPPED only (-EBUSY). On failure everything is released and the session is in the state
  * it was in; what the last capture left (figures, notes, functions) is gone. */
 PFA_API int pfa_start(struct pfa_session *s, struct pfa_error *err);
-/* Makes a pfa_start end with -EINTR that waits for the unwind tables of its target
- * (PFA_UNWIND_DWARF), now or later; once sampling has begun it does nothing. For any thread, and
- * for signal handlers. */
+/* Makes a pfa_start end with -EINTR, the one that goes on or the next; a command is then not
+ * started. Once sampling has begun it does nothing. For any thread, and for signal handlers. */
 PFA_API void pfa_interrupt(struct pfa_session *s);
 /* RUNNING only (-EINVAL). The session is STOPPED afterwards even when an output could not be
  * written. */

@@ -49,6 +49,23 @@ static const struct option_row {
 #undef CLI_COMMAND_OPTION
 };
 
+/* Options of other things to do than a capture. */
+static const struct command_option_row {
+	const char *command, *name;
+} command_option_rows[] = {
+#define CLI_GROUP(heading)
+#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)
+#define CLI_HIDDEN(id, name, argument)
+#define CLI_COMMAND(name, argument, help, more)
+#define CLI_COMMAND_OPTION(command, name, argument, help, more) {command, name},
+#include "options.def"
+#undef CLI_GROUP
+#undef CLI_OPTION
+#undef CLI_HIDDEN
+#undef CLI_COMMAND
+#undef CLI_COMMAND_OPTION
+};
+
 /* For argp's formatter. Keys that are no printable character mean "no short name". */
 static const struct argp_option argp_rows[] = {
 #define CLI_GROUP(heading) {NULL, 0, NULL, 0, heading, 0},
@@ -96,6 +113,28 @@ static const struct option_row *find_row(const char *name, size_t len)
 			return r;
 	}
 	return NULL;
+}
+
+bool cli_options_has(const char *word)
+{
+	const char *name = word + (word[1] == '-' ? 2 : 1);
+
+	return find_row(name, strcspn(name, "="));
+}
+
+/* No option of a capture; @name: @len bytes at the end of @word. */
+static int refuse_unknown(struct parse *p, const char *word, const char *name, size_t len)
+{
+	int word_len = (int)(name + len - word);
+
+	for (size_t i = 0; i < sizeof(command_option_rows) / sizeof(command_option_rows[0]); i++) {
+		const struct command_option_row *r = &command_option_rows[i];
+
+		if (strlen(r->name) == len && !memcmp(r->name, name, len))
+			return refuse(p, "%.*s: an option of perf-agent %s, not of a capture",
+			              word_len, word, r->command);
+	}
+	return refuse(p, "%.*s: unknown option; perf-agent --help lists them", word_len, word);
 }
 
 static int read_number(struct parse *p, const char *option, const char *value, uint64_t max,
@@ -198,7 +237,10 @@ static int read_table_budget(struct parse *p, const char *value)
 	uint64_t bytes;
 
 	if (cli_parse_size(value, &bytes) < 0 || bytes < 1ull << 20 || bytes > 1ull << 30)
-		return refuse(p, "--table-budget: '%s' is not a size from 1M to 1G", value);
+		return refuse(p,
+		              "--table-budget: '%s' is not a size from 1M to 1G: a number of "
+		              "bytes, or one with K, M or G behind it",
+		              value);
 	p->o->table_budget_bytes = bytes;
 	return 0;
 }
@@ -281,8 +323,7 @@ static int read_option(struct parse *p, const char *word, const char *next, int 
 
 	*used = 1;
 	if (!row)
-		return refuse(p, "%.*s: unknown option; perf-agent --help lists them",
-		              (int)(name + len - word), word);
+		return refuse_unknown(p, word, name, len);
 	if (row->kind == BOOL) {
 		if (value && cli_parse_bool(value, &yes) < 0)
 			return refuse(p, "--%s: '%s' is neither true nor false", row->name, value);

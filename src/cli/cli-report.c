@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
 	TOP_MAX = 10,
@@ -206,10 +207,31 @@ static void print_losses(const struct pfa_session *s)
 	}
 }
 
-void cli_report_functions(const struct pfa_session *s, bool own)
+/* Why nothing was there to sample, as far as it is known. */
+static void say_nothing_seen(const struct cli_options *o, uint64_t elapsed_ns)
+{
+	uint64_t period_ns = 1000000000 / o->sample_rate_hz;
+	char elapsed[32], period[32];
+
+	if (elapsed_ns < 2 * period_ns) {
+		cli_format_duration(elapsed_ns, elapsed, sizeof(elapsed));
+		cli_format_duration(period_ns, period, sizeof(period));
+		cli_say("no samples: the capture was shorter than two sampling periods (it took "
+		        "%s, a period is %s)",
+		        elapsed, period);
+	} else if (o->all) {
+		cli_say("no samples: the machine was idle");
+	} else {
+		cli_say("no samples: the target used no CPU in that time (it slept, or ended at "
+		        "once)");
+	}
+}
+
+void cli_report_functions(const struct pfa_session *s, const struct cli_options *o)
 {
 	struct pfa_stats st = {.size = sizeof(st)};
 	const char *unit = pfa_weight_unit(s);
+	bool own = o->pid == getpid();
 	int n;
 
 	if (pfa_stats(s, &st) < 0)
@@ -221,8 +243,7 @@ void cli_report_functions(const struct pfa_session *s, bool own)
 		cli_say("no samples: only perf-agent itself was there to sample, and it leaves "
 		        "itself out");
 	else if (n == 0 && !st.seen)
-		cli_say("no samples: the target used no CPU in that time (it slept, or ended at "
-		        "once)");
+		say_nothing_seen(o, st.elapsed_ns);
 	else if (n == 0)
 		cli_say("no samples: all %" PRIu64 " were dropped", st.seen);
 	print_losses(s);

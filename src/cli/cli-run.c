@@ -69,12 +69,14 @@ static void on_end_signal(int number)
 	int saved_errno = errno;
 
 	if (!first) {
-		struct pfa_session *session = atomic_load(&caught.session);
+		struct pfa_session *session;
 
-		if (session)
-			pfa_interrupt(session);
 		atomic_store(&caught.number, number);
 		atomic_store(&caught.first_ns, now);
+		/* Behind the above: start() sets the one and then looks at the other. */
+		session = atomic_load(&caught.session);
+		if (session)
+			pfa_interrupt(session);
 		/* Cannot fail: one write to a counter that is 0. */
 		(void)!write(caught.wake_fd, &one, sizeof(one));
 	} else if (now - first > SAME_SIGNAL_NS) {
@@ -407,7 +409,7 @@ static int finish(struct run *r, enum end end)
 	say_notes(r);
 	if (r->o->command)
 		say_command(r, end);
-	cli_report_functions(r->session, r->o->pid == getpid());
+	cli_report_functions(r->session, r->o);
 	if (!stopped && !moved) {
 		cli_say("profile written: %s", cli_output_path(&r->out));
 		cli_report_quality(r->session);
@@ -423,23 +425,34 @@ static int finish(struct run *r, enum end end)
 	return CLI_FAILED;
 }
 
+/* A signal from now on, and one that has come already, ends the start. */
+static int start(struct run *r, struct pfa_error *err)
+{
+	int rc;
+
+	atomic_store(&caught.session, r->session);
+	if (atomic_load(&caught.first_ns))
+		pfa_interrupt(r->session);
+	rc = pfa_start(r->session, err);
+	atomic_store(&caught.session, NULL);
+	return rc;
+}
+
 static int capture(struct run *r)
 {
 	struct pfa_error err = {0};
 	enum end end;
 	int rc;
 
-	rc = catch_signals();
-	if (rc < 0) {
-		cli_say("catching signals: %s", strerrorname_np(-rc));
-		return CLI_FAILED;
-	}
 	if (r->o->unwind == PFA_UNWIND_DWARF)
 		cli_say("reading the call-frame information of what is mapped; Ctrl-C ends that "
 		        "too");
-	atomic_store(&caught.session, r->session);
-	rc = pfa_start(r->session, &err);
-	atomic_store(&caught.session, NULL);
+	rc = start(r, &err);
+	if (rc == -EINTR && atomic_load(&caught.first_ns)) {
+		cli_say("SIG%s before sampling began: no profile",
+		        sigabbrev_np(atomic_load(&caught.number)));
+		return CLI_FAILED;
+	}
 	if (rc < 0) {
 		say_error(r, "starting the capture", rc, &err);
 		return CLI_FAILED;
@@ -455,10 +468,15 @@ static int capture(struct run *r)
 int cli_run(const struct cli_options *o)
 {
 	struct run r = {.o = o, .duration_ns = o->duration_ns};
-	int status;
+	int status, rc;
 
 	if (!r.duration_ns && !o->command && !isatty(STDERR_FILENO))
 		r.duration_ns = DEFAULT_DURATION_NS;
+	rc = catch_signals(); /* before anything that may take a while */
+	if (rc < 0) {
+		cli_say("catching signals: %s", strerrorname_np(-rc));
+		return CLI_FAILED;
+	}
 	name_target(&r);
 	status = cli_output_open(&r.out, o->profile_output, o->all ? NULL : r.clean);
 	if (status == CLI_DONE)

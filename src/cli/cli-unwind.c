@@ -61,7 +61,9 @@ static int read_words(int argc, char *const *argv, const char **ret_file, uint64
 			}
 			*ret_has_pc = true;
 		} else if (options && argv[i][0] == '-' && argv[i][1]) {
-			cli_say("unwind-info: %s: unknown option; it has --pc ADDR", argv[i]);
+			cli_say("unwind-info: %s: %s; it has --pc ADDR", argv[i],
+			        cli_options_has(argv[i]) ? "an option of a capture"
+			                                 : "unknown option");
 			return CLI_USAGE;
 		} else if (*ret_file) {
 			cli_say("unwind-info: '%s' and '%s': one file at a time", *ret_file,

@@ -77,6 +77,8 @@ enum cli_action {
 int cli_options_parse(int argc, char *const *argv, uint32_t max_rate_hz, struct cli_options *ret,
                       char message[CLI_MESSAGE_MAX]);
 void cli_options_done(struct cli_options *o);
+/* Whether @word ("-x…", "--x…", "--x=…") is an option of a capture. */
+bool cli_options_has(const char *word);
 /* 0 or -EIO. */
 int cli_options_help(FILE *to);
 
@@ -183,8 +185,8 @@ size_t cli_terminal_width(void);
 uint64_t cli_own_samples(const struct pfa_session *s);
 /* "" after 1, else "s". */
 const char *cli_plural(uint64_t n);
-/* Table of functions, losses: after pfa_stop. @own: the target is this very process. */
-void cli_report_functions(const struct pfa_session *s, bool own);
+/* Table of functions, losses: after pfa_stop. @o: of this capture. */
+void cli_report_functions(const struct pfa_session *s, const struct cli_options *o);
 /* The quality line. */
 void cli_report_quality(const struct pfa_session *s);
 

@@ -198,12 +198,24 @@ static int ended_early(const struct ses *s, struct err *err)
 	               s->target_pid);
 }
 
+/* Where a step is over that takes long, and last of all before the target is let go: an
+ * ses_interrupt() that comes behind that last look found sampling begun. */
+static int check_interrupted(struct ses *s, struct err *err)
+{
+	if (!atomic_load(&s->interrupted))
+		return 0;
+	return err_set(err, -EINTR, "interrupted before sampling began");
+}
+
 int ses_start_capture(struct ses *s, struct err *err)
 {
 	struct trk_options to = {0};
 	struct prof_agg_limits limits = {0};
 	int r, n;
 
+	r = check_interrupted(s, err);
+	if (r < 0)
+		return r;
 	r = ses_check_target(s, err);
 	if (r < 0)
 		return r;
@@ -226,6 +238,8 @@ int ses_start_capture(struct ses *s, struct err *err)
 	if (r < 0)
 		return r;
 	r = open_sampler(s, err);
+	if (r == 0)
+		r = check_interrupted(s, err);
 	if (r < 0)
 		return r;
 	if (s->o.target == SES_TARGET_COMMAND) {
@@ -269,11 +283,12 @@ int ses_start_capture(struct ses *s, struct err *err)
 		return r;
 	if (s->o.target != SES_TARGET_ALL) {
 		r = ses_tables_prepare(s);
-		if (r == -EINTR)
-			return err_set(err, r, "interrupted before sampling began");
-		if (r < 0)
+		if (r < 0 && r != -EINTR)
 			return ended_early(s, err);
 	}
+	r = check_interrupted(s, err);
+	if (r < 0)
+		return r;
 	s->before_cpu_ns = ses_threads_cpu_ns(s);
 	if (proc_idle_ns(s->cpus, s->n_cpus, &s->idle_start_ns) < 0)
 		s->idle_start_ns = 0; /* ticks that idle CPUs miss are then counted as missed */
@@ -286,6 +301,8 @@ int ses_start_capture(struct ses *s, struct err *err)
 	ses_count(s, SES_CNT_CPUS_SKIPPED, smp_skipped_cpus(s->smp));
 	s->locked_bytes = load_locked_bytes(smp_loader(s->smp));
 	r = ses_threads_start(s, err);
+	if (r == 0)
+		r = check_interrupted(s, err);
 	if (r < 0)
 		return r;
 	if (s->o.target == SES_TARGET_COMMAND)

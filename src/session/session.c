@@ -382,6 +382,7 @@ int ses_stop(struct ses *s, struct err *err)
 	pthread_mutex_lock(&s->stats_lock);
 	s->state = SES_STOPPED;
 	pthread_mutex_unlock(&s->stats_lock);
+	atomic_store(&s->interrupted, false); /* it came too late, and is not for the next start */
 	release(s);
 	return r;
 }

@@ -81,13 +81,14 @@ int ses_new(const struct ses_options *o, struct ses **ret, struct err *err);
  * Returns: 0; -EBUSY (running), -EINVAL (the rate is over the kernel's limit, the pid is a thread
  * or a kernel thread), -ESRCH (no such process, it ended meanwhile, or /proc is of another pid
  * namespace), -EMFILE, -EPERM or -EACCES (@err says what is missing), -ENODEV, -EOPNOTSUPP and the
- * like (event cycles), -ECHILD or errno of execve (the command), -ENOMEM; what else opening the
- * output, the sampler, the side-band or the threads gives.
+ * like (event cycles), -ECHILD or errno of execve (the command), -EINTR (ses_interrupt), -ENOMEM;
+ * what else opening the output, the sampler, the side-band or the threads gives.
  */
 int ses_start(struct ses *s, struct err *err);
 /**
- * ses_interrupt - make a start that waits for unwind tables end with -EINTR, now or later
- * Thread: any; a signal handler too. Once sampling has begun it does nothing.
+ * ses_interrupt - make a start end with -EINTR, the one that goes on or the next
+ * The command is then not started. Once sampling has begun it does nothing.
+ * Thread: any; a signal handler too.
  */
 void ses_interrupt(struct ses *s);
 /**

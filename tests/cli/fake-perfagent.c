@@ -10,6 +10,7 @@
  * ends after so long FAKE_SEEN, FAKE_DROPPED, FAKE_OWN, FAKE_ELAPSED_MS, FAKE_AGENT_MS FAKE_UNIT
  * "nanoseconds" unless given FAKE_TOP         functions, one a line: self cum module name…
  *   FAKE_NOTES, FAKE_LATE_NOTES (after pfa_stop), FAKE_QUALITY   lines
+ *   FAKE_NEW_WAIT, FAKE_START_WAIT   that call waits until this FIFO is opened and closed
  *   FAKE_LOG         file to which the options that were given are appended, one "name value" a
  * line
  */
@@ -17,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +52,7 @@ struct pfa_session {
 	int ended_fd;
 	pid_t child;
 	int child_ended, child_status;
+	volatile sig_atomic_t interrupted;
 	struct lines top, notes, quality;
 };
 
@@ -102,6 +105,19 @@ static int split_lines(struct lines *l, const char *name, const char *more)
 	return 0;
 }
 
+/* Until the test that opened the other end of the FIFO has closed it. */
+static void wait_for_test(const char *name)
+{
+	const char *path = getenv(name);
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	char c;
+
+	while (fd >= 0 && read(fd, &c, 1) < 0 && errno == EINTR)
+		continue;
+	if (fd >= 0)
+		close(fd);
+}
+
 static void log_options(const struct pfa_options *o)
 {
 	const char *name = getenv("FAKE_LOG");
@@ -148,6 +164,7 @@ int pfa_new(const struct pfa_options *opts, struct pfa_session **ret, struct pfa
 	int rc;
 
 	log_options(opts);
+	wait_for_test("FAKE_NEW_WAIT");
 	rc = scripted_failure("FAKE_NEW", err);
 	if (rc < 0)
 		return rc;
@@ -209,7 +226,9 @@ int pfa_start(struct pfa_session *s, struct pfa_error *err)
 
 	if (s->state == STATE_RUNNING)
 		return -EBUSY;
-	rc = scripted_failure("FAKE_START", err);
+	wait_for_test("FAKE_START_WAIT");
+	rc = s->interrupted ? -EINTR : scripted_failure("FAKE_START", err);
+	s->interrupted = 0;
 	if (!rc)
 		rc = split_lines(&s->notes, "FAKE_NOTES", "");
 	if (!rc && s->o.target == PFA_TARGET_COMMAND)
@@ -249,7 +268,7 @@ static int write_output(struct pfa_session *s, struct pfa_error *err)
 
 void pfa_interrupt(struct pfa_session *s)
 {
-	(void)s; /* a start of this one never waits */
+	s->interrupted = 1;
 }
 
 int pfa_stop(struct pfa_session *s, struct pfa_error *err)

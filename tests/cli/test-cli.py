@@ -72,10 +72,13 @@ USAGE_ERRORS = [
     ([*ME, '--duration', '300000h', '--duration=3000000h'], '292 years'),
     ([*ME, '--unwind', 'lbr'], "--unwind: 'lbr' is none of auto, dwarf and fp"),
     ([*ME, '--unwind='], "--unwind: ''"),
-    *[([*ME, '--table-budget', v], f"--table-budget: '{v}' is not a size from 1M to 1G")
-      for v in ['', '0', 'M', '-1M', '1023K', '1048575', '1025M', '2G', '64m', '64MB', '1.5G', '0x100000', '99999999999999999999',
-                '17179869184G', '1 M']],
-    ([*ME, '--pc', '0x1'], '--pc: unknown option'),
+    *[([*ME, '--table-budget', v],
+       f"--table-budget: '{v}' is not a size from 1M to 1G: a number of bytes, or one with K, M or G behind it")
+      for v in ['', '0', 'M', '-1M', '1023K', '1048575', '1025M', '2G', '64m', '64MiB', '64MB', '1.5G', '0x100000',
+                '99999999999999999999', '17179869184G', '1 M']],
+    ([*ME, '--pc', '0x1'], '--pc: an option of perf-agent unwind-info, not of a capture'),
+    ([*ME, '-pc=0x1'], '-pc: an option of perf-agent unwind-info, not of a capture'),
+    ([*ME, '--pcs', '0x1'], '--pcs: unknown option; perf-agent --help lists them'),
     ([*ME, 'unwind-info', 'x'], "'unwind-info'"),
     (['unwind-info'], 'perf-agent unwind-info FILE'),
     (['unwind-info', ''], 'perf-agent unwind-info FILE'),
@@ -86,7 +89,10 @@ USAGE_ERRORS = [
     (['unwind-info', 'a', '--pc', '0xfg'], "--pc: '0xfg'"),
     (['unwind-info', 'a', '--pc', '-1'], "--pc: '-1'"),
     (['unwind-info', 'a', '--pc', '0x10000000000000000'], '--pc'),
-    (['unwind-info', 'a', '--profile'], '--profile: unknown option'),
+    (['unwind-info', 'a', '--profile'], 'unwind-info: --profile: an option of a capture; it has --pc ADDR'),
+    (['unwind-info', '-a', 'a'], 'unwind-info: -a: an option of a capture; it has --pc ADDR'),
+    (['unwind-info', '--pid=1', 'a'], 'unwind-info: --pid=1: an option of a capture; it has --pc ADDR'),
+    (['unwind-info', 'a', '--pd'], 'unwind-info: --pd: unknown option; it has --pc ADDR'),
     ([*ME, '--event', 'instructions'], "--event: 'instructions'"),
     ([*ME, '--tag', 'novalue'], "--tag: 'novalue'"),
     ([*ME, '--tag', '=v'], '--tag'),
@@ -369,6 +375,29 @@ def first_signal_ends_and_writes():
 
 
 @test
+def signal_before_sampling_starts_nothing():
+    os.mkfifo('fifo')
+    for where in ['FAKE_NEW_WAIT', 'FAKE_START_WAIT']:
+        for target in [['--pid', str(os.getpid())], ['--', 'touch', 'started']]:
+            for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
+                p = start_fake(['--profile', '--duration=1h', '--profile-output=p', *target], env={where: 'fifo'})
+                with open('fifo', 'wb'):  # waits for it to be there; and it, for this to be closed
+                    p.send_signal(number)
+                r = finish(p)
+                equal((r.rc, files()), (1, ['fifo']), where, target, r)
+                equal(r.lines, [f'perf-agent: {number.name} before sampling began: no profile'], where, target)
+
+
+@test
+def signal_as_sampling_begins_ends_the_capture():
+    """A start that had let the command go when the signal came."""
+    p = start_fake(['--profile', '--profile-output=p', '--', 'sh', '-c', 'kill -TERM $PPID; exec sleep 100 >&- 2>&-'])
+    r = finish(p)
+    equal((r.rc, files()), (0, ['p']), r)
+    check('SIGTERM: the capture ends' in r.err and 'it is left running' in r.err, r)
+
+
+@test
 def second_signal_aborts():
     p = start_fake([*ME, '--duration=1h', '--profile-output=p'], env={'FAKE_STOP_MS': str(WAIT_S * 1000)})
     wait_for(p, 'profiling')
@@ -531,8 +560,14 @@ def names_cannot_command_the_terminal():
 
 @test
 def no_samples_is_said_with_its_likely_cause():
-    r = run(*ME, *SHORT, '--profile-output=p')
-    check('perf-agent: no samples: the target used no CPU' in r.err, r)
+    for target, rate, elapsed_ms, cause in [
+            (ME, 100, 20, 'the target used no CPU in that time (it slept, or ended at once)'),
+            (ME, 100, 19, 'the capture was shorter than two sampling periods (it took 19.0 ms, a period is 10.0 ms)'),
+            (ME, 1, 1999, 'the capture was shorter than two sampling periods (it took 2.00 s, a period is 1.00 s)'),
+            (['--profile', '-a'], 100, 20, 'the machine was idle'),
+            (['--profile', '-a'], 100, 19, 'the capture was shorter than two sampling periods')]:
+        r = run(*target, *SHORT, '--profile-output=p', f'--sample-rate={rate}', env={'FAKE_ELAPSED_MS': str(elapsed_ms)})
+        check(f'perf-agent: no samples: {cause}' in r.err, r)
     r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_SEEN': '7', 'FAKE_DROPPED': '7'})
     check('perf-agent: no samples: all 7 were dropped' in r.err, r)
     check('perf-agent: dropped 7 samples: the table of counts was full' in r.lines, r)

@@ -332,6 +332,64 @@ static void test_failed_start_releases_everything(void **state)
 	assert_no_traces(&before);
 }
 
+static struct pfa_session *at_fork; /* its start is interrupted when the command is forked */
+
+static void interrupt_at_fork(void)
+{
+	if (at_fork)
+		pfa_interrupt(at_fork);
+}
+
+static void test_interrupted_start_starts_no_command(void **state)
+{
+	struct traces before = look();
+	struct pfa_options o = PFA_OPTIONS_INIT;
+	struct pfa_session *s = NULL;
+	struct pfa_error err = {0};
+	char marker[128];
+	int status = 0;
+
+	(void)state;
+	snprintf(marker, sizeof(marker), "%s/started", folder);
+	o.target = PFA_TARGET_COMMAND;
+	o.argv = (const char *const[]){"mkdir", marker, NULL};
+	assert_int_equal(pthread_atfork(interrupt_at_fork, NULL, NULL), 0);
+	ok(pfa_new(&o, &s, &err));
+	pfa_interrupt(s);
+	assert_int_equal(pfa_start(s, &err), -EINTR);
+	assert_no_traces(&before);
+	at_fork = s;
+	assert_int_equal(pfa_start(s, &err), -EINTR);
+	at_fork = NULL;
+	assert_non_null(strstr(err.message, "before sampling began"));
+	assert_no_traces(&before); /* the marker is one, and the command */
+
+	/* Too late for this one, and not meant for the next. */
+	for (int i = 0; i < 2; i++) {
+		struct pollfd p = {.events = POLLIN};
+
+		ok(pfa_start(s, &err));
+		pfa_interrupt(s);
+		p.fd = pfa_ended_fd(s);
+		assert_int_equal(poll(&p, 1, 60000), 1);
+		ok(pfa_stop(s, &err));
+		assert_int_equal(pfa_command_status(s, &status), 1);
+		assert_int_equal(status, 0);
+		assert_int_equal(rmdir(marker), 0);
+	}
+	pfa_free(s);
+	assert_no_traces(&before);
+
+	o = own_process(NULL);
+	ok(pfa_new(&o, &s, &err));
+	pfa_interrupt(s);
+	assert_int_equal(pfa_start(s, &err), -EINTR);
+	ok(pfa_start(s, &err));
+	ok(pfa_stop(s, &err));
+	pfa_free(s);
+	assert_no_traces(&before);
+}
+
 static void test_lists_end(void **state)
 {
 	struct sink sink = {0};
@@ -679,6 +737,7 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(test_free_while_running_writes_nothing),
 	        cmocka_unit_test(test_an_error_of_the_call_back_is_that_of_stop),
 	        cmocka_unit_test(test_failed_start_releases_everything),
+	        cmocka_unit_test(test_interrupted_start_starts_no_command),
 	        cmocka_unit_test(test_lists_end),
 	        cmocka_unit_test(test_end_of_the_target_is_seen),
 	        cmocka_unit_test(test_status_of_a_command),
