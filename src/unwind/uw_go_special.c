@@ -88,8 +88,12 @@ static const struct {
 int uw_special_code(struct uw_special *sp, uint64_t at, const struct uw_rule *rule)
 {
 	uint16_t code;
-	int r = uw_rules_code(sp->sink->rules, sp->sink->quota, rule, &code);
+	int r;
 
+	/* Where the instructions go on behind the function's rows, one of the two is made up. */
+	if (at >= sp->rows.end)
+		return 0;
+	r = uw_rules_code(sp->sink->rules, sp->sink->quota, rule, &code);
 	if (r == -E2BIG)
 		code = ABI_CODE_BAD;
 	else if (r < 0)
