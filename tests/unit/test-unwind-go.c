@@ -707,7 +707,7 @@ static void test_stack_that_grows_leads_to_the_function_that_needed_it(void **st
 	memory_fill(&mem);
 	mem.g[48 / 8] = addr_of(mem.thread) + 8;
 	assert_int_equal(grow_step(&g, &mem, &m, addr_of(mem.g0), &u), ABI_WALK_ROOT);
-	assert_int_equal(grow_step(&g, &mem, &m, 0x1234, &u), ABI_WALK_BAD_RULE);
+	assert_int_equal(grow_step(&g, &mem, &m, 0x1234, &u), ABI_WALK_FAULT);
 }
 
 static void test_scheduler_under_newstack_is_nobodys(void **state)
