@@ -92,16 +92,24 @@ static __always_inline void walk_kernel(struct bpf_perf_event_data *ctx, struct 
 	s->kstack.hash = uw_hash_finish(h, n, walk, 0, cfg.hash_seed);
 }
 
-/* Sends @len bytes that end with a stack: 1 if the ring took them, only then it counts as sent. 0:
- * also if user space has it already. */
+/* Has user space this stack already? */
+static __always_inline int is_shipped(__u64 hash)
+{
+	__u32 slot = (__u32)hash & cfg.shipped_mask & ~1U, other = slot | 1;
+	__u64 *a = bpf_map_lookup_elem(&shipped, &slot), *b = bpf_map_lookup_elem(&shipped, &other);
+
+	return !a || !b || *a == hash || *b == hash;
+}
+
+/* Sends @len bytes that end with a stack: 1 if the ring took them, only then it counts as sent. */
 static __always_inline int send(void *data, __u64 len, __u64 hash, struct abi_counters *c)
 {
 	__u32 slot = (__u32)hash & cfg.shipped_mask & ~1U, other = slot | 1;
 	__u64 *a = bpf_map_lookup_elem(&shipped, &slot), *b = bpf_map_lookup_elem(&shipped, &other);
 	__u64 flags = BPF_RB_NO_WAKEUP;
 
-	if (!a || !b || *a == hash || *b == hash)
-		return 0;
+	if (!a || !b)
+		return 0; /* verifier: cannot happen */
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= cfg.ring_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
 	if (bpf_ringbuf_output(&ring, data, len, flags)) {
@@ -125,12 +133,15 @@ static __always_inline __u64 frames_len(const struct abi_stack *st, __u32 max_fr
 
 static __always_inline void ship(struct abi_stack *st, __u32 max_frames, struct abi_counters *c)
 {
-	(void)send(st, sizeof(*st) + frames_len(st, max_frames), st->hash, c);
+	if (!is_shipped(st->hash))
+		(void)send(st, sizeof(*st) + frames_len(st, max_frames), st->hash, c);
 }
 
 /* A user stack with its sample: 1 if that is counted with it. */
 static __always_inline int ship_first(struct scratch *s, struct abi_counters *c)
 {
+	if (is_shipped(s->ustack.hash))
+		return 0;
 	s->first.key = s->key;
 	s->first.count = s->count;
 	return send(&s->first,

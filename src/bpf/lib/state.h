@@ -239,7 +239,7 @@ struct scratch {
 	__u32 range_first, range_cnt; /* of this process; cnt 0: not known */
 	struct abi_range range;       /* the one that was found last */
 	__u64 word;                   /* of read_far */
-	__u32 at_start;               /* 1: a rule begins at pc, and there is none before it */
+	__u32 at_start;               /* at_root: 1: a rule begins at pc */
 	__u64 find_key;               /* of the memo: what was looked for; 0: nothing */
 	__u64 window_base;            /* address of window[0], a multiple of LINE_SIZE */
 	__u32 window_len;             /* valid bytes */

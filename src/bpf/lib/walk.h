@@ -442,9 +442,7 @@ __noinline int walk_frame(__u32 i)
 	}
 	if (s->u.exact)
 		frame |= ABI_FRAME_EXACT;
-	/* Not all frames are looked up. */
-	s->find_key = 0;
-	s->at_start = 0;
+	s->find_key = 0;                                   /* not all frames are looked up */
 	s->uframes[i & (ABI_MAX_USER_FRAMES - 1)] = frame; /* verifier: i < 512 */
 	s->ustack.n = i + 1;
 	s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
