@@ -784,7 +784,8 @@ UW_INLINE int uw_guess_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 t
 
 /**
  * uw_step_guess - the caller's frame of code without a rule
- * @code: ABI_CODE_NONE, ABI_CODE_BAD, or ABI_CODE_GUESS where uw_special is known to be ORDINARY
+ * @special: what uw_special says, or ORDINARY where that is known
+ * @code: ABI_CODE_NONE, ABI_CODE_BAD, or ABI_CODE_GUESS
  * @jit:  non-zero in code that was generated at run time: such code has frame pointers
  * In this order: a signal's trampoline and the end of a thread (no guesses: their code says it); a
  * leaf that has pushed nothing (PLT stubs, small assembly), whose return address is on top; the
@@ -792,11 +793,12 @@ UW_INLINE int uw_guess_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 t
  * frame pointers of JIT code. Returns: 0, or ABI_WALK_*: UNCOVERED, BAD_RULE and JIT where nothing
  * fits.
  */
-UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, __u32 code, __u32 jit)
+UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, enum uw_special special, __u32 code,
+                            __u32 jit)
 {
 	int r = ABI_WALK_IMPLAUSIBLE;
 
-	switch (code == ABI_CODE_GUESS ? UW_ORDINARY : uw_special(u, mem)) {
+	switch (special) {
 	case UW_TRAMPOLINE:
 		return uw_step_sigframe(u, mem);
 	case UW_THREAD_END:

@@ -153,7 +153,7 @@ static void walk_by_rules(struct stack *s, const struct start *at)
 			code %= ABI_CODE_FIRST + RULES + 1;
 		s->reads = 0;
 		if (code == ABI_CODE_NONE || code == ABI_CODE_BAD)
-			r = uw_step_guess(&u, s, code, h.jit & 1);
+			r = uw_step_guess(&u, s, uw_special(&u, s), code, h.jit & 1);
 		else
 			r = uw_step(&u, s, code);
 		if (s->reads > READS_MAX)

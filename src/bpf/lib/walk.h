@@ -263,17 +263,17 @@ __noinline int walk_wide(__u32 i)
 __noinline int walk_guess(__u32 code, __u32 jit)
 {
 	struct scratch *s = get_scratch();
+	enum uw_special special = UW_ORDINARY;
 
 	if (!s)
 		return ABI_WALK_BAD_RULE;
+	if (code != ABI_CODE_GUESS)
+		special = uw_special(&s->u, s);
 	/* A return address in code whose table has no rule for it, which stands for nothing (read
 	 * in this process: elsewhere the page may be absent), and is no root: it needs no look-up
 	 * next time. Where a table is missing nobody has asked at_root. */
 	if (code == ABI_CODE_NONE && !s->u.exact && s->find_key && !s->missing) {
-		enum uw_special special = uw_special(&s->u, s);
-
 		if (special == UW_ORDINARY) {
-			code = ABI_CODE_GUESS;
 			remember_guess(s);
 		} else if (special == UW_UNREAD && s->at_start) {
 			/* Nobody has called from a page that is not there: the address was put
@@ -282,7 +282,7 @@ __noinline int walk_guess(__u32 code, __u32 jit)
 			return ABI_WALK_ROOT;
 		}
 	}
-	return uw_step_guess(&s->u, s, code, jit);
+	return uw_step_guess(&s->u, s, special, code, jit);
 }
 
 __noinline int table_code(__u32 base, __u32 rel)
