@@ -176,8 +176,8 @@ UW_INLINE int uw_step_fp(struct uw_state *u, UW_MEM *mem)
 
 #define UW_TOP(u, n) ((u)->stack[((u)->depth - 1 - (n)) & (ABI_EXPR_DEPTH - 1)])
 
-/* One operation, the one at u->ip: 0, 1 at the end, -1 if it cannot be done, -2 if memory cannot be
- * read. */
+/* One operation, the one at u->ip: 0, 1 at the end, -ABI_WALK_*: FAULT, or BAD_RULE where it cannot
+ * be done. */
 UW_INLINE int uw_expr_op(struct uw_state *u, UW_MEM *mem)
 {
 	const struct abi_op *op = UW_OP(mem, u->ip);
@@ -187,7 +187,7 @@ UW_INLINE int uw_expr_op(struct uw_state *u, UW_MEM *mem)
 	int r;
 
 	if (!op)
-		return -1;
+		return -ABI_WALK_BAD_RULE;
 	u->ip++;
 	arg = op->arg;
 	switch (op->op) {
@@ -223,7 +223,7 @@ UW_INLINE int uw_expr_op(struct uw_state *u, UW_MEM *mem)
 		break;
 	}
 	if (u->depth < pops || u->depth + pushes > ABI_EXPR_DEPTH || u->depth > ABI_EXPR_DEPTH)
-		return -1;
+		return -ABI_WALK_BAD_RULE;
 	a = UW_TOP(u, 0);
 	b = UW_TOP(u, 1);
 	switch (op->op) {
@@ -236,7 +236,7 @@ UW_INLINE int uw_expr_op(struct uw_state *u, UW_MEM *mem)
 	case ABI_OP_REG:
 		r = uw_value(u, mem, op->reg, &v);
 		if (r)
-			return r == ABI_WALK_FAULT ? -2 : -1;
+			return -r;
 		v += (__u64)arg;
 		goto push;
 	case ABI_OP_PC:
@@ -250,11 +250,11 @@ UW_INLINE int uw_expr_op(struct uw_state *u, UW_MEM *mem)
 		goto push_checked;
 	case ABI_OP_DEREF:
 		if (UW_READ(mem, &v, a))
-			return -2;
+			return -ABI_WALK_FAULT;
 		goto unary;
 	case ABI_OP_DEREF_N:
 		if (UW_READ(mem, &v, a))
-			return -2;
+			return -ABI_WALK_FAULT;
 		v &= arg >= 4 ? 0xffffffffULL : arg >= 2 ? 0xffffULL : 0xffULL;
 		goto unary;
 	case ABI_OP_PLUS_CONST:
@@ -338,7 +338,7 @@ UW_INLINE int uw_expr_op(struct uw_state *u, UW_MEM *mem)
 		v = (__s64)b >= (__s64)a;
 		break;
 	default:
-		return -1;
+		return -ABI_WALK_BAD_RULE;
 	}
 	u->depth--;
 unary:
@@ -346,7 +346,7 @@ unary:
 	return 0;
 push_checked:
 	if (u->depth + 1 > ABI_EXPR_DEPTH)
-		return -1;
+		return -ABI_WALK_BAD_RULE;
 push:
 	u->depth++;
 	UW_TOP(u, 0) = v;
@@ -363,7 +363,7 @@ UW_INLINE int uw_expr(struct uw_state *u, UW_MEM *mem, __u32 i)
 	for (n = 0; n < ABI_EXPR_OPS; n++) {
 		r = UW_DO_OP(u, mem);
 		if (r < 0)
-			return r == -2 ? ABI_WALK_FAULT : ABI_WALK_BAD_RULE;
+			return -r;
 		if (r > 0)
 			return u->depth ? 0 : ABI_WALK_BAD_RULE;
 	}

@@ -227,7 +227,7 @@ __noinline int walk_op(__u32 ip)
 	struct scratch *s = get_scratch();
 
 	if (!s)
-		return -1;
+		return -ABI_WALK_BAD_RULE;
 	s->u.ip = ip;
 	return uw_expr_op(&s->u, s);
 }
