@@ -118,30 +118,34 @@ static int read_data(void *arg, uint64_t *ret, uint64_t addr)
 	return ev_copy_word(((const struct look *)arg)->c, addr, ret);
 }
 
-static void fill_window(struct ses *s, const struct trk_image *img, uint64_t off,
-                        struct ses_window *w)
+size_t ses_image_read(const struct ses *s, const struct trk_image *img, uint64_t off, void *buf,
+                      size_t len)
 {
 	bool close_fd = false;
 	ssize_t n = 0;
 	int fd;
 
-	w->image = img->id;
-	w->off = off;
-	w->len = 0;
 	if (img->mem) {
 		if (off < img->mem_len)
-			n = (ssize_t)MIN_OF(img->mem_len - off, sizeof(w->bytes));
+			n = (ssize_t)MIN_OF(img->mem_len - off, len);
 		if (n > 0)
-			memcpy(w->bytes, (const uint8_t *)img->mem + off, (size_t)n);
+			memcpy(buf, (const uint8_t *)img->mem + off, (size_t)n);
 	} else {
 		fd = trk_image_fd(s->trk, img->id, &close_fd);
 		if (fd >= 0)
-			n = file_pread_full(fd, w->bytes, sizeof(w->bytes), off);
+			n = file_pread_full(fd, buf, len, off);
 		if (fd >= 0 && close_fd)
 			close(fd); /* only read from */
 	}
-	if (n > 0)
-		w->len = (uint32_t)n;
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void fill_window(const struct ses *s, const struct trk_image *img, uint64_t off,
+                        struct ses_window *w)
+{
+	w->image = img->id;
+	w->off = off;
+	w->len = (uint32_t)ses_image_read(s, img, off, w->bytes, sizeof(w->bytes));
 }
 
 /* From the file: code that was changed in memory is not seen. */

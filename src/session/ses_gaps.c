@@ -30,22 +30,12 @@ static int read_code(void *arg, uint64_t *ret, uint64_t off)
 {
 	const struct code_at *at = arg;
 	const struct trk_image *img = trk_image(at->s->trk, at->f->image);
-	bool close_fd = false;
-	ssize_t n = -1;
-	int fd;
+	uint64_t word;
 
-	if (img && img->mem) {
-		if (img->mem_len < sizeof(*ret) || off > img->mem_len - sizeof(*ret))
-			return -EFAULT;
-		memcpy(ret, (const uint8_t *)img->mem + off, sizeof(*ret));
-		return 0;
-	}
-	fd = trk_image_fd(at->s->trk, at->f->image, &close_fd);
-	if (fd >= 0)
-		n = file_pread_full(fd, ret, sizeof(*ret), off);
-	if (fd >= 0 && close_fd)
-		close(fd); /* only read from */
-	return n == (ssize_t)sizeof(*ret) ? 0 : -EFAULT;
+	if (!img || ses_image_read(at->s, img, off, &word, sizeof(word)) != sizeof(word))
+		return -EFAULT;
+	*ret = word;
+	return 0;
 }
 
 /* Is this the end of a thread, which is known by its instructions? The walk itself decides. */

@@ -206,6 +206,9 @@ void ses_table_ask(struct ses_tables *t, uint32_t image); /* for a first sample.
 void ses_tables_figures(struct ses *s);                   /* to counters. C, at the end */
 
 /* ses_copies.c */
+/* Bytes of an image at a file offset: how many there are, 0 where it cannot be read. W, C. */
+size_t ses_image_read(const struct ses *s, const struct trk_image *img, uint64_t off, void *buf,
+                      size_t len);
 void ses_copy_take(struct ses *s, const struct ev_copy *c); /* D */
 void ses_copy_handle(struct ses *s, struct ses_copy *k);    /* W; takes it */
 void ses_copy_free(struct ses_copy *k);                     /* one that is still in the queue */
