@@ -25,6 +25,7 @@ int uw_go_special_read(struct img_file *f, struct uw_sink *sink, const struct uw
 #else
 
 #define REG_RBX   3
+
 enum kind {
 	/* The frame pointer leads to the caller from where it is set up until it is restored. */
 	BY_FP,

@@ -373,17 +373,23 @@ if X86:
     shape('asm-fp-call', guessed='some')
 
 
+def bare_assembly(name):
+    """A profile of a function of that name without call-frame information, and its samples in what that calls."""
+    w, said = attach(workload['shapes'], name)
+    p = capture_pid(w, '--unwind', 'auto')
+    seen = Seen(p, said, 2)
+    top = [s for s in p.samples if s.user_names[:2] == ['shape_spin', name.replace('-', '_')]]
+    check(count(top) >= 0.95 * count(p.samples), *seen.facts())
+    return p, seen, top
+
+
 @test
 def asm_bare_call():
     """Nothing says where the return address of this function is: whatever stands below it is a guess and is called one,
     or the stack is incomplete."""
     if not X86:
         return 'no such assembly for this processor'
-    w, said = attach(workload['shapes'], 'asm-bare-call')
-    p = capture_pid(w, '--unwind', 'auto')
-    seen = Seen(p, said, 2)
-    top = [s for s in p.samples if s.user_names[:2] == ['shape_spin', 'asm_bare_call']]
-    check(count(top) >= 0.95 * count(p.samples), *seen.facts())
+    p, seen, top = bare_assembly('asm-bare-call')
     check(guessed_pct(p) + 100 - float(p.comments['complete_stacks_pct']) >= 95, *seen.facts())
     return None
 
@@ -394,11 +400,7 @@ def asm_bare_zero():
     do not reach their root, and the file is named."""
     if not X86:
         return 'no such assembly for this processor'
-    w, said = attach(workload['shapes'], 'asm-bare-zero')
-    p = capture_pid(w, '--unwind', 'auto')
-    seen = Seen(p, said, 2)
-    top = [s for s in p.samples if s.user_names[:2] == ['shape_spin', 'asm_bare_zero']]
-    check(count(top) >= 0.95 * count(p.samples), *seen.facts())
+    p, seen, top = bare_assembly('asm-bare-zero')
     check(count([s for s in top if len(s.user) == 2]) >= 0.99 * count(top), *seen.facts())
     check(incomplete(p) >= count(top), *seen.facts())
     check(dict(p.files('incomplete_in')).get('shapes', 0) >= 100 * count(top) / count(p.samples) - 0.01, p.text())
