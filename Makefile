@@ -74,7 +74,7 @@ oracle: bootstrap-build $(BUILD)/build.ninja
 
 .PHONY: bench
 bench: all
-	ninja -C $(BUILD) $(addprefix bench/bench-,session baseline inherit walk tables startup)
+	ninja -C $(BUILD) $(addprefix bench/bench-,session baseline inherit walk tables startup sched programs)
 	@bench/run $(BUILD); status=$$?; tools/give-back; exit $$status
 
 .PHONY: install
@@ -87,5 +87,5 @@ install: $(BUILD)/build.ninja
 
 .PHONY: clean
 clean:
-	rm -rf build build-asan build-tsan build-clang build-fuzz build-cov build-check build-dest build-vm
+	rm -rf build build-asan build-tsan build-clang build-fuzz build-cov build-check build-dest build-vm build-go
 	rm -f perf-agent libperfagent.so* demo.pb.gz

@@ -21,13 +21,45 @@ static double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-static double cpu(void)
+static double cpu(int who)
 {
 	struct rusage ru;
 
-	getrusage(RUSAGE_SELF, &ru);
+	getrusage(who, &ru);
 	return (double)ru.ru_utime.tv_sec + (double)ru.ru_utime.tv_usec / 1e6 +
 	       (double)ru.ru_stime.tv_sec + (double)ru.ru_stime.tv_usec / 1e6;
+}
+
+/* The process that decodes files: the only child. 0: none. */
+static int child_pid(void)
+{
+	char path[64], line[64] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (!fgets(line, sizeof(line), f))
+		line[0] = 0;
+	fclose(f);
+	return (int)strtol(line, NULL, 10);
+}
+
+/* CPU time of a process that runs, in seconds. */
+static double cpu_of(int pid)
+{
+	char path[64], line[96] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (!fgets(line, sizeof(line), f))
+		line[0] = 0;
+	fclose(f);
+	return (double)strtoull(line, NULL, 10) / 1e9;
 }
 
 static unsigned long long rss_kib(const char *key)
@@ -59,8 +91,10 @@ int main(int argc, char **argv)
 	struct bench_stats bpf = {0};
 	struct pfa_counter c;
 	double t0 = now(), started, stopped, before_stop, cpu_warm, t_warm, cpu_end;
-	double seconds;
-	int warm_s;
+	double seconds, child_end, cpu_stopped;
+	unsigned long long rss_before_stop, anon_before_stop;
+	struct rusage child_usage;
+	int warm_s, child;
 
 	if (argc != 5) {
 		fprintf(stderr, "usage: bench-session PID|all RATE SECONDS OUTPUT\n");
@@ -82,17 +116,23 @@ int main(int argc, char **argv)
 	/* What comes after the first 5 s (or half the time) is the steady state. */
 	warm_s = seconds > 10 ? 5 : (int)(seconds / 2);
 	poll(NULL, 0, warm_s * 1000);
-	cpu_warm = cpu();
+	cpu_warm = cpu(RUSAGE_SELF);
 	t_warm = now();
 	(void)pfa_stats(s, &warm);
 	poll(NULL, 0, (int)((seconds - warm_s) * 1000));
 	bpf = bench_stats_of("oncpu_sample");
 	(void)pfa_stats(s, &st);
-	cpu_end = cpu();
+	child = child_pid();
+	child_end = child > 0 ? cpu_of(child) : 0;
+	rss_before_stop = rss_kib("VmHWM:");
+	anon_before_stop = rss_kib("RssAnon:"); /* without the BPF maps that we see */
+	cpu_end = cpu(RUSAGE_SELF);
 	before_stop = now();
 	if (pfa_stop(s, &e) < 0)
 		die(&e);
 	stopped = now();
+	cpu_stopped = cpu(RUSAGE_SELF);
+	getrusage(RUSAGE_CHILDREN, &child_usage);
 	printf("{\"target\":\"%s\",\"rate_hz\":%u,\"seconds\":%.2f,\"start_ms\":%.1f,\"stop_ms\":%."
 	       "1f",
 	       o.pid ? "pid" : "all", o.sample_rate_hz, before_stop - started, (started - t0) * 1e3,
@@ -104,6 +144,13 @@ int main(int argc, char **argv)
 	printf(",\"steady_user_cpu_pct\":%.3f,\"steady_agent_cpu_pct\":%.3f",
 	       100 * (cpu_end - cpu_warm) / (before_stop - t_warm),
 	       100 * (double)(st.agent_cpu_ns - warm.agent_cpu_ns) / 1e9 / (before_stop - t_warm));
+	printf(",\"stop_cpu_ms\":%.1f,\"stop_child_cpu_ms\":%.1f,\"child_cpu_ms\":%.1f",
+	       1e3 * (cpu_stopped - cpu_end),
+	       child > 0 ? 1e3 * (cpu(RUSAGE_CHILDREN) - child_end) : 0.0,
+	       1e3 * cpu(RUSAGE_CHILDREN));
+	printf(",\"rss_before_stop_kib\":%llu,\"rss_anon_before_stop_kib\":%llu", rss_before_stop,
+	       anon_before_stop);
+	printf(",\"child_rss_peak_kib\":%ld", child_usage.ru_maxrss);
 	printf(",\"rss_kib\":%llu,\"rss_peak_kib\":%llu,\"rss_anon_kib\":%llu,\"locked_bytes\":%"
 	       "llu",
 	       rss_kib("VmRSS:"), rss_kib("VmHWM:"), rss_kib("RssAnon:"),

@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 	struct pfa_error e = {0};
 	struct pfa_session *s;
 	struct pfa_counter c;
-	double t0 = now_ms(), started, first = 0, last_without = 0;
+	double t0 = now_ms(), started, stop, first = 0, last_without = 0;
 	uint64_t without = 0;
 
 	if (argc != 5) {
@@ -71,10 +71,13 @@ int main(int argc, char **argv)
 			last_without = now_ms();
 		}
 	}
+	stop = now_ms();
 	if (pfa_stop(s, &e) < 0)
 		die(&e);
-	printf("{\"start_ms\":%.1f,\"first_sample_ms\":%.1f,\"all_tables_ms\":%.1f", started - t0,
-	       first ? first - t0 : -1, last_without ? last_without - t0 : -1);
+	printf("{\"start_ms\":%.1f,\"first_sample_ms\":%.1f,\"all_tables_ms\":%.1f,\"stop_ms\":%."
+	       "1f",
+	       started - t0, first ? first - t0 : -1, last_without ? last_without - t0 : -1,
+	       now_ms() - stop);
 	for (size_t i = 0; pfa_counter(s, i, &c) == 0; i++)
 		printf(",\"%s\":%llu", c.name, (unsigned long long)c.value);
 	printf("}\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
-/* What perf-agent's program is measured against, on the same kind of event at the same rate: a
- * program that does nothing, and the kernel's own walk of user stacks. */
+/* What perf-agent's programs are measured against, on the same kind of event at the same rate:
+ * programs that do nothing, and the kernel's own walk of user stacks. */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 #include <bpf/bpf_helpers.h>
@@ -38,5 +38,19 @@ int bench_get_stack(struct bpf_perf_event_data *ctx)
 	s = bpf_map_lookup_elem(&stacks, &zero);
 	if (s)
 		bpf_get_stack(ctx, s, sizeof(*s), BPF_F_USER_STACK);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int bench_switch(__u64 *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int bench_wakeup(__u64 *ctx)
+{
+	(void)ctx;
 	return 0;
 }

@@ -206,7 +206,8 @@ def startup(target, rate, seconds):
 
 def bench_startup():
     """--pid: from exec to sampling, with the share of complete stacks in the first 300 ms. -a: PROCESSES (500) over FILES
-    (300) programs that are all busy: to the first sample, and to the last walk that met no table."""
+    (300) programs that are all busy: to the first sample, to the last walk that met no table, and from the stop to the
+    file on disk."""
     processes, files = int(os.environ.get("PROCESSES", "500")), int(os.environ.get("FILES", "300"))
     with Program("python3") as p, tempfile.TemporaryDirectory() as d:
         ms, complete = [], []
@@ -233,7 +234,7 @@ def bench_startup():
             for w in running:
                 w.__exit__()
         emit("startup", target="all", processes=processes, files=files,
-             **{k: f[k] for k in ("start_ms", "first_sample_ms", "all_tables_ms", "samples_seen", "samples_copied",
+             **{k: f[k] for k in ("start_ms", "first_sample_ms", "all_tables_ms", "stop_ms", "samples_seen", "samples_copied",
                                   "walks_without_table", "frames_walked", "frames_guessed", "copies_full",
                                   "copies_over_quota")})
 

@@ -5,8 +5,9 @@
     tools/summary.py DIR
 
 DIR holds one file a part: PART.json, Meson's testlog.json (one JSON object a line), or PART.results, lines of
-"pass|fail|skip NAME [reason]". Prints what failed and what was skipped with its reason, one line a part, and last,
-alone: "N passed, N failed, N skipped". Exit status 1 when anything failed or nothing was counted.
+"pass|fail|skip NAME [reason]". Prints what was skipped with its reason, what was run a second time, and what failed,
+with its failed subtests; then one line a part, and last, alone: "N passed, N failed, N skipped". Exit status 1 when
+anything failed or nothing was counted.
 """
 
 import json
@@ -17,21 +18,43 @@ import sys
 # Meson's words. What is not among them is a failure: a word that we do not know must not pass.
 MESON = {"OK": "pass", "EXPECTEDFAIL": "pass", "SKIP": "skip"}
 SKIP_REASON = re.compile(r"^1\.\.0 *# *SKIP\s*(.*)$", re.IGNORECASE | re.MULTILINE)
+# A subtest that failed, and the lines of explanation under it.
+FAILED = re.compile(r"^not ok .*(?:\n(?:#|  ).*)*", re.MULTILINE)
+RAISED = re.compile(r"^#? *\w*(?:Error|Exception|Expired)\b")  # the end of a traceback, which says what it got
+SECOND_RUN = re.compile(r"^# second run: (.*)$", re.MULTILINE)
+FAILED_LINES = 5  # of each
+FAILED_CHARS = 400  # of each line
+
+
+def failed_subtests(test):
+    """What a TAP stream says of its failures, or else the last words, as lines."""
+    lines = []
+    for match in FAILED.finditer(test.get("stdout") or ""):
+        title, *rest = match.group(0).splitlines()
+        raised = max((i for i, line in enumerate(rest) if RAISED.match(line)), default=0)
+        lines += [title, *rest[raised : raised + FAILED_LINES]]
+    if not lines:
+        lines = ((test.get("stdout") or "") + "\n" + (test.get("stderr") or "")).strip().splitlines()[-FAILED_LINES:]
+    return [line[:FAILED_CHARS] for line in lines]
 
 
 def read_meson(path):
-    """Yields (verdict, name, remark) of a testlog.json."""
+    """Yields (verdict, name, remark) of a testlog.json; "again" is no verdict but a remark on one."""
     for line in path.read_text(errors="replace").splitlines():
         if not line.strip():
             continue
         test = json.loads(line)
         verdict = MESON.get(test["result"], "fail")
         remark = "" if verdict == "pass" else test["result"]
+        if verdict == "fail":
+            remark = "\n    ".join([remark] + failed_subtests(test))
         if verdict == "skip":
             found = SKIP_REASON.search(test.get("stdout") or "")
             last = (test.get("stdout") or test.get("stderr") or "").strip().splitlines()[-1:]
             remark = found.group(1) if found else "".join(last) or "no reason given"
         yield verdict, test["name"], remark
+        for what in SECOND_RUN.findall(test.get("stdout") or ""):  # tests/live/livelib.py
+            yield "again", test["name"], what
 
 
 def read_results(path):
@@ -57,7 +80,8 @@ def main():
         count = {"pass": 0, "fail": 0, "skip": 0}
         try:
             for verdict, name, remark in reader(path):
-                count[verdict] += 1
+                if verdict in count:
+                    count[verdict] += 1
                 if verdict != "pass":
                     remarks.append(f"{verdict.upper()} {path.stem}: {name}: {remark}")
         except (ValueError, KeyError) as error:
@@ -66,7 +90,8 @@ def main():
         parts.append((path.name, count))
         for key, value in count.items():
             total[key] += value
-    for remark in sorted(remarks, reverse=True):  # what failed stands last, next to the numbers
+    # What failed stands last, next to the numbers.
+    for remark in sorted(remarks, key=lambda r: (r.startswith("FAIL"), r)):
         print(remark)
     if remarks:
         print()

@@ -225,8 +225,10 @@ int file_write_full(int fd, const void *buf, size_t len);
 		(v)->p = NULL;                                                                     \
 		(v)->n = (v)->cap = 0;                                                             \
 	} while (0)
-/* NULL + 0 is undefined: an empty vector is asked for its length first. */
-#define vec_each(it, v) for (__typeof__((v)->p) it = (v)->p; (v)->n && it != (v)->p + (v)->n; it++)
+/* NULL + 0 is undefined: an empty vector is asked for its length first. The sum has a type without
+ * the const of a vector that is not ours to change. */
+#define vec_each(it, v)                                                                            \
+	for (__typeof__((v)->p + 0) it = (v)->p; (v)->n && it != (v)->p + (v)->n; it++)
 /**
  * vec_grow_ - what vec_push and vec_reserve are made of
  * @pp:  points to the pointer to the elements, whatever its type
@@ -257,6 +259,11 @@ void arena_done(struct arena *a);
  */
 void *arena_alloc(struct arena *a, size_t len);
 char *arena_strndup(struct arena *a, const char *s, size_t len);
+
+/**
+ * hash_bytes - 64 bits over @len bytes (XXH3): the same on every machine and in every version
+ */
+uint64_t hash_bytes(const void *p, size_t len);
 
 /* ---- interner ------------------------------------------------------------------------------- */
 
@@ -298,6 +305,18 @@ const void *intern_get(const struct intern *in, uint32_t id, size_t *ret_len);
 uint32_t intern_count(const struct intern *in);
 size_t intern_bytes(const struct intern *in);
 void intern_freep(struct intern **in);
+
+/* ---- sorted numbers ------------------------------------------------------------------------- */
+
+/**
+ * u64_cmp - for qsort and bsearch over uint64_t
+ */
+int u64_cmp(const void *a, const void *b);
+/**
+ * u64_lower_bound - index of the first of v[n], ascending, that is at least @x; @n if there is none
+ * Cost: O(log n).
+ */
+size_t u64_lower_bound(const uint64_t *v, size_t n, uint64_t x);
 
 /* ---- untrusted bytes ------------------------------------------------------------------------ */
 

@@ -38,8 +38,8 @@ void cli_clean_name(const char *name, char *ret, size_t size)
 	ret[len] = '\0';
 }
 
-int cli_profile_name(const char *comm, const struct tm *when, unsigned int number, char *ret,
-                     size_t size)
+int cli_output_name(const char *comm, const struct tm *when, unsigned int number,
+                    const char *suffix, char *ret, size_t size)
 {
 	char stamp[32], middle[16] = "";
 	int n;
@@ -48,7 +48,7 @@ int cli_profile_name(const char *comm, const struct tm *when, unsigned int numbe
 		return -ENAMETOOLONG;
 	if (number >= 2)
 		(void)snprintf(middle, sizeof(middle), "-%u", number); /* 11 characters at most */
-	n = snprintf(ret, size, "%s%s%s%s-on-cpu.pb.gz", comm ? comm : "", comm ? "-" : "", stamp,
-	             middle);
+	n = snprintf(ret, size, "%s%s%s%s%s", comm ? comm : "", comm ? "-" : "", stamp, middle,
+	             suffix);
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }

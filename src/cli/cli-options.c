@@ -15,22 +15,8 @@ enum kind {
 	LIST,
 };
 
-enum opt_id {
-#define CLI_GROUP(heading)
-#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more) OPT_##id,
-#define CLI_HIDDEN(id, name, argument)                                           OPT_##id,
-#define CLI_COMMAND(name, argument, help, more)
-#define CLI_COMMAND_OPTION(command, name, argument, help, more)
-#include "options.def"
-#undef CLI_GROUP
-#undef CLI_OPTION
-#undef CLI_HIDDEN
-#undef CLI_COMMAND
-#undef CLI_COMMAND_OPTION
-};
-
 static const struct option_row {
-	enum opt_id id;
+	enum cli_opt id;
 	const char *name;
 	char short_name; /* 0: none */
 	enum kind kind;
@@ -87,10 +73,26 @@ static const struct argp_option argp_rows[] = {
 /* What is being read, for messages. */
 struct parse {
 	struct cli_options *o;
-	size_t n_tags;
+	size_t n_tags, n_debug_dirs, n_comms, n_cgroups;
+	uint64_t given; /* a bit for each enum cli_opt that says something else than its default */
+	char *message;  /* CLI_MESSAGE_MAX bytes */
 	uint32_t max_rate_hz;
-	char *message; /* CLI_MESSAGE_MAX bytes */
 };
+
+int cli_refuse(char message[CLI_MESSAGE_MAX], const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(message, CLI_MESSAGE_MAX, format, ap); /* long words are cut */
+	va_end(ap);
+	return -EINVAL;
+}
+
+const char *cli_option_name(enum cli_opt id)
+{
+	return option_rows[id].name; /* both are in the order of the table */
+}
 
 static int __attribute__((format(printf, 2, 3))) refuse(struct parse *p, const char *format, ...)
 {
@@ -163,32 +165,138 @@ static int read_rate(struct parse *p, const char *value)
 	return 0;
 }
 
-static int read_pid(struct parse *p, const char *value)
+/* Adds one unless it is there. */
+static int add_number(struct parse *p, const char *option, struct cli_numbers *list, int32_t number)
 {
-	uint32_t pid = 0; /* gcc 12 does not see that refuse() is negative */
-	int rc;
+	int32_t *v;
 
-	rc = read_number(p, "pid", value, CLI_PID_MAX, &pid);
-	if (rc < 0)
-		return rc;
-	p->o->pid = (int32_t)pid;
+	for (size_t i = 0; i < list->n; i++)
+		if (list->v[i] == number)
+			return 0;
+	if (list->n == PFA_PIDS_MAX)
+		return refuse(p, "--%s: more than %d numbers", option, PFA_PIDS_MAX);
+	v = reallocarray(list->v, list->n + 2, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	v[list->n++] = number;
+	v[list->n] = 0;
+	list->v = v;
 	return 0;
 }
 
-static int read_duration(struct parse *p, const char *value)
+/* Numbers with commas between them. */
+static int read_numbers(struct parse *p, const char *option, const char *value,
+                        struct cli_numbers *list)
+{
+	const char *item = value;
+	char one[64];
+	int rc = 0;
+
+	for (;;) {
+		size_t len = strcspn(item, ",");
+		uint32_t number = 0; /* gcc 12 does not see that refuse() is negative */
+
+		(void)snprintf(one, sizeof(one), "%.*s",
+		               (int)(len < sizeof(one) ? len : sizeof(one)),
+		               item); /* cut: no number either */
+		rc = read_number(p, option, one, CLI_PID_MAX, &number);
+		if (rc == 0)
+			rc = add_number(p, option, list, (int32_t)number);
+		if (rc < 0 || !item[len])
+			return rc;
+		item += len + 1;
+	}
+}
+
+static int read_filter(struct parse *p, const char *option, const char *value, const char **list,
+                       size_t *n)
+{
+	if (!*value)
+		return refuse(p, "--%s: the value is empty", option);
+	if (strlen(value) >= PATH_MAX)
+		return refuse(p, "--%s: '%.40s...' is longer than %d bytes", option, value,
+		              PATH_MAX - 1);
+	if (*n == PFA_FILTERS_MAX)
+		return refuse(p, "--%s: more than %d of them", option, PFA_FILTERS_MAX);
+	list[(*n)++] = value;
+	return 0;
+}
+
+/* @least_ns: 0, or 1 where a duration of nothing makes no sense. */
+static int read_duration(struct parse *p, const char *option, const char *value, int64_t least_ns,
+                         uint64_t *ret_ns)
 {
 	int64_t ns;
 	int rc;
 
 	rc = cli_parse_duration(value, &ns);
 	if (rc == -ERANGE)
-		return refuse(p, "--duration: '%s' is longer than 292 years", value);
+		return refuse(p, "--%s: '%s' is longer than 292 years", option, value);
 	if (rc < 0)
-		return refuse(p, "--duration: '%s' is not a duration such as 10s, 300ms or 1m30s",
+		return refuse(p, "--%s: '%s' is not a duration such as 10s, 300ms or 1m30s", option,
 		              value);
-	if (ns <= 0)
-		return refuse(p, "--duration: '%s' is not longer than 0", value);
-	p->o->duration_ns = (uint64_t)ns;
+	if (ns < least_ns)
+		return refuse(p, "--%s: '%s' is %s", option, value,
+		              least_ns ? "not longer than 0" : "less than 0");
+	*ret_ns = (uint64_t)ns;
+	return 0;
+}
+
+/* Words with commas between them. */
+static int read_states(struct parse *p, const char *value)
+{
+	static const struct {
+		const char *name;
+		uint32_t bit;
+	} states[] = {
+	        {"interruptible", PFA_STATE_INTERRUPTIBLE},
+	        {"uninterruptible", PFA_STATE_UNINTERRUPTIBLE},
+	        {"iowait", PFA_STATE_IOWAIT},
+	        {"stopped", PFA_STATE_STOPPED},
+	        {"preempted", PFA_STATE_PREEMPTED},
+	        {"idle", PFA_STATE_IDLE},
+	};
+	const char *word = value;
+	uint32_t bits = 0;
+
+	for (;;) {
+		int len = (int)strcspn(word, ",");
+		uint32_t bit = 0;
+
+		for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+			if (strlen(states[i].name) == (size_t)len &&
+			    !memcmp(states[i].name, word, (size_t)len))
+				bit = states[i].bit;
+		if (!bit)
+			return refuse(p,
+			              "--offcpu-states: '%.*s' is none of interruptible, "
+			              "uninterruptible, iowait, stopped, preempted and idle",
+			              len, word);
+		bits |= bit;
+		if (!word[len])
+			break;
+		word += len + 1;
+	}
+	p->o->offcpu_states = bits;
+	return 0;
+}
+
+static int read_format(struct parse *p, const char *value)
+{
+	if (!strcmp(value, "text"))
+		p->o->pmu_format = PFA_FORMAT_TEXT;
+	else if (!strcmp(value, "json"))
+		p->o->pmu_format = PFA_FORMAT_JSON;
+	else
+		return refuse(p, "--pmu-format: '%s' is neither text nor json", value);
+	return 0;
+}
+
+static int read_output(struct parse *p, enum cli_product product, const char *value)
+{
+	if (!*value)
+		return refuse(p, "%s: the path is empty", cli_product_option(product));
+	p->o->output[product] = value;
 	return 0;
 }
 
@@ -232,16 +340,29 @@ static int read_unwind(struct parse *p, const char *value)
 	return refuse(p, "--unwind: '%s' is none of auto, dwarf and fp", value);
 }
 
-static int read_table_budget(struct parse *p, const char *value)
+/* From 1M to @max_g gigabytes. */
+static int read_budget(struct parse *p, const char *option, const char *value, uint64_t max_g,
+                       uint64_t *ret)
 {
 	uint64_t bytes;
 
-	if (cli_parse_size(value, &bytes) < 0 || bytes < 1ull << 20 || bytes > 1ull << 30)
-		return refuse(p,
-		              "--table-budget: '%s' is not a size from 1M to 1G: a number of "
-		              "bytes, or one with K, M or G behind it",
-		              value);
-	p->o->table_budget_bytes = bytes;
+	if (cli_parse_size(value, &bytes) < 0 || bytes < 1ull << 20 || bytes > max_g << 30)
+		return refuse(
+		        p,
+		        "--%s: '%s' is not a size from 1M to %lluG: a number of bytes, or one "
+		        "with K, M or G behind it",
+		        option, value, (unsigned long long)max_g);
+	*ret = bytes;
+	return 0;
+}
+
+static int read_debug_dir(struct parse *p, const char *value)
+{
+	if (!*value)
+		return refuse(p, "--debug-dir: the path is empty");
+	if (p->n_debug_dirs == CLI_DEBUG_DIRS_MAX)
+		return refuse(p, "--debug-dir: more than %d directories", CLI_DEBUG_DIRS_MAX);
+	p->o->debug_dirs[p->n_debug_dirs++] = value;
 	return 0;
 }
 
@@ -269,15 +390,42 @@ static int apply(struct parse *p, const struct option_row *row, const char *valu
 		value = ""; /* booleans have none */
 	switch (row->id) {
 	case OPT_PROFILE:
-		o->profile = yes;
+		o->on[CLI_PROFILE] = yes;
+		return 0;
+	case OPT_OFFCPU:
+		o->on[CLI_OFFCPU] = yes;
+		return 0;
+	case OPT_PMU:
+		o->on[CLI_METRICS] = yes;
 		return 0;
 	case OPT_PID:
-		return read_pid(p, value);
+		return read_numbers(p, row->name, value, &o->pids);
+	case OPT_FOLLOW_CHILDREN:
+		o->follow_children = yes;
+		return 0;
+	case OPT_TID:
+		return read_numbers(p, row->name, value, &o->tids);
+	case OPT_COMM:
+		return read_filter(p, row->name, value, o->comms, &p->n_comms);
+	case OPT_CGROUP:
+		return read_filter(p, row->name, value, o->cgroups, &p->n_cgroups);
 	case OPT_ALL:
 		o->all = yes;
 		return 0;
 	case OPT_DURATION:
-		return read_duration(p, value);
+		return read_duration(p, row->name, value, 1, &o->duration_ns);
+	case OPT_OFFCPU_STATES:
+		return read_states(p, value);
+	case OPT_OFFCPU_MIN:
+		return read_duration(p, row->name, value, 0, &o->offcpu_min_ns);
+	case OPT_OFFCPU_MAX:
+		return read_duration(p, row->name, value, 1, &o->offcpu_max_ns);
+	case OPT_OFFCPU_WAKERS:
+		o->offcpu_wakers = yes;
+		return 0;
+	case OPT_PER_PID:
+		o->per_pid = yes;
+		return 0;
 	case OPT_SAMPLE_RATE:
 		return read_rate(p, value);
 	case OPT_EVENT:
@@ -285,15 +433,25 @@ static int apply(struct parse *p, const struct option_row *row, const char *valu
 	case OPT_UNWIND:
 		return read_unwind(p, value);
 	case OPT_TABLE_BUDGET:
-		return read_table_budget(p, value);
+		return read_budget(p, "table-budget", value, 1, &o->table_budget_bytes);
+	case OPT_LINES:
+		o->lines = yes;
+		return 0;
+	case OPT_DEBUG_DIR:
+		return read_debug_dir(p, value);
+	case OPT_SYMBOL_BUDGET:
+		return read_budget(p, "symbol-budget", value, 16, &o->symbol_budget_bytes);
 	case OPT_KERNEL_STACKS:
 		o->kernel_stacks = yes;
 		return 0;
 	case OPT_PROFILE_OUTPUT:
-		if (!*value)
-			return refuse(p, "--profile-output: the path is empty");
-		o->profile_output = value;
-		return 0;
+		return read_output(p, CLI_PROFILE, value);
+	case OPT_OFFCPU_OUTPUT:
+		return read_output(p, CLI_OFFCPU, value);
+	case OPT_PMU_OUTPUT:
+		return read_output(p, CLI_METRICS, value);
+	case OPT_PMU_FORMAT:
+		return read_format(p, value);
 	case OPT_TAG:
 		return read_tag(p, value);
 	case OPT_HELP:
@@ -306,6 +464,10 @@ static int apply(struct parse *p, const struct option_row *row, const char *valu
 		return read_number(p, row->name, value, UINT32_MAX, &o->count_entries);
 	case OPT_TEST_RANGE_ENTRIES:
 		return read_number(p, row->name, value, UINT32_MAX, &o->range_entries);
+	case OPT_TEST_OFF_THREADS:
+		return read_number(p, row->name, value, UINT32_MAX, &o->offcpu_threads);
+	case OPT_CNT:
+		break;
 	}
 	return -EINVAL; /* no such id */
 }
@@ -319,7 +481,7 @@ static int read_option(struct parse *p, const char *word, const char *next, int 
 	const char *value = equals ? equals + 1 : NULL;
 	size_t len = equals ? (size_t)(equals - name) : strlen(name);
 	const struct option_row *row = find_row(name, len);
-	bool yes = true;
+	bool yes = true, by_default;
 
 	*used = 1;
 	if (!row)
@@ -327,8 +489,12 @@ static int read_option(struct parse *p, const char *word, const char *next, int 
 	if (row->kind == BOOL) {
 		if (value && cli_parse_bool(value, &yes) < 0)
 			return refuse(p, "--%s: '%s' is neither true nor false", row->name, value);
+		by_default = row->id == OPT_LINES || row->id == OPT_KERNEL_STACKS;
+		p->given &= ~(1ull << row->id);
+		p->given |= (uint64_t)(yes != by_default) << row->id;
 		return apply(p, row, NULL, yes);
 	}
+	p->given |= 1ull << row->id;
 	if (!value) {
 		if (!next || !strcmp(next, "--"))
 			return refuse(p, "--%s: a value is missing", row->name);
@@ -345,29 +511,6 @@ static int refuse_word(struct parse *p, const char *word, const char *before)
 	if (before && before[0] == '-' && cli_parse_bool(word, &ignored) == 0)
 		return refuse(p, "'%s' is no option; write %s=%s", word, before, word);
 	return refuse(p, "'%s' is no option; a command to profile stands behind --", word);
-}
-
-/* What only the whole of the options shows; in the order of the original. */
-static int check_together(struct parse *p)
-{
-	const struct cli_options *o = p->o;
-
-	if (o->all && o->pid)
-		return refuse(p, "--pid and -a/--all exclude each other");
-	if (o->command && o->pid)
-		return refuse(p, "--pid and -- COMMAND exclude each other");
-	if (o->command && o->all)
-		return refuse(p, "-a/--all and -- COMMAND exclude each other");
-	if (!o->all && !o->pid && !o->command)
-		return refuse(p, "no target: one of --pid, -a/--all and -- COMMAND is required");
-	if (!o->profile)
-		return refuse(p, "no mode: --profile is required");
-	if (p->max_rate_hz && o->sample_rate_hz > p->max_rate_hz)
-		return refuse(p,
-		              "--sample-rate: %u is above the kernel's limit: "
-		              "kernel.perf_event_max_sample_rate is %u",
-		              o->sample_rate_hz, p->max_rate_hz);
-	return 0;
 }
 
 static int read_words(struct parse *p, int argc, char *const *argv)
@@ -387,7 +530,7 @@ static int read_words(struct parse *p, int argc, char *const *argv)
 		if (rc)
 			return rc;
 	}
-	return check_together(p);
+	return cli_options_check(p->o, p->given, p->max_rate_hz, p->message);
 }
 
 int cli_options_parse(int argc, char *const *argv, uint32_t max_rate_hz, struct cli_options *ret,
@@ -395,18 +538,22 @@ int cli_options_parse(int argc, char *const *argv, uint32_t max_rate_hz, struct 
 {
 	struct cli_options o = {
 	        .kernel_stacks = true,
+	        .lines = true,
 	        .sample_rate_hz = CLI_RATE_DEFAULT_HZ,
 	        .event = PFA_EVENT_CPU_CLOCK,
 	        .unwind = PFA_UNWIND_AUTO,
 	};
 	struct parse p = {.o = &o, .max_rate_hz = max_rate_hz, .message = message};
-	int rc;
+	size_t words = (size_t)(argc > 0 ? argc : 0) + 1;
+	int rc = -ENOMEM;
 
-	/* One tag a word at most, and the NULL behind them. */
-	o.tags = calloc((size_t)(argc > 0 ? argc : 0) + 1, sizeof(*o.tags));
-	if (!o.tags)
-		return -ENOMEM;
-	rc = read_words(&p, argc, argv);
+	/* One of them a word at most, and the NULL behind them. */
+	o.tags = calloc(words, sizeof(*o.tags));
+	o.debug_dirs = calloc(words, sizeof(*o.debug_dirs));
+	o.comms = calloc(words, sizeof(*o.comms));
+	o.cgroups = calloc(words, sizeof(*o.cgroups));
+	if (o.tags && o.debug_dirs && o.comms && o.cgroups)
+		rc = read_words(&p, argc, argv);
 	if (rc < 0) {
 		cli_options_done(&o);
 		return rc;
@@ -418,7 +565,13 @@ int cli_options_parse(int argc, char *const *argv, uint32_t max_rate_hz, struct 
 void cli_options_done(struct cli_options *o)
 {
 	free(o->tags);
-	o->tags = NULL;
+	free(o->debug_dirs);
+	free(o->comms);
+	free(o->cgroups);
+	free(o->pids.v);
+	free(o->tids.v);
+	o->tags = o->debug_dirs = o->comms = o->cgroups = NULL;
+	o->pids = o->tids = (struct cli_numbers){NULL, 0};
 }
 
 int cli_options_help(FILE *to)
@@ -426,17 +579,19 @@ int cli_options_help(FILE *to)
 	static char name[] = "perf-agent";
 	static const struct argp argp = {
 	        .options = argp_rows,
-	        .args_doc = "--profile --pid N\n--profile -a\n--profile -- COMMAND [ARG...]\n"
-	                    "unwind-info FILE [--pc ADDR]",
-	        .doc = "Sample where a process, a command or the whole machine spends its time on "
-	               "the CPU, "
-	               "and write a pprof profile."
+	        .args_doc =
+	                "MODE... --pid N[,N...]\nMODE... --tid N[,N...]\nMODE... --cgroup PATH\n"
+	                "MODE... -a\nMODE... -- COMMAND [ARG...]\n"
+	                "unwind-info FILE [--pc ADDR]",
+	        .doc = "Where a process, a command or the whole machine spends its time on the CPU "
+	               "and off it, as pprof profiles, and how it runs, in figures. MODE is "
+	               "--profile, --offcpu or --pmu; several can run at once."
 	               "\v"
 	               "-name and --name mean the same; a value follows = or is the next word; "
 	               "options without a "
 	               "value take =true and =false.\n"
-	               "Exit status: 0 the profile was written, 1 it was not, 2 the command line "
-	               "is wrong.",
+	               "Exit status: 0 all that was asked for was written, 1 it was not, 2 the "
+	               "command line is wrong.",
 	};
 
 	argp_help(&argp, to, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);

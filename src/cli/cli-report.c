@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@ enum {
 	NUMBERS_WIDTH = 8 + 1 + 8 + 1 + 10 + 2,
 	MODULE_WIDTH_MAX = 24,
 	WIDTH_MAX = 512,
-	NAME_BYTES_MAX = 1024,
+	QUALITY_LINE_MAX = 1024,
 };
 
 static double percent(uint64_t part, uint64_t whole)
@@ -24,25 +25,32 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
-/* "/usr/lib/libc.so.6" -> "libc.so.6"; "[kernel]" and "//anon" style names stay readable. */
-static const char *base_name(const char *path)
+const char *cli_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* @s made printable and cut to @columns. */
-static void fit(const char *s, size_t columns, char ret[NAME_BYTES_MAX])
+void cli_fit(const char *s, size_t columns, char ret[CLI_NAME_BYTES_MAX])
 {
-	(void)snprintf(ret, NAME_BYTES_MAX, "%s", s); /* C++ names can be longer than any line */
+	(void)snprintf(ret, CLI_NAME_BYTES_MAX, "%s",
+	               s); /* C++ names can be longer than any line */
 	cli_make_printable(ret);
 	cli_shorten(ret, columns, false);
 }
 
+size_t cli_columns_printed(const char *s)
+{
+	char text[CLI_NAME_BYTES_MAX];
+
+	cli_fit(s, CLI_NAME_BYTES_MAX, text);
+	return cli_columns(text);
+}
+
 static size_t max_columns(size_t a, const char *s)
 {
-	size_t b = cli_columns(s);
+	size_t b = cli_columns_printed(s);
 
 	return a > b ? a : b;
 }
@@ -79,7 +87,7 @@ static struct row *find_unnamed(struct row *rows, size_t n, const char *module)
 
 static void name_folded(struct row *r)
 {
-	const char *module = *r->f.module ? base_name(r->f.module) : "unknown";
+	const char *module = *r->f.module ? cli_base_name(r->f.module) : "unknown";
 	bool bracketed = *module == '[';
 
 	(void)snprintf(r->folded, sizeof(r->folded), "%s%.64s%s (%zu addresses without a name)",
@@ -117,12 +125,12 @@ static void print_table(const struct row *rows, size_t n, uint64_t total, const 
 {
 	size_t width = cli_terminal_width();
 	size_t module_width = strlen("module"), name_width = strlen("function"), room;
-	char name[NAME_BYTES_MAX], module[NAME_BYTES_MAX], self[32], cum[32];
+	char name[CLI_NAME_BYTES_MAX], module[CLI_NAME_BYTES_MAX], self[32], cum[32];
 
 	if (width > WIDTH_MAX)
 		width = WIDTH_MAX;
 	for (size_t i = 0; i < n; i++) {
-		module_width = max_columns(module_width, base_name(rows[i].f.module));
+		module_width = max_columns(module_width, cli_base_name(rows[i].f.module));
 		name_width = max_columns(name_width, rows[i].f.name);
 	}
 	if (module_width > MODULE_WIDTH_MAX)
@@ -139,8 +147,8 @@ static void print_table(const struct row *rows, size_t n, uint64_t total, const 
 	for (size_t i = 0; i < n; i++) {
 		const struct pfa_function *f = &rows[i].f;
 
-		fit(f->name, name_width, name);
-		fit(base_name(f->module), module_width, module);
+		cli_fit(f->name, name_width, name);
+		cli_fit(cli_base_name(f->module), module_width, module);
 		cli_format_weight(f->self, unit, self, sizeof(self));
 		/* Several of them may stand on one stack: their cumulative weights have no sum. */
 		(void)snprintf(cum, sizeof(cum), "-");
@@ -152,7 +160,8 @@ static void print_table(const struct row *rows, size_t n, uint64_t total, const 
 	}
 }
 
-/* The hottest functions: how many rows were printed, or a negative errno. */
+/* The functions of the profile with most weight: how many rows were printed, or a negative errno.
+ */
 static int report_top(const struct pfa_session *s, uint64_t total, const char *unit)
 {
 	struct pfa_function *f = calloc(FUNCTIONS_MAX, sizeof(*f));
@@ -193,17 +202,16 @@ const char *cli_plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* Each reason for which samples were lost. */
-static void print_losses(const struct pfa_session *s)
+/* Each reason for which samples, or waits, were lost. */
+static void print_losses(const struct pfa_session *s, const char *prefix, const char *unit)
 {
-	static const char prefix[] = "dropped_";
 	struct pfa_counter c;
 
 	for (size_t i = 0; pfa_counter(s, i, &c) == 0; i++) {
-		if (c.value && !strncmp(c.name, prefix, strlen(prefix)) &&
-		    !strcmp(c.unit, "samples") && strcmp(c.name, own_counter) != 0)
-			cli_say("dropped %" PRIu64 " sample%s: %s", c.value, cli_plural(c.value),
-			        c.help);
+		if (c.value && !strncmp(c.name, prefix, strlen(prefix)) && !strcmp(c.unit, unit) &&
+		    strcmp(c.name, own_counter) != 0)
+			cli_say("dropped %" PRIu64 " %.*s%s: %s", c.value, (int)strlen(unit) - 1,
+			        unit, cli_plural(c.value), c.help);
 	}
 }
 
@@ -219,6 +227,9 @@ static void say_nothing_seen(const struct cli_options *o, uint64_t elapsed_ns)
 		cli_say("no samples: the capture was shorter than two sampling periods (it took "
 		        "%s, a period is %s)",
 		        elapsed, period);
+	} else if (o->comms[0] || o->cgroups[0] || o->tids.n) {
+		cli_say("no samples: nothing that --tid, --comm and --cgroup let through used the "
+		        "CPU in that time");
 	} else if (o->all) {
 		cli_say("no samples: the machine was idle");
 	} else {
@@ -231,9 +242,11 @@ void cli_report_functions(const struct pfa_session *s, const struct cli_options 
 {
 	struct pfa_stats st = {.size = sizeof(st)};
 	const char *unit = pfa_weight_unit(s);
-	bool own = o->pid == getpid();
+	bool own = false;
 	int n;
 
+	for (size_t k = 0; k < o->pids.n; k++)
+		own |= o->pids.v[k] == getpid();
 	if (pfa_stats(s, &st) < 0)
 		return; /* the quality line says so */
 	n = report_top(s, st.weight, unit ? unit : "");
@@ -246,16 +259,33 @@ void cli_report_functions(const struct pfa_session *s, const struct cli_options 
 		say_nothing_seen(o, st.elapsed_ns);
 	else if (n == 0)
 		cli_say("no samples: all %" PRIu64 " were dropped", st.seen);
-	print_losses(s);
+	print_losses(s, "dropped_", "samples");
+}
+
+void cli_report_waits(const struct pfa_session *s)
+{
+	struct pfa_stats st = {.size = sizeof(st)};
+	int n;
+
+	if (pfa_stats(s, &st) < 0)
+		return; /* the quality line says so */
+	n = cli_report_wait_table(s, st.wait_ns);
+	if (n < 0)
+		cli_say("no table of wait functions: %s", strerrorname_np(-n));
+	else if (n == 0 && !st.waits_seen)
+		cli_say("no waits were seen in the states and for the times that are asked for");
+	else if (n == 0)
+		cli_say("no waits: all %" PRIu64 " were dropped", st.waits_seen);
+	print_losses(s, "offcpu_dropped_", "waits");
 }
 
 /* The value of @key among the quality figures, or NULL. */
-static const char *quality_value(const struct pfa_session *s, const char *key)
+static const char *quality_value(const struct pfa_session *s, uint32_t kind, const char *key)
 {
 	size_t len = strlen(key);
 	const char *line;
 
-	for (size_t i = 0; (line = pfa_quality(s, i)); i++) {
+	for (size_t i = 0; (line = pfa_quality_of(s, kind, i)); i++) {
 		if (!strncmp(line, key, len) && line[len] == ':')
 			return line + len + 1 + strspn(line + len + 1, " ");
 	}
@@ -263,13 +293,14 @@ static const char *quality_value(const struct pfa_session *s, const char *key)
 }
 
 /* The files of a key of which there are several lines: "NAME SHARE" each. False: none. */
-static bool files_of(const struct pfa_session *s, const char *key, char *text, size_t size)
+static bool files_of(const struct pfa_session *s, uint32_t kind, const char *key, char *text,
+                     size_t size)
 {
 	const char *line;
 	size_t n = 0;
 
 	text[0] = '\0';
-	for (size_t i = 0; (line = pfa_quality(s, i)) && n < size; i++) {
+	for (size_t i = 0; (line = pfa_quality_of(s, kind, i)) && n < size; i++) {
 		const char *name = line + strlen(key), *share = strrchr(line, ' ');
 
 		if (strncmp(line, key, strlen(key)) != 0 || !share || share <= name)
@@ -313,14 +344,14 @@ static bool is_reason(const char *name, size_t len)
 }
 
 /* Why walks of user stacks ended before the root, the most frequent reason first. False: none. */
-static bool reasons_of(const struct pfa_session *s, char *text, size_t size)
+static bool reasons_of(const struct pfa_session *s, uint32_t kind, char *text, size_t size)
 {
 	static const char before[] = "walk_", after[] = "_pct: ";
 	struct reason all[REASONS_MAX] = {0};
 	size_t n = 0, len = 0;
 	const char *line;
 
-	for (size_t i = 0; (line = pfa_quality(s, i)) && n < REASONS_MAX; i++) {
+	for (size_t i = 0; (line = pfa_quality_of(s, kind, i)) && n < REASONS_MAX; i++) {
 		const char *name = line + strlen(before), *end;
 
 		if (strncmp(line, before, strlen(before)) != 0)
@@ -342,18 +373,18 @@ static bool reasons_of(const struct pfa_session *s, char *text, size_t size)
 		len += (size_t)snprintf(text + len, size - len, "%s%.16s %% %.*s", i ? ", " : "",
 		                        all[i].share, all[i].name_len, all[i].name);
 		for (char *p = text + from; *p; p++)
-			if (*p == '_')
-				*p = ' ';
+			if (*p == '_') /* "32-bit task" is the one name with a hyphen */
+				*p = strncmp(p, "_bit_", 5) == 0 ? '-' : ' ';
 	}
 	return n > 0;
 }
 
 /* Shares are of all user stacks, as that of the complete ones is. */
-static void print_incomplete(const struct pfa_session *s)
+static void print_incomplete(const struct pfa_session *s, uint32_t kind)
 {
 	char reasons[512], files[1024];
-	bool why = reasons_of(s, reasons, sizeof(reasons));
-	bool where = files_of(s, "incomplete_in: ", files, sizeof(files));
+	bool why = reasons_of(s, kind, reasons, sizeof(reasons));
+	bool where = files_of(s, kind, "incomplete_in: ", files, sizeof(files));
 
 	if (why && where)
 		cli_say("incomplete stacks, of all user stacks: %s; they end in: %s", reasons,
@@ -364,33 +395,75 @@ static void print_incomplete(const struct pfa_session *s)
 		cli_say("incomplete stacks end in: %s", files);
 }
 
-static void print_guessed(const struct pfa_session *s)
+static void print_guessed(const struct pfa_session *s, uint32_t kind)
 {
 	char files[1024];
 
-	if (files_of(s, "guessed_in: ", files, sizeof(files)))
+	if (files_of(s, kind, "guessed_in: ", files, sizeof(files)))
 		cli_say("callers were guessed in: %s", files);
 }
 
+/* Appends to a quality line: 1 KiB holds all figures with their longest values. */
+static void __attribute__((format(printf, 2, 3)))
+append(char line[QUALITY_LINE_MAX], const char *format, ...)
+{
+	size_t len = strlen(line);
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(line + len, QUALITY_LINE_MAX - len, format, ap);
+	va_end(ap);
+}
+
+struct figure {
+	const char *key, *after;
+};
+
+/* Those of the figures that there are, in percent. */
+static void append_shares(char line[QUALITY_LINE_MAX], const struct pfa_session *s, uint32_t kind,
+                          const struct figure *figures, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *v = quality_value(s, kind, figures[i].key);
+
+		if (v)
+			append(line, ", %.24s%s %s", v, strchr(v, '%') ? "" : " %",
+			       figures[i].after);
+	}
+}
+
+/* What perf-agent itself took. */
+static void append_cost(char line[QUALITY_LINE_MAX], const struct pfa_session *s, uint32_t kind,
+                        const struct pfa_stats *st)
+{
+	const char *v = quality_value(s, kind, "agent_cpu_pct");
+
+	if (v)
+		append(line, ", agent %.24s%s CPU", v, strchr(v, '%') ? "" : " %");
+	else
+		append(line, ", agent %.1f %% CPU", percent(st->agent_cpu_ns, st->elapsed_ns));
+	v = quality_value(s, kind, "agent_setup_cpu_ms");
+	if (v)
+		append(line, " (+ %.24s ms to start)", v);
+}
+
+#define STACK_FIGURES                                                                              \
+	{"complete_stacks_pct", "complete stacks"}, {"guessed_stacks_pct", "guessed stacks"},      \
+	        {"cut_stacks_pct", "cut stacks"}, {"named_user_pct", "of user frames named"},      \
+	{                                                                                          \
+		"named_kernel_pct", "of kernel frames named"                                       \
+	}
+
 void cli_report_quality(const struct pfa_session *s)
 {
-	static const struct {
-		const char *key, *after;
-	} figures[] = {
-	        {"complete_stacks_pct", "complete stacks"},
-	        {"guessed_stacks_pct", "guessed stacks"},
-	        {"cut_stacks_pct", "cut stacks"},
-	        {"named_user_pct", "of user frames named"},
-	        {"named_kernel_pct", "of kernel frames named"},
-	        {"idle_pct", "idle"},
-	        {"lost_stacks_pct", "lost stacks"},
-	        {"missed_ticks_pct", "missed ticks"},
-	};
+	static const struct figure figures[] = {STACK_FIGURES,
+	                                        {"idle_pct", "idle"},
+	                                        {"lost_stacks_pct", "lost stacks"},
+	                                        {"missed_ticks_pct", "missed ticks"}};
 	struct pfa_stats st = {.size = sizeof(st)};
-	char line[1024], own_text[64] = "";
+	char line[QUALITY_LINE_MAX] = "";
 	uint64_t own = cli_own_samples(s);
-	const char *v;
-	int n, rc;
+	int rc;
 
 	rc = pfa_stats(s, &st);
 	if (rc < 0) {
@@ -399,31 +472,47 @@ void cli_report_quality(const struct pfa_session *s)
 	}
 	if (own > st.dropped)
 		own = st.dropped; /* the two were read at different times */
+	print_incomplete(s, PFA_KIND_ONCPU);
+	print_guessed(s, PFA_KIND_ONCPU);
+	append(line, "quality: %" PRIu64 " sample%s (%" PRIu64 " kept, %" PRIu64 " dropped",
+	       st.seen, cli_plural(st.seen), st.kept, st.dropped - own);
 	if (own)
-		(void)snprintf(own_text, sizeof(own_text), ", %" PRIu64 " of perf-agent itself",
-		               own); /* fits */
-	print_incomplete(s);
-	print_guessed(s);
-	n = snprintf(line, sizeof(line),
-	             "quality: %" PRIu64 " sample%s (%" PRIu64 " kept, %" PRIu64 " dropped%s)",
-	             st.seen, cli_plural(st.seen), st.kept, st.dropped - own, own_text);
-	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
-		v = quality_value(s, figures[i].key);
-		if (!v)
-			continue;
-		n += snprintf(line + n, sizeof(line) - (size_t)n, ", %.24s%s %s", v,
-		              strchr(v, '%') ? "" : " %", figures[i].after);
+		append(line, ", %" PRIu64 " of perf-agent itself", own);
+	append(line, ")");
+	append_shares(line, s, PFA_KIND_ONCPU, figures, sizeof(figures) / sizeof(figures[0]));
+	append_cost(line, s, PFA_KIND_ONCPU, &st);
+	cli_say_plain("%s", line);
+}
+
+void cli_report_wait_quality(const struct pfa_session *s, bool cost)
+{
+	static const struct figure figures[] = {STACK_FIGURES, {"lost_stacks_pct", "lost stacks"}};
+	static const struct figure numbers[] = {{"threads_blocked_at_start",
+	                                         "of threads that waited at the start"},
+	                                        {"waits_open_at_end", "not over at the end"}};
+	struct pfa_stats st = {.size = sizeof(st)};
+	char line[QUALITY_LINE_MAX] = "", time[32];
+	int rc;
+
+	rc = pfa_stats(s, &st);
+	if (rc < 0) {
+		cli_say_plain("off-CPU quality: unknown: %s", strerrorname_np(-rc));
+		return;
 	}
-	/* 1 KiB holds them all with their longest values. */
-	v = quality_value(s, "agent_cpu_pct");
-	if (v)
-		n += snprintf(line + n, sizeof(line) - (size_t)n, ", agent %.24s%s CPU", v,
-		              strchr(v, '%') ? "" : " %");
-	else
-		n += snprintf(line + n, sizeof(line) - (size_t)n, ", agent %.1f %% CPU",
-		              percent(st.agent_cpu_ns, st.elapsed_ns));
-	v = quality_value(s, "agent_setup_cpu_ms");
-	if (v)
-		(void)snprintf(line + n, sizeof(line) - (size_t)n, " (+ %.24s ms to start)", v);
+	print_incomplete(s, PFA_KIND_OFFCPU);
+	print_guessed(s, PFA_KIND_OFFCPU);
+	cli_format_duration(st.wait_ns, time, sizeof(time));
+	append(line,
+	       "off-CPU quality: %" PRIu64 " wait%s (%" PRIu64 " kept, %" PRIu64 " dropped), %s",
+	       st.waits_seen, cli_plural(st.waits_seen), st.waits, st.waits_dropped, time);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		const char *v = quality_value(s, PFA_KIND_OFFCPU, numbers[i].key);
+
+		if (v && strcmp(v, "0") != 0)
+			append(line, ", %.24s %s", v, numbers[i].after);
+	}
+	append_shares(line, s, PFA_KIND_OFFCPU, figures, sizeof(figures) / sizeof(figures[0]));
+	if (cost)
+		append_cost(line, s, PFA_KIND_OFFCPU, &st);
 	cli_say_plain("%s", line);
 }

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ enum end {
 struct run {
 	const struct cli_options *o;
 	struct pfa_session *session;
-	struct cli_output out;
+	struct cli_outputs outs;
 	char comm[CLI_NAME_MAX];  /* of the target as it is; "" = unknown or whole machine */
 	char clean[CLI_NAME_MAX]; /* the same for file names */
 	uint64_t duration_ns;     /* 0: no end by time */
@@ -51,6 +52,7 @@ static struct {
 	_Atomic int number;        /* which */
 	struct pfa_session
 	        *_Atomic session; /* whose start may have to be interrupted; NULL: none */
+	const struct cli_outputs *_Atomic outs; /* to be removed by an abort; NULL: none */
 } caught = {.wake_fd = -EBADF};
 
 static uint64_t now_ns(void)
@@ -64,7 +66,7 @@ static uint64_t now_ns(void)
 static void on_end_signal(int number)
 {
 	static const char text[] =
-	        "\nperf-agent: aborted by a second signal; no profile was written\n";
+	        "\nperf-agent: aborted by a second signal; not all of the output was written\n";
 	uint64_t first = atomic_load(&caught.first_ns), now = now_ns(), one = 1;
 	int saved_errno = errno;
 
@@ -80,6 +82,10 @@ static void on_end_signal(int number)
 		/* Cannot fail: one write to a counter that is 0. */
 		(void)!write(caught.wake_fd, &one, sizeof(one));
 	} else if (now - first > SAME_SIGNAL_NS) {
+		const struct cli_outputs *outs = atomic_load(&caught.outs);
+
+		if (outs)
+			cli_outputs_remove(outs);
 		(void)!write(STDERR_FILENO, text,
 		             sizeof(text) - 1); /* nowhere to report a failure */
 		_exit(CLI_FAILED);
@@ -122,7 +128,7 @@ static int catch_signals(void)
 	return rc;
 }
 
-/* The profile is written: from here on a signal may end us as it likes. */
+/* The outputs are written: from here on a signal may end us as it likes. */
 static void release_signals(void)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -132,7 +138,7 @@ static void release_signals(void)
 		                  true); /* worked before with the same arguments */
 }
 
-/* comm of process @pid, "" when it cannot be read. */
+/* comm of process or thread @pid, "" when it cannot be read. */
 static void read_comm(int32_t pid, char *ret, size_t size)
 {
 	char path[64];
@@ -153,18 +159,20 @@ static void read_comm(int32_t pid, char *ret, size_t size)
 static void name_target(struct run *r)
 {
 	const struct cli_options *o = r->o;
+	int32_t number = o->pids.n ? o->pids.v[0] : o->tids.n ? o->tids.v[0] : 0;
 	const char *slash;
 
 	if (o->command) {
 		slash = strrchr(o->command[0], '/');
 		(void)snprintf(r->comm, sizeof(r->comm), "%s",
 		               slash ? slash + 1 : o->command[0]); /* cut */
-	} else if (o->pid) {
-		read_comm(o->pid, r->comm, sizeof(r->comm));
+	} else if (number) {
+		read_comm(number, r->comm, sizeof(r->comm));
 	}
 	cli_clean_name(r->comm, r->clean, sizeof(r->clean));
-	if (!r->clean[0] && o->pid)
-		(void)snprintf(r->clean, sizeof(r->clean), "pid%d", o->pid);
+	if (!r->clean[0] && number)
+		(void)snprintf(r->clean, sizeof(r->clean), "%s%d", o->pids.n ? "pid" : "tid",
+		               number);
 	else if (!r->clean[0])
 		(void)snprintf(r->clean, sizeof(r->clean), "command");
 }
@@ -174,11 +182,32 @@ static void say_error(const struct run *r, const char *what, int rc, const struc
 {
 	char words[sizeof(err->message) + NAME_MAX];
 
-	cli_output_words(&r->out, err->message, words, sizeof(words));
+	cli_outputs_words(&r->outs, err->message, words, sizeof(words));
 	if (words[0])
 		cli_say("%s", words);
 	else
 		cli_say("%s: %s", what, strerrorname_np(-rc));
+}
+
+static void give_outputs(const struct run *r, struct pfa_options *p)
+{
+	const struct {
+		const char **path;
+		int32_t *fd;
+	} to[CLI_PRODUCT_CNT] = {
+	        [CLI_PROFILE] = {&p->profile_path, &p->profile_fd},
+	        [CLI_OFFCPU] = {&p->offcpu_path, &p->offcpu_fd},
+	        [CLI_METRICS] = {&p->pmu_path, &p->pmu_fd},
+	};
+
+	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++) {
+		const struct cli_output *out = &r->outs.of[i];
+
+		if (!out->wanted)
+			continue;
+		*to[i].path = cli_output_target(out);
+		*to[i].fd = out->fd >= 0 ? out->fd : 0;
+	}
 }
 
 static int new_session(struct run *r)
@@ -189,19 +218,36 @@ static int new_session(struct run *r)
 	int rc;
 
 	p.target = o->all ? PFA_TARGET_ALL : o->command ? PFA_TARGET_COMMAND : PFA_TARGET_PID;
-	p.pid = o->pid;
+	if (o->pids.n)
+		p.pid = o->pids.v[0];
+	if (o->pids.n > 1)
+		p.pids = o->pids.v + 1;
+	p.tids = o->tids.v;
+	if (o->comms[0])
+		p.comms = o->comms;
+	if (o->cgroups[0])
+		p.cgroups = o->cgroups;
 	p.argv = (const char *const *)o->command;
 	p.sample_rate_hz = o->sample_rate_hz;
 	p.event = o->event;
 	p.unwind = o->unwind;
 	p.table_budget_bytes = o->table_budget_bytes;
-	p.flags = (o->kernel_stacks ? 0 : PFA_NO_KERNEL_STACKS) |
-	          (o->all ? PFA_EXCLUDE_OWN_PROCESS : 0);
+	p.debug_dirs = o->debug_dirs;
+	p.symbol_budget_bytes = o->symbol_budget_bytes;
+	p.flags = (o->kernel_stacks ? 0 : PFA_NO_KERNEL_STACKS) | (o->lines ? 0 : PFA_NO_LINES) |
+	          (o->all ? PFA_EXCLUDE_OWN_PROCESS : 0) |
+	          (o->follow_children && o->pids.n ? PFA_FOLLOW_CHILDREN : 0) |
+	          (o->offcpu_wakers ? PFA_OFFCPU_WAKERS : 0) | (o->per_pid ? PFA_PER_PID : 0);
 	p.tags = o->tags;
-	if (r->out.fd >= 0)
-		p.profile_fd = r->out.fd;
-	else
-		p.profile_path = r->out.made ? r->out.hidden : o->profile_output;
+	p.modes = (o->on[CLI_PROFILE] ? PFA_MODE_PROFILE : 0) |
+	          (o->on[CLI_OFFCPU] ? PFA_MODE_OFFCPU : 0) |
+	          (o->on[CLI_METRICS] ? PFA_MODE_PMU : 0);
+	give_outputs(r, &p);
+	p.offcpu_states = o->offcpu_states;
+	p.offcpu_min_ns = o->offcpu_min_ns;
+	p.offcpu_max_ns = o->offcpu_max_ns;
+	p.offcpu_threads = o->offcpu_threads;
+	p.pmu_format = o->pmu_format;
 	p.ring_bytes = o->ring_bytes;
 	p.count_entries = o->count_entries;
 	p.range_entries = o->range_entries;
@@ -220,43 +266,6 @@ static void say_notes(struct run *r)
 
 	for (; (note = pfa_note(r->session, r->n_notes)); r->n_notes++)
 		cli_say("note: %s", note);
-}
-
-static const char *weight_unit(const struct run *r)
-{
-	const char *unit = pfa_weight_unit(r->session);
-
-	return unit ? unit : "";
-}
-
-static void say_start(const struct run *r)
-{
-	const struct cli_options *o = r->o;
-	char target[CLI_NAME_MAX + 64], end[64], time[32];
-	const char *event = strcmp(weight_unit(r), "cycles") ? "cpu-clock" : "hardware cycles";
-
-	if (o->all)
-		(void)snprintf(target, sizeof(target), "the whole machine");
-	else if (o->command)
-		(void)snprintf(target, sizeof(target), "command %s (pid %d)", r->comm,
-		               pfa_command_pid(r->session));
-	else if (r->comm[0])
-		(void)snprintf(target, sizeof(target), "pid %d (%s)", o->pid, r->comm);
-	else
-		(void)snprintf(target, sizeof(target), "pid %d", o->pid);
-
-	cli_format_duration(r->duration_ns, time, sizeof(time));
-	if (r->duration_ns)
-		(void)snprintf(end, sizeof(end), "for %s; Ctrl-C ends early", time);
-	else if (o->command)
-		(void)snprintf(end, sizeof(end), "until it ends; Ctrl-C ends early");
-	else
-		(void)snprintf(end, sizeof(end), "until Ctrl-C");
-	cli_say("profiling %s at %u Hz, %s, %s%s, %s", target, o->sample_rate_hz, event,
-	        o->unwind == PFA_UNWIND_FP      ? "frame pointers only"
-	        : o->unwind == PFA_UNWIND_DWARF ? "unwind dwarf"
-	                                        : "unwind auto",
-	        o->kernel_stacks ? "" : ", without kernel stacks", end);
 }
 
 static bool progress_wanted(void)
@@ -281,7 +290,7 @@ static void show_progress(struct run *r, uint64_t now)
 {
 	struct pfa_stats st = {.size = sizeof(st)};
 	uint64_t elapsed = now - r->start_ns, own = cli_own_samples(r->session), seen, lost;
-	char text[PROGRESS_MAX];
+	char text[PROGRESS_MAX], samples[96];
 	double seconds;
 
 	if (pfa_stats(r->session, &st) < 0)
@@ -293,9 +302,11 @@ static void show_progress(struct run *r, uint64_t now)
 	/* Counters are read one after the other while they grow. */
 	seen = st.seen > own ? st.seen - own : 0;
 	lost = st.dropped > own ? st.dropped - own : 0;
-	(void)snprintf(text, sizeof(text),
-	               "perf-agent: %.1f s%s, %" PRIu64 " sample%s, %" PRIu64 " lost", seconds,
-	               r->duration_ns ? " left" : "", seen, cli_plural(seen), lost);
+	(void)snprintf(samples, sizeof(samples), ", %" PRIu64 " sample%s, %" PRIu64 " lost", seen,
+	               cli_plural(seen), lost);
+	/* What the other modes count is read at the end. */
+	(void)snprintf(text, sizeof(text), "perf-agent: %.1f s%s%s", seconds,
+	               r->duration_ns ? " left" : "", r->o->on[CLI_PROFILE] ? samples : "");
 	cli_shorten(text, cli_terminal_width() - 1, false);
 	draw_progress(r, text);
 }
@@ -348,15 +359,25 @@ static enum end wait_for_end(struct run *r)
 
 static void say_end(const struct run *r, enum end end)
 {
+	const struct cli_options *o = r->o;
 	char time[32];
 
 	if (end == END_SIGNAL)
 		cli_say("SIG%s: the capture ends; a second signal aborts",
 		        sigabbrev_np(atomic_load(&caught.number)));
-	if (end == END_TARGET && r->o->pid) {
-		cli_format_duration(now_ns() - r->start_ns, time, sizeof(time));
-		cli_say("pid %d ended after %s", r->o->pid, time);
-	}
+	if (end != END_TARGET || o->command)
+		return;
+	cli_format_duration(now_ns() - r->start_ns, time, sizeof(time));
+	if (!o->pids.n)
+		cli_say("the process%s of thread%s %d%s ended after %s", o->tids.n > 1 ? "es" : "",
+		        o->tids.n > 1 ? "s" : "", o->tids.v[0], o->tids.n > 1 ? " and others" : "",
+		        time);
+	else if (o->pids.n > 1)
+		cli_say("all %zu processes ended after %s%s", o->pids.n, time,
+		        o->follow_children ? "; their children are not waited for" : "");
+	else
+		cli_say("pid %d ended after %s%s", o->pids.v[0], time,
+		        o->follow_children ? "; its children are not waited for" : "");
 }
 
 /* Ctrl-C reaches the command as well, and so does what timeout(1) sends: it may be about to end. */
@@ -396,32 +417,96 @@ static void say_command(const struct run *r, enum end end)
 	}
 }
 
+static const uint32_t modes[CLI_PRODUCT_CNT] = {[CLI_PROFILE] = PFA_MODE_PROFILE,
+                                                [CLI_OFFCPU] = PFA_MODE_OFFCPU,
+                                                [CLI_METRICS] = PFA_MODE_PMU};
+
+/* One product: what is in it, where it is, how good it is. */
+static void report(const struct run *r, enum cli_product p, bool written)
+{
+	const struct cli_output *out = &r->outs.of[p];
+
+	if (p == CLI_PROFILE)
+		cli_report_functions(r->session, r->o);
+	else if (p == CLI_OFFCPU)
+		cli_report_waits(r->session);
+	/* Metrics on standard output are there to be read. */
+	if (written && !(p == CLI_METRICS && out->fd >= 0))
+		cli_say("%s written: %s", cli_product_name(p), cli_output_path(out));
+	if (p == CLI_PROFILE)
+		cli_report_quality(r->session);
+	else if (p == CLI_OFFCPU)
+		cli_report_wait_quality(r->session, !r->o->on[CLI_PROFILE]);
+}
+
+/* Of a capture that could not be written as a whole. */
+static void say_missing(const struct run *r, uint32_t written)
+{
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
+		const struct cli_output *out = &r->outs.of[i];
+
+		if (out->wanted && !(written & modes[i]))
+			cli_say("%s not written: %s", cli_product_name((enum cli_product)i),
+			        cli_output_path(out));
+	}
+}
+
+/* What one mode lacks is said when it is left out. */
+static bool said_by_note(const struct run *r, const struct pfa_error *err)
+{
+	const char *note;
+
+	for (size_t i = 0; i < r->n_notes && err->message[0]; i++) {
+		note = pfa_note(r->session, i);
+		if (note && strstr(note, err->message))
+			return true;
+	}
+	return false;
+}
+
 /* Writes, and says what was written. Returns enum cli_exit. */
 static int finish(struct run *r, enum end end)
 {
+	int stopped, status = CLI_DONE, wanted = 0, moved[CLI_PRODUCT_CNT] = {0};
+	uint32_t written, ran;
 	struct pfa_error err = {0};
-	int stopped, moved = 0;
 
 	stopped = pfa_stop(r->session, &err);
-	if (!stopped)
-		moved = cli_output_publish(&r->out);
+	written = pfa_modes_written(r->session);
+	ran = pfa_modes_run(r->session);
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
+		struct cli_output *out = &r->outs.of[i];
+
+		if (!out->wanted)
+			continue;
+		wanted++;
+		if (written & modes[i])
+			moved[i] = cli_output_publish(out);
+	}
+	atomic_store(&caught.outs, NULL);
 	release_signals();
 	say_notes(r);
 	if (r->o->command)
 		say_command(r, end);
-	cli_report_functions(r->session, r->o);
-	if (!stopped && !moved) {
-		cli_say("profile written: %s", cli_output_path(&r->out));
-		cli_report_quality(r->session);
-		return CLI_DONE;
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++)
+		if (r->outs.of[i].wanted && ran & modes[i])
+			report(r, (enum cli_product)i, written & modes[i] && !moved[i]);
+	/* What was captured is not lost altogether, but the failure is the last that is read. */
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
+		const struct cli_output *out = &r->outs.of[i];
+
+		if (!moved[i])
+			continue;
+		cli_say("rename %s to %s: %s; the %s stays where it is", out->hidden, out->name,
+		        strerrorname_np(-moved[i]), cli_product_name((enum cli_product)i));
+		status = CLI_FAILED;
 	}
-	/* What was sampled is not lost altogether, but the failure is the last that is read. */
-	cli_report_quality(r->session);
-	if (stopped)
-		say_error(r, "writing the profile", stopped, &err);
-	else
-		cli_say("rename %s to %s: %s; the profile stays where it is", r->out.hidden,
-		        r->out.name, strerrorname_np(-moved));
+	if (!stopped)
+		return status;
+	if (wanted > 1)
+		say_missing(r, written);
+	if (!said_by_note(r, &err))
+		say_error(r, "writing the output", stopped, &err);
 	return CLI_FAILED;
 }
 
@@ -440,17 +525,18 @@ static int start(struct run *r, struct pfa_error *err)
 
 static int capture(struct run *r)
 {
+	bool stacks = r->o->on[CLI_PROFILE] || r->o->on[CLI_OFFCPU];
 	struct pfa_error err = {0};
 	enum end end;
 	int rc;
 
-	if (r->o->unwind == PFA_UNWIND_DWARF)
+	if (r->o->unwind == PFA_UNWIND_DWARF && stacks)
 		cli_say("reading the call-frame information of what is mapped; Ctrl-C ends that "
 		        "too");
 	rc = start(r, &err);
 	if (rc == -EINTR && atomic_load(&caught.first_ns)) {
-		cli_say("SIG%s before sampling began: no profile",
-		        sigabbrev_np(atomic_load(&caught.number)));
+		cli_say("SIG%s before the capture began: no %s",
+		        sigabbrev_np(atomic_load(&caught.number)), stacks ? "profile" : "metrics");
 		return CLI_FAILED;
 	}
 	if (rc < 0) {
@@ -458,7 +544,7 @@ static int capture(struct run *r)
 		return CLI_FAILED;
 	}
 	r->start_ns = now_ns();
-	say_start(r);
+	cli_say_start(r->o, r->session, r->comm, r->duration_ns);
 	say_notes(r);
 	end = wait_for_end(r);
 	say_end(r, end);
@@ -478,13 +564,15 @@ int cli_run(const struct cli_options *o)
 		return CLI_FAILED;
 	}
 	name_target(&r);
-	status = cli_output_open(&r.out, o->profile_output, o->all ? NULL : r.clean);
+	status = cli_outputs_open(&r.outs, o, o->all ? NULL : r.clean);
+	atomic_store(&caught.outs, &r.outs);
 	if (status == CLI_DONE)
 		status = new_session(&r);
 	if (status == CLI_DONE)
 		status = capture(&r);
 	pfa_free(r.session);
-	cli_output_done(&r.out);
+	atomic_store(&caught.outs, NULL);
+	cli_outputs_done(&r.outs);
 	if (caught.wake_fd >= 0)
 		close(caught.wake_fd);
 	return status;

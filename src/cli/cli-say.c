@@ -8,14 +8,40 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+/* Bytes of the UTF-8 sequence at @p, of more than one; 0: that is none, nor ASCII. */
+static size_t utf8_sequence(const unsigned char *p)
+{
+	size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+
+	if (p[0] < 0xc2 || p[0] > 0xf4)
+		return 0; /* a later byte of one, longer than need be, or past U+10FFFF */
+	/* Longer than need be, a surrogate, past U+10FFFF. */
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0; /* ends there at the latest if that is the NUL */
+	return n;
+}
+
 void cli_make_printable(char *s)
 {
 	for (unsigned char *p = (unsigned char *)s; *p; p++) {
+		size_t n;
+
 		if (*p < 0x20 || *p == 0x7f)
 			*p = '?';
+		if (*p < 0x80)
+			continue;
+		n = utf8_sequence(p);
 		/* U+0080 … U+009F: terminals take them for escape sequences */
-		if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f)
+		if (n == 2 && p[0] == 0xc2 && p[1] <= 0x9f)
 			p[0] = p[1] = '?';
+		else if (n == 0)
+			p[0] = '?';
+		else
+			p += n - 1;
 	}
 }
 

@@ -3,12 +3,15 @@
  * cli - words for people. Knows the library by its public header alone. One thread.
  *
  *   cli-options.c   words of the command line -> struct cli_options; --help
+ *   cli-check.c     which options go together
  *   cli-duration.c  numbers as people write and read them
  *   cli-name.c      names of output files
- *   cli-output.c    where the profile goes
+ *   cli-output.c    where the products of a capture go
  *   cli-say.c       lines on standard error
  *   cli-run.c       one capture, from options to exit status
+ *   cli-start.c     the line on standard error at its beginning
  *   cli-report.c    what stands on standard error at its end
+ *   cli-waits.c     the table of where a program waits, of that
  *   cli-unwind.c    perf-agent unwind-info
  */
 #ifndef CLI_PRIV_H
@@ -21,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 #include <time.h>
 
 /* Exit status; documented in the man page. */
@@ -36,25 +40,82 @@ enum {
 	CLI_PID_MAX = 0x7fffffff, /* what fits a pid_t; whether it exists is the kernel's answer */
 	CLI_RATE_DEFAULT_HZ = 99,
 	CLI_MESSAGE_MAX = 512,
+	CLI_NAME_BYTES_MAX = 1024, /* of a function's name, as far as it is shown */
+	CLI_DEBUG_DIRS_MAX = 64,   /* as the library */
 };
 
-/* Strings are borrowed from argv; the array @tags is owned. */
+/* What a capture makes, in the order in which it is written and reported. */
+enum cli_product {
+	CLI_PROFILE = 0, /* --profile */
+	CLI_OFFCPU = 1,  /* --offcpu */
+	CLI_METRICS = 2, /* --pmu */
+	CLI_PRODUCT_CNT,
+};
+
+/* Options by their rows in options.def. */
+enum cli_opt {
+#define CLI_GROUP(heading)
+#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more) OPT_##id,
+#define CLI_HIDDEN(id, name, argument)                                           OPT_##id,
+#define CLI_COMMAND(name, argument, help, more)
+#define CLI_COMMAND_OPTION(command, name, argument, help, more)
+#include "options.def"
+#undef CLI_GROUP
+#undef CLI_OPTION
+#undef CLI_HIDDEN
+#undef CLI_COMMAND
+#undef CLI_COMMAND_OPTION
+	OPT_CNT
+};
+_Static_assert(OPT_CNT <= 64, "a bit each");
+
+/* Numbers in the order in which they were given first; v[n] is 0. Owned. */
+struct cli_numbers {
+	int32_t *v; /* NULL: none */
+	size_t n;
+};
+
+/* Strings are borrowed from argv; the arrays of them are owned, and NULL-terminated. */
 struct cli_options {
-	bool profile;
+	bool on[CLI_PRODUCT_CNT]; /* what is asked for */
 	bool all;
 	bool kernel_stacks;
-	int32_t pid;          /* 0: not given */
+	bool follow_children;
+	struct cli_numbers pids, tids;
+	const char **comms, **cgroups;
 	uint64_t duration_ns; /* 0: not given */
 	uint32_t sample_rate_hz;
-	uint32_t event;              /* enum pfa_event */
-	const char *profile_output;  /* NULL: a name is made */
-	const char **tags;           /* NULL-terminated */
-	char *const *command;        /* NULL-terminated; NULL: none */
-	uint32_t unwind;             /* enum pfa_unwind */
-	uint64_t table_budget_bytes; /* 0: not given */
-	uint32_t ring_bytes, count_entries,
-	        range_entries; /* forced by tests; 0: the library's choice */
+	uint32_t event;                        /* enum pfa_event */
+	const char *output[CLI_PRODUCT_CNT];   /* path, or "-"; NULL: a name is made */
+	uint32_t offcpu_states;                /* PFA_STATE_…; 0: not given */
+	uint64_t offcpu_min_ns, offcpu_max_ns; /* 0: not given */
+	bool offcpu_wakers;
+	bool per_pid;
+	uint32_t pmu_format; /* enum pfa_format */
+	const char **tags;
+	const char **debug_dirs;
+	bool lines;
+	uint64_t symbol_budget_bytes; /* 0: not given */
+	char *const *command;         /* NULL-terminated; NULL: none */
+	uint32_t unwind;              /* enum pfa_unwind */
+	uint64_t table_budget_bytes;  /* 0: not given */
+	uint32_t ring_bytes, count_entries, range_entries,
+	        offcpu_threads; /* forced by tests; 0: the library's choice */
 };
+
+/* A name of an option from options.def. */
+const char *cli_option_name(enum cli_opt id);
+/* Fills @message (long words are cut); returns -EINVAL. */
+int cli_refuse(char message[CLI_MESSAGE_MAX], const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+/**
+ * cli_options_check - what only the whole of the options shows
+ * @o:     read; completed: --cgroup alone stands for -a
+ * @given: a bit for each enum cli_opt that says something else than its default
+ * Returns: 0, -EINVAL (@message). Opens nothing.
+ */
+int cli_options_check(struct cli_options *o, uint64_t given, uint32_t max_rate_hz,
+                      char message[CLI_MESSAGE_MAX]);
 
 enum cli_action {
 	CLI_ACTION_RUN = 0,
@@ -126,54 +187,72 @@ void cli_format_weight(uint64_t weight, const char *unit, char *ret, size_t size
 void cli_clean_name(const char *name, char *ret, size_t size);
 
 /**
- * cli_profile_name - <comm>-<YYYYMMDDHHMM>-on-cpu.pb.gz
+ * cli_output_name - <comm>-<YYYYMMDDHHMM><suffix>
  * @comm:   cleaned; NULL = left out, with its '-'
  * @number: from 2 on it stands before the suffix
+ * @suffix: "-on-cpu.pb.gz"
  * Returns: 0, -ENAMETOOLONG.
  */
-int cli_profile_name(const char *comm, const struct tm *when, unsigned int number, char *ret,
-                     size_t size);
+int cli_output_name(const char *comm, const struct tm *when, unsigned int number,
+                    const char *suffix, char *ret, size_t size);
 
-/* Where the profile goes; filled by cli_output_open(). */
+/* Where one product goes; filled by cli_outputs_open(). */
 struct cli_output {
-	int fd;           /* duplicate of standard output, or -EBADF */
-	const char *path; /* as given, borrowed; NULL: a name is made */
-	bool made;        /* the library writes @hidden, cli_output_publish() moves it to @name */
-	const char *comm; /* of the made name, borrowed; NULL: none */
-	struct tm when;   /* of the made name */
+	bool wanted;
+	int fd;             /* duplicate of standard output, or -EBADF */
+	const char *path;   /* as given, borrowed; NULL: a name is made */
+	bool made;          /* the library writes @hidden, cli_output_publish() moves it to @name */
+	const char *comm;   /* of the made name, borrowed; NULL: none */
+	const char *suffix; /* of the made name */
+	struct tm when;     /* of the made name */
 	unsigned int number; /* of the made name */
 	char name[NAME_MAX + 1];
 	char hidden[64];
+	/* What @path named before the capture; no such file: all 0. */
+	bool special; /* no regular file: a device, a pipe */
+	dev_t dev;
+	ino_t ino;
+};
+struct cli_outputs {
+	struct cli_output of[CLI_PRODUCT_CNT];
 };
 
 /**
- * cli_output_open - decide where the profile goes, before anything is sampled
- * @path: as given: a path, "-" (standard output is taken for the profile alone, everything else
- * that goes there, a command's output too, goes to standard error), or NULL: a name is made
- * @comm: for the made name, must outlive @out; NULL: none
- * Returns: enum cli_exit; has said why when it is not CLI_DONE. Creates nothing. cli_output_done()
- * in any case.
+ * cli_outputs_open - decide where each product goes, before anything is captured
+ * @comm: for made names, must outlive @outs; NULL: none
+ * A profile on standard output has it for itself: everything else that goes there, a command's
+ * output too, goes to standard error. Metrics share it.
+ * Returns: enum cli_exit; has said why when it is not CLI_DONE. Creates nothing.
+ * cli_outputs_done() in any case.
  */
-int cli_output_open(struct cli_output *out, const char *path, const char *comm);
-/* Moves a profile with a made name to it, or to the next that is free: 0, negative errno. Else
- * nothing: 0. */
+int cli_outputs_open(struct cli_outputs *outs, const struct cli_options *o, const char *comm);
+/* "profile", "off-CPU profile", "metrics"; "--profile-output" … */
+const char *cli_product_name(enum cli_product p);
+const char *cli_product_option(enum cli_product p);
+/* Path for the library, or NULL: it gets the descriptor. */
+const char *cli_output_target(const struct cli_output *out);
+/* Moves what has a made name to it, or to the next that is free: 0, negative errno. Else nothing:
+ * 0. */
 int cli_output_publish(struct cli_output *out);
 /* For people. */
 const char *cli_output_path(const struct cli_output *out);
 /**
- * cli_output_words - a message of the library with the output as people know it
- * @message: may name the hidden file, or a descriptor's number
+ * cli_outputs_words - a message of the library with the outputs as people know them
+ * @message: may name a hidden file, or a descriptor's number
  * @ret:     the same with the final name, or "standard output"; cut at @size
  */
-void cli_output_words(const struct cli_output *out, const char *message, char *ret, size_t size);
-void cli_output_done(struct cli_output *out);
+void cli_outputs_words(const struct cli_outputs *outs, const char *message, char *ret, size_t size);
+/* Removes what has a hidden name. For signal handlers. */
+void cli_outputs_remove(const struct cli_outputs *outs);
+void cli_outputs_done(struct cli_outputs *outs);
 
 /* One line on standard error: "perf-agent: ", the text with control characters as '?', a newline.
  */
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same without "perf-agent: ". */
 void cli_say_plain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Replaces in place what a terminal would obey: C0, DEL, and C1 as UTF-8. */
+/* Replaces in place by '?' what a terminal would obey, C0, DEL and C1 as UTF-8, and each byte that
+ * is not part of UTF-8. */
 void cli_make_printable(char *s);
 /* Shortens @s in place to @columns, ".." at its end (or start: keep_end), whole UTF-8 sequences. */
 void cli_shorten(char *s, size_t columns, bool keep_end);
@@ -185,10 +264,26 @@ size_t cli_terminal_width(void);
 uint64_t cli_own_samples(const struct pfa_session *s);
 /* "" after 1, else "s". */
 const char *cli_plural(uint64_t n);
-/* Table of functions, losses: after pfa_stop. @o: of this capture. */
+/* "/usr/lib/libc.so.6" -> "libc.so.6"; "[kernel]" and "//anon" style names stay readable. */
+const char *cli_base_name(const char *path);
+/* @s made printable and cut to @columns. */
+void cli_fit(const char *s, size_t columns, char ret[CLI_NAME_BYTES_MAX]);
+/* The columns that a word has in a table that it fits: bytes that no terminal shows are printed as
+ * other ones. */
+size_t cli_columns_printed(const char *s);
+/* Table of functions (of where it waits), losses: after pfa_stop. @o: of this capture. */
 void cli_report_functions(const struct pfa_session *s, const struct cli_options *o);
-/* The quality line. */
+void cli_report_waits(const struct pfa_session *s);
+/* The table alone: how many rows it has, or a negative errno. @total_ns: of all waits. */
+int cli_report_wait_table(const struct pfa_session *s, uint64_t total_ns);
+/* The quality line of a profile. @cost: with what perf-agent itself took. */
 void cli_report_quality(const struct pfa_session *s);
+void cli_report_wait_quality(const struct pfa_session *s, bool cost);
+
+/* What is captured of which target, by what means, until when. @comm: of the target, or "";
+ * @duration_ns: 0 = no end by time. */
+void cli_say_start(const struct cli_options *o, const struct pfa_session *s, const char *comm,
+                   uint64_t duration_ns);
 
 /* perf-agent unwind-info: argv[1] is its name. Returns enum cli_exit. */
 int cli_unwind_info(int argc, char *const *argv);

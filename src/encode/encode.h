@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * encode - the bytes of one output format, from a finished model; and where the bytes go.
- * Encoders are pure functions of the model. Thread: any.
+ * encode - the bytes of one output format, from a finished model or snapshot; and where the bytes
+ * go. Encoders are pure functions of it. Thread: any.
  */
 #ifndef PA_ENCODE_H
 #define PA_ENCODE_H
 
+#include "metrics/metrics.h"
 #include "profile/profile.h"
 
 /**
@@ -18,6 +19,19 @@
  */
 int enc_pprof(const struct prof_model *m, struct sbuf *out);
 int enc_pprof_raw(const struct prof_model *m, struct sbuf *out);
+
+/**
+ * enc_metrics_text, enc_metrics_json - scheduler statistics and counters for people, and for
+ * programs
+ * @s:   in the order of met_snapshot_sort
+ * @out: appended to; after a failure its length is as it was and the error sticks in it
+ * Equal snapshots give equal bytes, in every locale. Names come from others: in text their control
+ * bytes and what is not UTF-8 are '?', in JSON wrong bytes are "\xNN" as in pprof.
+ * Returns: 0, -ENOMEM, -E2BIG (the cap of @out), or the error that stood in @out already.
+ * Source: docs/metrics.md, docs/metrics.schema.json.
+ */
+int enc_metrics_text(const struct met_snapshot *s, struct sbuf *out);
+int enc_metrics_json(const struct met_snapshot *s, struct sbuf *out);
 
 /* Where an output goes. Exactly one of path, fd > 0 and write is set. */
 typedef int (*enc_write_fn)(void *arg, const void *data, size_t len);

@@ -2,12 +2,21 @@
 #include "event/event.h"
 
 #define X(id, val, name, help) [val] = name,
-static const char *const walk_names[] = {EV_WALKS(X)};
+static const char *const walk_names[] = {EV_WALKS(X) EV_WALKS_USER(X)};
 #undef X
 
 #define X(id, name) name,
 static const char *const reason_names[] = {EV_REASONS(X)};
 #undef X
+
+#define X(id, val, name) [val] = name,
+static const char *const off_names[] = {EV_OFFS(X)};
+#undef X
+
+const char *ev_off_name(enum ev_off o)
+{
+	return (size_t)o < ARRAY_SIZE(off_names) ? off_names[o] : "unknown";
+}
 
 const char *ev_walk_name(enum ev_walk w)
 {

@@ -19,6 +19,8 @@ enum ev_space {
 	EV_SPACE_ANON = 1,   /* user address in an anonymous executable mapping: JIT code */
 	EV_SPACE_IMAGE = 2,  /* file offset in an image */
 	EV_SPACE_KERNEL = 3, /* kernel address */
+	EV_SPACE_MOVED = 4, /* user address at which one thing was mapped after the other, and it is
+	                     * not known which of them it was. Not from the kernel side */
 };
 
 /* One frame. Leaf first in every array of frames. */
@@ -42,19 +44,28 @@ _Static_assert(sizeof(struct ev_frame) == 16, "frames are hashed as bytes");
 	X(IMPLAUSIBLE, 4, "implausible frame",                                                     \
 	  "the frame pointer did not point up the stack, as in code built without frame pointers") \
 	X(NO_REGS, 5, "no registers", "the task's user registers could not be read")               \
-	X(COMPAT, 6, "32-bit task", "32-bit code is not walked")                                   \
+	X(COMPAT, 6, "32-bit task",                                                                \
+	  "32-bit code is walked by frame pointers alone, and here they led nowhere")              \
 	X(BAD_PC, 7, "bad return address", "the return address is not a user address")             \
 	X(NO_TABLE, 8, "no table yet", "the unwind table of a file was not there yet")             \
 	X(UNCOVERED, 9, "no rule", "code without call-frame information, and no guess fitted")     \
 	X(BAD_RULE, 10, "bad rule", "call-frame information that is damaged or not understood")    \
 	X(GONE, 11, "process gone",                                                                \
-	  "what a copied first sample needs was gone when it was looked at")                       \
+	  "the process had ended, or executed another program, when its copied stack was "         \
+	  "looked at")                                                                             \
 	X(JIT, 12, "JIT code", "code generated at run time, without frame pointers")               \
 	X(LEFT, 13, "memory given back",                                                           \
 	  "the task was ending or executing another program: it had no user stack any more")
+/* The same of what user space looked at; not in the ABI. */
+#define EV_WALKS_USER(X)                                                                           \
+	X(FOREIGN, 14, "other pid namespace",                                                      \
+	  "the process lies outside of our pid namespace: what it maps cannot be known")           \
+	X(WENT_ON, 15, "wait over", "the wait ended while the stack of the thread was being read") \
+	X(DENIED, 16, "process not readable", "what the process maps may not be looked at")
 enum ev_walk {
 #define X(id, val, name, help) EV_WALK_##id = (val),
-	EV_WALKS(X)
+	EV_WALKS(X) EV_WALK_KERNEL_CNT, /* below it: what the kernel side may say */
+	EV_WALKS_USER(X)
 #undef X
 	        EV_WALK_CNT
 };
@@ -77,7 +88,10 @@ const char *ev_walk_name(enum ev_walk w);
 	X(KALLSYMS_HIDDEN, "kernel addresses hidden")                                              \
 	X(NO_KALLSYMS, "no kernel symbols")                                                        \
 	X(NO_MEMORY, "out of memory or over a limit")                                              \
-	X(NOT_PERMITTED, "process not readable")
+	X(NOT_PERMITTED, "process not readable")                                                   \
+	X(GIVEN_UP, "reading the file was given up")                                               \
+	X(MOVED, "mapping replaced meanwhile")                                                     \
+	X(LATE, "not named in time")
 enum ev_reason {
 #define X(id, name) EV_REASON_##id,
 	EV_REASONS(X)
@@ -132,7 +146,18 @@ enum ev_proc_type {
 	EV_PROC_COMM,
 	EV_PROC_FORK,
 	EV_PROC_EXIT,
-	EV_PROC_LOST, /* records were lost: what is known of processes may be stale */
+	EV_PROC_LOST,    /* records were lost: what is known of processes may be stale */
+	EV_PROC_KSYMBOL, /* of no process: code that the kernel made or dropped */
+};
+
+/* A program of BPF, a trampoline or a page of probes: what has no symbol of the kernel's image or a
+ * module. */
+struct ev_ksymbol {
+	uint64_t start;
+	uint32_t len;     /* bytes, > 0 */
+	bool bpf;         /* a program or trampoline of BPF; else "out of line": probes, ftrace */
+	bool gone;        /* it was dropped */
+	const char *name; /* borrowed: valid during the call-back; NULL if none */
 };
 
 /* Numbers are those of our pid namespace; 0 or -1 (as u32) for tasks outside it. */
@@ -145,6 +170,7 @@ struct ev_proc {
 	uint64_t lost;          /* LOST: number of records */
 	struct ev_mapping map;  /* MMAP */
 	char comm[EV_COMM_LEN]; /* COMM */
+	struct ev_ksymbol ksym; /* KSYMBOL */
 };
 
 /* ---- samples -------------------------------------------------------------------------------- */
@@ -157,17 +183,52 @@ struct ev_proc_id {
 	uint64_t start_ns; /* CLOCK_BOOTTIME start of the thread group leader */
 };
 
-/* How often one thread was seen with one pair of stacks. */
+/* Why a thread was off its CPU. Values are those of ABI_OFF_* (bpf/abi). */
+#define EV_OFFS(X)                                                                                 \
+	X(NONE, 0, "running")                                                                      \
+	X(INTERRUPTIBLE, 1, "interruptible")                                                       \
+	X(UNINTERRUPTIBLE, 2, "uninterruptible")                                                   \
+	X(IOWAIT, 3, "iowait")                                                                     \
+	X(STOPPED, 4, "stopped")                                                                   \
+	X(PREEMPTED, 5, "preempted")                                                               \
+	X(IDLE, 6, "idle")
+enum ev_off {
+#define X(id, val, name) EV_OFF_##id = (val),
+	EV_OFFS(X)
+#undef X
+	        EV_OFF_CNT
+};
+/**
+ * ev_off_name - word of a state, as in labels and options; "unknown" for numbers without one
+ */
+const char *ev_off_name(enum ev_off o);
+
+/* How often one thread was seen with one pair of stacks; of waits: how often it waited there. */
 struct ev_count {
 	struct ev_proc_id proc;
 	uint32_t tid;
-	uint8_t foreign_ns; /* 1: the task has no number in our pid namespace */
-	uint8_t kthread;    /* 1: kernel thread */
-	uint16_t pad;
+	uint8_t foreign_ns;      /* 1: the task has no number in our pid namespace */
+	uint8_t kthread;         /* 1: kernel thread */
+	uint16_t epoch;          /* of code generated at run time; 0 where the stack has none */
 	uint64_t ustack, kstack; /* stack hashes, 0 = none */
 	uint64_t cgroup_id;      /* cgroup v2 id, 0 unknown */
-	uint64_t samples;        /* count */
-	uint64_t weight;         /* ns (cpu-clock) or events (hardware) */
+	uint64_t samples;        /* count; 0: it tells whose stack it is */
+	uint64_t weight;         /* ns (cpu-clock, waits) or events (hardware) */
+	/* Of waits alone, else 0. */
+	uint8_t off;         /* enum ev_off */
+	uint64_t waker;      /* hash of an ev_waker; 0: not known */
+	uint64_t longest_ns; /* of one wait */
+	uint64_t runq_ns;    /* from the wake-up until it ran, summed */
+};
+
+/* Who woke a thread; delivered at least once, before or after its first count. */
+struct ev_waker {
+	uint64_t hash; /* != 0 */
+	struct ev_proc_id proc;
+	uint32_t tid; /* 0: nobody, an interrupt */
+	uint8_t foreign_ns, kthread;
+	uint64_t ustack, kstack; /* 0 = none */
+	char comm[EV_COMM_LEN];
 };
 
 /* Flags of a user stack; values are those of ABI_STACK_* (bpf/abi). */
@@ -193,11 +254,14 @@ struct ev_copy {
 	        count;    /* ustack 0; with it (tests) the hash of the walk of the same instant */
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint64_t pc, reg[EV_COPY_REGS];
-	uint64_t guess;       /* hash of a stack that guesses made of the same instant; 0: none */
-	uint64_t addr;        /* of bytes[0] in the thread's memory */
-	uint32_t len;         /* bytes[len] */
-	uint32_t holes;       /* bit by EV_COPY_STEP bytes: not read */
-	uint32_t image;       /* the first image that had no table */
+	uint64_t promise; /* 0, else: nothing is counted, the stack alone is wanted, under this hash
+	                   */
+	uint64_t guess;   /* hash of a stack that guesses made of the same instant; 0: none */
+	uint64_t addr;    /* of bytes[0] in the thread's memory */
+	uint32_t len;     /* bytes[len] */
+	uint32_t holes;   /* bit by EV_COPY_STEP bytes: not read */
+	uint32_t image;   /* the first image that had no table */
+	uint32_t kernel_tid;  /* whatever namespace the thread is in; 0: not known */
 	bool in_syscall;      /* pc is behind the instruction of a system call */
 	const uint8_t *bytes; /* borrowed during the call */
 };

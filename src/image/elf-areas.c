@@ -6,13 +6,10 @@
  */
 #include "image/image_priv.h"
 
-#define NAME_BYTES    32 /* more than the longest name that is looked for */
 #define CHDR64_BYTES  24
 #define CHDR32_BYTES  12
 #define ZDEBUG_BYTES  12 /* "ZLIB", then the size, big-endian */
 #define ZDEBUG_MAGIC  "ZLIB"
-#define PACKING_ZLIB  1
-#define PACKING_ZSTD  2
 #define COMPRESS_ZLIB 1 /* ELFCOMPRESS_*: glibc 2.36 does not know that of zstd */
 #define COMPRESS_ZSTD 2
 #define HDR_BYTES     12 /* of .eh_frame_hdr: version, three encodings, a pointer of up to 8 bytes */
@@ -25,11 +22,6 @@ static const char *const names[][2] = {
         [IMG_AREA_GOPCLNTAB] = {".gopclntab", ".data.rel.ro.gopclntab"},
         [IMG_AREA_PLT] = {".plt", NULL},
 };
-
-static uint64_t shdr_bytes(const struct img_file *f)
-{
-	return f->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
-}
 
 /* Whether the segments map an allocated section where it says it is. */
 static bool agrees_with_segments(const struct img_file *f, const struct img_shdr *s)
@@ -44,46 +36,6 @@ static bool agrees_with_segments(const struct img_file *f, const struct img_shdr
 			return true;
 	}
 	return false;
-}
-
-/* A section by name: 0, -ENOENT, errno of pread. */
-static int find_section(const struct img_file *f, const char *const *wanted, struct img_shdr *ret,
-                        const char **ret_name)
-{
-	struct img_shdr str, s = {0};
-	int r;
-
-	if (f->shstrndx >= f->n_sections)
-		return -ENOENT;
-	r = img_read_shdr(f, f->shoff + f->shstrndx * shdr_bytes(f), &str);
-	if (r == -ENODATA || (r == 0 && (str.type == SHT_NOBITS || str.off > f->size)))
-		return -ENOENT;
-	if (r < 0)
-		return r;
-	str.size = MIN_OF(str.size, f->size - str.off);
-	for (size_t i = 1; i < f->n_sections; i++) {
-		char name[NAME_BYTES] = "";
-
-		r = img_read_shdr(f, f->shoff + i * shdr_bytes(f), &s);
-		if (r == -ENODATA)
-			break; /* it has shrunk */
-		if (r < 0)
-			return r;
-		if (s.type == SHT_NULL || s.name >= str.size)
-			continue;
-		r = img_read(f, str.off + s.name, name,
-		             (size_t)MIN_OF(str.size - s.name, (uint64_t)sizeof(name) - 1));
-		if (r < 0 && r != -ENODATA)
-			return r;
-		for (size_t k = 0; k < 2 && wanted[k]; k++) {
-			if (strcmp(name, wanted[k]) == 0) {
-				*ret = s;
-				*ret_name = wanted[k];
-				return 0;
-			}
-		}
-	}
-	return -ENOENT;
 }
 
 /* Compression of a section whose bytes lie inside the file: 0, -EINVAL, errno of pread. */
@@ -106,7 +58,7 @@ static int read_packing(const struct img_file *f, bool flagged, struct img_area 
 		a->size = 0;
 		for (size_t i = 4; i < ZDEBUG_BYTES; i++)
 			a->size = a->size << 8 | head[i];
-		a->packing = PACKING_ZLIB;
+		a->packing = IMG_PACKING_ZLIB;
 		return 0;
 	}
 	r = cursor_u32(&c, &type);
@@ -119,17 +71,18 @@ static int read_packing(const struct img_file *f, bool flagged, struct img_area 
 	}
 	if (r < 0 || (type != COMPRESS_ZLIB && type != COMPRESS_ZSTD))
 		return -EINVAL;
-	a->packing = type == COMPRESS_ZLIB ? PACKING_ZLIB : PACKING_ZSTD;
+	a->packing = type == COMPRESS_ZLIB ? IMG_PACKING_ZLIB : IMG_PACKING_ZSTD;
 	return 0;
 }
 
-/* 0, -ENOENT, -ENXIO (it has no bytes here), -EINVAL, errno of pread. */
-static int area_of_section(const struct img_file *f, enum img_area_kind kind, struct img_area *ret)
+/* The first section of two names (the second may be NULL): 0, -ENOENT, -ENXIO (it has no bytes
+ * here), -EINVAL, -ENOMEM, errno of pread. */
+static int area_of_section(struct img_file *f, const char *const wanted[2], struct img_area *ret)
 {
 	struct img_area a = {0};
 	struct img_shdr s = {0};
 	const char *name = NULL;
-	int r = find_section(f, names[kind], &s, &name);
+	int r = img_section_lookup(f, wanted, wanted[1] ? 2 : 1, &s, &name);
 
 	if (r < 0)
 		return r;
@@ -262,12 +215,12 @@ int img_area_find(struct img_file *f, enum img_area_kind kind, struct img_area *
 	case IMG_AREA_EH_FRAME_HDR:
 		first = area_of_hdr(f, ret);
 		if (first < 0)
-			r = area_of_section(f, kind, ret);
+			r = area_of_section(f, names[kind], ret);
 		if (r == -ENXIO)
 			r = -ENOENT;
 		break;
 	case IMG_AREA_EH_FRAME:
-		first = area_of_section(f, kind, ret);
+		first = area_of_section(f, names[kind], ret);
 		/* Where it has no bytes, the program header would lead into others. */
 		if (first < 0 && first != -ENXIO)
 			r = eh_frame_by_hdr(f, ret);
@@ -275,7 +228,7 @@ int img_area_find(struct img_file *f, enum img_area_kind kind, struct img_area *
 	case IMG_AREA_DEBUG_FRAME:
 	case IMG_AREA_GOPCLNTAB:
 	case IMG_AREA_PLT:
-		first = area_of_section(f, kind, ret);
+		first = area_of_section(f, names[kind], ret);
 		break;
 	default:
 		return -ENOENT;
@@ -289,4 +242,18 @@ int img_area_find(struct img_file *f, enum img_area_kind kind, struct img_area *
 	if (r != -ENOENT)
 		return r;
 	return first == -ENXIO ? -ENOENT : first;
+}
+
+int img_section_find(struct img_file *f, const char *name, struct img_area *ret)
+{
+	char zname[IMG_SEC_NAME_MAX] = ".z";
+	const char *wanted[2] = {name, NULL};
+	int r;
+
+	if (str_starts(name, ".debug_") && str_copy(zname + 2, sizeof(zname) - 2, name + 1) == 0)
+		wanted[1] = zname;
+	r = area_of_section(f, wanted, ret);
+	if (r == -EINVAL)
+		f->bad++;
+	return r == -ENXIO ? -ENOENT : r;
 }

@@ -380,6 +380,7 @@ struct img_file *img_file_free(struct img_file *f)
 	for (size_t i = 0; i < ARRAY_SIZE(f->windows); i++)
 		free(f->windows[i].buf);
 	free(f->sections);
+	free(f->sec_names);
 	free(f->segs);
 	free(f);
 	return NULL;
@@ -388,6 +389,11 @@ struct img_file *img_file_free(struct img_file *f)
 void img_file_freep(struct img_file **f)
 {
 	*f = img_file_free(*f);
+}
+
+int img_file_fd(const struct img_file *f)
+{
+	return f->fd;
 }
 
 size_t img_segments(const struct img_file *f, const struct img_segment **ret)

@@ -209,7 +209,7 @@ int img_symbol_name(struct img_file *f, const struct img_symbol *sym, struct sbu
 		return -ENODATA;
 	pos = t->str_off + sym->name_off;
 	for (;;) {
-		if (pos >= t->str_off + t->str_size || total > IMG_NAME_MAX) {
+		if (pos >= t->str_off + t->str_size) {
 			r = -ENODATA;
 			break;
 		}
@@ -220,6 +220,11 @@ int img_symbol_name(struct img_file *f, const struct img_symbol *sym, struct sbu
 		nul = memchr(p, 0, len);
 		if (nul)
 			len = (size_t)(nul - p);
+		if (!nul && total == IMG_NAME_MAX) { /* those of templates may be that long */
+			f->bad++;
+			break;
+		}
+		len = MIN_OF(len, (size_t)IMG_NAME_MAX - total);
 		r = sbuf_add(b, p, len);
 		if (r < 0 || nul)
 			break;

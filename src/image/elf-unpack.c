@@ -8,25 +8,10 @@
 
 #include "image/image_priv.h"
 
-#define BLOCK_BYTES (64 * 1024)
 #define ZSTD_LOG_MAX                                                                               \
 	25 /* window of 32 MiB: linkers' defaults have 2 MiB, the levels to 19 have 8 */
 
-/* Decompressed bytes. */
-struct out {
-	uint8_t *p;
-	size_t len, cap, max;
-};
-
-/* Compressed bytes of the file, block by block. */
-struct in {
-	const struct img_file *f;
-	uint64_t off, left;
-	uint8_t *block;
-};
-
-/* Room behind out->len, at least a byte: 0, -E2BIG (more than there may be), -ENOMEM. */
-static int out_grow(struct out *o)
+int img_out_grow(struct img_out *o)
 {
 	size_t cap;
 	uint8_t *p;
@@ -35,7 +20,7 @@ static int out_grow(struct out *o)
 		return 0;
 	if (o->len >= o->max)
 		return -E2BIG;
-	cap = o->cap ? o->cap : BLOCK_BYTES / 2;
+	cap = o->cap ? o->cap : IMG_BLOCK_BYTES / 2;
 	cap = cap > o->max / 2 ? o->max : cap * 2;
 	p = realloc(o->p, cap);
 	if (!p)
@@ -45,11 +30,9 @@ static int out_grow(struct out *o)
 	return 0;
 }
 
-/* The next block, of which there is one: 0 with *ret_len > 0, -ENODATA (cut off), errno of pread.
- */
-static int in_next(struct in *in, size_t *ret_len)
+int img_in_next(struct img_in *in, size_t *ret_len)
 {
-	size_t n = (size_t)MIN_OF(in->left, (uint64_t)BLOCK_BYTES);
+	size_t n = (size_t)MIN_OF(in->left, (uint64_t)IMG_BLOCK_BYTES);
 	int r;
 
 	r = img_read(in->f, in->off, in->block, n);
@@ -61,14 +44,14 @@ static int in_next(struct in *in, size_t *ret_len)
 	return 0;
 }
 
-static int copy_plain(struct in *in, struct out *o)
+static int copy_plain(struct img_in *in, struct img_out *o)
 {
 	int r = 0;
 
 	while (r == 0 && in->left > 0) {
 		size_t n;
 
-		r = out_grow(o);
+		r = img_out_grow(o);
 		if (r < 0)
 			break;
 		n = (size_t)MIN_OF(in->left, (uint64_t)(o->cap - o->len));
@@ -83,7 +66,7 @@ static int copy_plain(struct in *in, struct out *o)
 }
 
 /* Until the output is full, which is what was promised, or the input ends. */
-static int inflate_all(z_stream *z, struct in *in, struct out *o)
+static int inflate_all(z_stream *z, struct img_in *in, struct img_out *o)
 {
 	int r = 0, zr;
 
@@ -91,13 +74,13 @@ static int inflate_all(z_stream *z, struct in *in, struct out *o)
 		size_t n = 0;
 
 		if (z->avail_in == 0 && in->left > 0) {
-			r = in_next(in, &n);
+			r = img_in_next(in, &n);
 			if (r < 0)
 				return r;
 			z->next_in = in->block;
 			z->avail_in = (uInt)n;
 		}
-		r = out_grow(o);
+		r = img_out_grow(o);
 		if (r < 0)
 			return r;
 		n = MIN_OF(o->cap - o->len, (size_t)1 << 30);
@@ -119,7 +102,7 @@ static int inflate_all(z_stream *z, struct in *in, struct out *o)
 	return 0;
 }
 
-static int unpack_zlib(struct in *in, struct out *o)
+static int unpack_zlib(struct img_in *in, struct img_out *o)
 {
 	z_stream z = {0};
 	int r;
@@ -131,7 +114,7 @@ static int unpack_zlib(struct in *in, struct out *o)
 	return r;
 }
 
-static int unpack_zstd(struct in *in, struct out *o)
+static int unpack_zstd(struct img_in *in, struct img_out *o)
 {
 	ZSTD_DCtx *d = ZSTD_createDCtx();
 	ZSTD_inBuffer src = {in->block, 0, 0};
@@ -145,10 +128,10 @@ static int unpack_zstd(struct in *in, struct out *o)
 
 		if (src.pos == src.size && in->left > 0) {
 			src.pos = 0;
-			r = in_next(in, &src.size);
+			r = img_in_next(in, &src.size);
 		}
 		if (r == 0)
-			r = out_grow(o);
+			r = img_out_grow(o);
 		if (r < 0)
 			break;
 		dst = (ZSTD_outBuffer){o->p + o->len, o->cap - o->len, 0};
@@ -167,8 +150,8 @@ int img_area_load(const struct img_file *f, const struct img_area *a, size_t max
                   size_t *ret_len)
 {
 	_cleanup_free_ uint8_t *block = NULL;
-	struct in in = {.f = f, .off = a->off, .left = a->file_size};
-	struct out o = {.max = (size_t)a->size};
+	struct img_in in = {.f = f, .off = a->off, .left = a->file_size};
+	struct img_out o = {.max = (size_t)a->size};
 	int r = 0;
 
 	if (a->size > max)
@@ -178,7 +161,7 @@ int img_area_load(const struct img_file *f, const struct img_area *a, size_t max
 	if (a->packing) {
 		in.off += a->header;
 		in.left -= a->header;
-		in.block = block = malloc(BLOCK_BYTES);
+		in.block = block = malloc(IMG_BLOCK_BYTES);
 		if (!block)
 			return -ENOMEM;
 	}
@@ -186,10 +169,10 @@ int img_area_load(const struct img_file *f, const struct img_area *a, size_t max
 	case 0:
 		r = copy_plain(&in, &o);
 		break;
-	case 1:
+	case IMG_PACKING_ZLIB:
 		r = unpack_zlib(&in, &o);
 		break;
-	case 2:
+	case IMG_PACKING_ZSTD:
 		r = unpack_zstd(&in, &o);
 		break;
 	default:
@@ -207,4 +190,14 @@ int img_area_load(const struct img_file *f, const struct img_area *a, size_t max
 	*ret = o.p;
 	*ret_len = o.len;
 	return 0;
+}
+
+int img_area_read(const struct img_file *f, const struct img_area *a, uint64_t off, void *buf,
+                  size_t len)
+{
+	if (a->packing)
+		return -EINVAL;
+	if (off > a->file_size || a->file_size - off < len || a->off > UINT64_MAX - off)
+		return -ENODATA;
+	return img_read(f, a->off + off, buf, len);
 }

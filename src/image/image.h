@@ -53,6 +53,11 @@ struct img_file *img_file_free(struct img_file *f);
 void img_file_freep(struct img_file **f);
 
 /**
+ * img_file_fd - the descriptor it was opened with, -EBADF in memory
+ */
+int img_file_fd(const struct img_file *f);
+
+/**
  * img_build_id - the GNU build-id
  * @ret: its first *ret_len bytes are written, 1 … 20
  * Looks at PT_NOTE first, then at SHT_NOTE sections.
@@ -98,16 +103,21 @@ enum img_area_kind {
 	IMG_AREA_GOPCLNTAB,   /* .gopclntab or .data.rel.ro.gopclntab; -ENOENT without sections */
 	IMG_AREA_PLT,         /* .plt; .plt.sec and .plt.got have none of their own here */
 };
+/* img_area.packing */
+#define IMG_PACKING_ZLIB 1
+#define IMG_PACKING_ZSTD 2
 struct img_area {
 	uint64_t off, file_size; /* bytes in the file */
 	uint64_t vaddr;          /* 0 where it is not loaded */
 	uint64_t size;           /* bytes once decompressed; file_size if it is not compressed */
-	uint8_t packing;         /* 0 none, 1 zlib, 2 zstd */
+	uint8_t packing;         /* 0: none, else IMG_PACKING_* */
 	uint8_t header;          /* bytes before the packed data: 24, 12, or 12 of .zdebug */
 };
 /**
  * img_area_find - where such a part lies
- * Returns: 0, -ENOENT (there is none), -EINVAL (it contradicts itself; counted in img_bad_items).
+ * Returns: 0, -ENOENT (there is none), -EINVAL (it contradicts itself; counted in img_bad_items),
+ * -ENOMEM, errno of pread. Cost: the first one with a file reads all section headers and names
+ * once.
  */
 int img_area_find(struct img_file *f, enum img_area_kind kind, struct img_area *ret);
 /**
@@ -119,6 +129,110 @@ int img_area_find(struct img_file *f, enum img_area_kind kind, struct img_area *
  */
 int img_area_load(const struct img_file *f, const struct img_area *a, size_t max, uint8_t **ret,
                   size_t *ret_len);
+/**
+ * img_section_find - a section by its name, for what has no kind above
+ * @name: ".debug_info" also finds ".zdebug_info"
+ * Sections without bytes in the file (SHT_NOBITS) are not found.
+ * Returns: as img_area_find.
+ */
+int img_section_find(struct img_file *f, const char *name, struct img_area *ret);
+/**
+ * img_area_read - bytes of an area that is not packed
+ * @off: from its beginning
+ * Returns: 0, -ENODATA (not wholly inside), -EINVAL (it is packed), errno of pread.
+ */
+int img_area_read(const struct img_file *f, const struct img_area *a, uint64_t off, void *buf,
+                  size_t len);
+
+/*
+ * A packed area that is read in pieces, for those that do not fit into memory as a whole. Of zlib
+ * it keeps points (32 KiB each) from which it can go on; of zstd ends of frames, of which most
+ * areas have one: going back means starting over.
+ */
+struct img_windows;
+struct img_windows_options {
+	size_t max_bytes;    /* of memory, held and in use: a quarter for windows, half for points;
+	                      * 256 KiB and more for zlib, for zstd its window (2 MiB for what
+	                      * linkers write) and 1 MiB */
+	size_t window_bytes; /* unpacked at a time; 0: 4 to 64 KiB, by max_bytes */
+	uint64_t spacing_bytes; /* of points; 0: by size and max_bytes, at least 256 KiB */
+};
+struct img_windows_stats {
+	uint64_t unpacked_bytes;
+	uint64_t starts; /* at the beginning or at a point */
+};
+/**
+ * img_windows_new - a reader of an area that is packed; nothing is unpacked yet
+ * @f: borrowed until img_windows_free
+ * Returns: 0, -EINVAL (it is not packed, or has no room for its header), -ENOMEM.
+ */
+int img_windows_new(const struct img_file *f, const struct img_area *a,
+                    const struct img_windows_options *o, struct img_windows **ret);
+/**
+ * img_windows_free, img_windows_freep - NULL is accepted; free returns NULL
+ */
+struct img_windows *img_windows_free(struct img_windows *w);
+void img_windows_freep(struct img_windows **w);
+/**
+ * img_windows_read - exactly @len unpacked bytes at @off
+ * @work: bytes that may be packed or unpacked for it, and what is left of that; blocks without
+ *        bytes cost some as well. What was done stays done when it ends.
+ * Returns: 0, -ENODATA (not wholly inside the size that the area claims, or cut off), -EINVAL (the
+ * packed data is damaged at or before it), -ETIME (no work is left), -E2BIG (no room in max_bytes),
+ * -ENOMEM, errno of pread. Cost: reading on is cheapest; going back costs the distance from the
+ * point before.
+ */
+int img_windows_read(struct img_windows *w, uint64_t off, void *buf, size_t len, uint64_t *work);
+/**
+ * img_windows_rest - give all back but the points
+ */
+void img_windows_rest(struct img_windows *w);
+/**
+ * img_windows_limit - another max_bytes; windows and points have the sizes that they began with
+ */
+void img_windows_limit(struct img_windows *w, size_t max_bytes);
+/**
+ * img_windows_bytes, img_windows_stats - memory held; figures, borrowed until img_windows_free
+ */
+size_t img_windows_bytes(const struct img_windows *w);
+const struct img_windows_stats *img_windows_stats(const struct img_windows *w);
+
+/* .gnu_debuglink: file name without directory, and its CRC-32 */
+#define IMG_LINK_MAX 256
+struct img_debuglink {
+	char name[IMG_LINK_MAX];
+	uint32_t crc;
+};
+/**
+ * img_debuglink - the debug file that the image names
+ * Returns: 0, -ENOENT (none), -EINVAL (damaged, empty, or with a '/'; counted in img_bad_items),
+ * -ENOMEM, errno of pread.
+ */
+int img_debuglink(struct img_file *f, struct img_debuglink *ret);
+/* .gnu_debugaltlink: path, and the build-id of what it leads to */
+struct img_altlink {
+	char path[4096];
+	uint8_t build_id[IMG_BUILD_ID_MAX];
+	size_t build_id_len;
+};
+/**
+ * img_altlink - the common file that dwz made, as a debug file names it
+ * Returns: as img_debuglink.
+ */
+int img_altlink(struct img_file *f, struct img_altlink *ret);
+/**
+ * img_file_crc - CRC-32 of a whole file, as .gnu_debuglink has it
+ * Returns: 0, errno of pread, -E2BIG (more than 8 GiB), -ENOMEM. Cost: reads it all.
+ */
+int img_file_crc(int fd, uint32_t *ret);
+/**
+ * img_minidebug - the ELF file inside .gnu_debugdata (xz), which holds symbols that were stripped
+ * @max: more bytes than this are refused, memory of the decoder included
+ * @ret: malloc'ed, ret[*ret_len], the caller's; for img_file_open_mem
+ * Returns: 0, -ENOENT (none), -E2BIG, -EINVAL (damaged; counted in img_bad_items), -ENOMEM, errno
+ * of pread.
+ */
+int img_minidebug(struct img_file *f, size_t max, uint8_t **ret, size_t *ret_len);
 /**
  * img_is_64 - whether it is an ELF file of 64 bits
  */
@@ -141,8 +255,8 @@ typedef void (*img_symbol_fn)(void *arg, const struct img_symbol *sym);
 ssize_t img_symbols(struct img_file *f, img_symbol_fn fn, void *arg);
 /**
  * img_symbol_name - the name of a symbol
- * @b: appended to, at most 64 KiB
- * Returns: 0, -ENODATA (outside its table, or no end within 64 KiB) or errno of pread, with @b as
+ * @b: appended to, at most 64 KiB: what is longer is cut there, and counted in img_bad_items
+ * Returns: 0, -ENODATA (outside its table, or without an end in it) or errno of pread, with @b as
  * it was; -ENOMEM, -E2BIG of @b. Cost: cheapest in order of name_off.
  */
 int img_symbol_name(struct img_file *f, const struct img_symbol *sym, struct sbuf *b);

@@ -8,12 +8,15 @@
 
 #include <linux/capability.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 /* The part of libbpf's output that is kept: enough for the verifier's last words. */
-#define LOG_MAX_BYTES 65536
+#define LOG_MAX_BYTES  65536
+#define LOG_TAIL_BYTES 4096 /* of each message */
 
 static __thread struct sbuf *current_log;
 
@@ -26,7 +29,7 @@ static struct {
 static PRINTF_FMT(2, 0) int collect(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	libbpf_print_fn_t before;
-	char line[1024];
+	char *text = NULL;
 	int n;
 
 	if (!current_log) {
@@ -36,12 +39,14 @@ static PRINTF_FMT(2, 0) int collect(enum libbpf_print_level level, const char *f
 		pthread_mutex_unlock(&print.lock);
 		return before ? before(level, fmt, ap) : 0;
 	}
-	if (level == LIBBPF_DEBUG)
-		return 0;
-	n = vsnprintf(line, sizeof(line), fmt, ap);
-	if (n > 0)
-		(void)sbuf_str(current_log,
-		               line); /* a full log keeps its beginning; nothing depends on it */
+	if (level != LIBBPF_WARN)
+		return 0; /* information is no reason */
+	n = vasprintf(&text, fmt, ap);
+	if (n >
+	    0) /* a full log keeps its beginning; of a verifier's log the end says what is wrong */
+		(void)sbuf_str(current_log, text + (n > LOG_TAIL_BYTES ? n - LOG_TAIL_BYTES : 0));
+	if (n >= 0)
+		free(text);
 	return n;
 }
 
@@ -77,6 +82,7 @@ static void telling_line(const struct sbuf *b, char *ret, size_t size)
 	                                    "-- BEGIN PROG",
 	                                    "processed ",
 	                                    "failed to load: ",
+	                                    "extern (var ksym)", /* why it is not: before it */
 	                                    "bpf_object__probe_loading"};
 	struct cursor c = cursor_of(b->p, b->len);
 	const char *line;

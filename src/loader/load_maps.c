@@ -42,6 +42,17 @@ int load_proc_del(struct load_oncpu *l, uint32_t tgid)
 	return r < 0 ? r : 0;
 }
 
+void load_proc_ended(struct load_oncpu *l, uint32_t tgid)
+{
+	if (load_hooked(l))
+		(void)bpf_map_delete_elem(bpf_map__fd(l->skel->maps.marks), &tgid); /* if any */
+}
+
+void load_settled(struct load_oncpu *l, uint64_t until_ns)
+{
+	__atomic_store_n(&load_control(l)->settled_ns, until_ns, __ATOMIC_RELEASE);
+}
+
 /* ---- ring ------------------------------------------------------------------------------------ */
 
 int load_ring_drain(struct load_oncpu *l, load_ring_fn stack, load_ring_fn copy, void *arg)
@@ -70,8 +81,22 @@ void load_wait_for_programs(void)
 	(void)nanosleep(&ts, NULL);
 }
 
-/* Hands on and deletes everything in one table that nobody writes. */
-static int take_table(struct load_oncpu *l, int fd, load_count_fn fn, void *arg)
+int load_batch_init(struct load_batch *b, size_t key_size, size_t val_size)
+{
+	b->keys = calloc(LOAD_BATCH, key_size);
+	b->vals = calloc(LOAD_BATCH, val_size);
+	return b->keys && b->vals ? 0 : -ENOMEM;
+}
+
+void load_batch_done(struct load_batch *b)
+{
+	free(b->keys);
+	free(b->vals);
+	*b = (struct load_batch){0};
+}
+
+int load_batch_take(int fd, bool clear, struct load_batch *b, size_t key_size, size_t val_size,
+                    load_entry_fn fn, void *arg)
 {
 	uint64_t in = 0, out = 0; /* opaque position; wide enough for hash maps' u32 */
 	bool more = true, first = true;
@@ -79,19 +104,43 @@ static int take_table(struct load_oncpu *l, int fd, load_count_fn fn, void *arg)
 
 	while (more) {
 		uint32_t n = LOAD_BATCH;
-		int r = bpf_map_lookup_and_delete_batch(fd, first ? NULL : &in, &out, l->keys,
-		                                        l->vals, &n, NULL);
+		void *from = first ? NULL : &in;
+		int r = clear ? bpf_map_lookup_and_delete_batch(fd, from, &out, b->keys, b->vals,
+		                                                &n, NULL)
+		              : bpf_map_lookup_batch(fd, from, &out, b->keys, b->vals, &n, NULL);
 
 		if (r < 0 && r != -ENOENT)
 			return r;
 		more = r == 0; /* -ENOENT: the end, with n entries before it */
 		for (uint32_t i = 0; i < n; i++)
-			fn(arg, &l->keys[i], &l->vals[i]);
+			fn(arg, (const char *)b->keys + i * key_size,
+			   (const char *)b->vals + i * val_size);
 		total += (int)n;
 		in = out;
 		first = false;
 	}
 	return total;
+}
+
+struct counts_arg {
+	load_count_fn fn;
+	void *arg;
+};
+
+static void on_count(void *arg, const void *key, const void *val)
+{
+	const struct counts_arg *a = arg;
+
+	a->fn(a->arg, key, val);
+}
+
+/* Hands on and deletes everything in one table that nobody writes. */
+static int take_table(struct load_oncpu *l, int fd, load_count_fn fn, void *arg)
+{
+	struct counts_arg a = {.fn = fn, .arg = arg};
+
+	return load_batch_take(fd, true, &l->batch, sizeof(struct abi_count_key),
+	                       sizeof(struct abi_count), on_count, &a);
 }
 
 int load_counts_take(struct load_oncpu *l, load_count_fn fn, void *arg)
@@ -117,43 +166,38 @@ int load_counts_take_final(struct load_oncpu *l, load_count_fn fn, void *arg)
 	return b < 0 ? b : a + b;
 }
 
+struct threads_arg {
+	load_thread_fn fn;
+	void *arg;
+};
+
+static void on_thread(void *arg, const void *key, const void *val)
+{
+	const struct threads_arg *a = arg;
+
+	a->fn(a->arg, key, val);
+}
+
 int load_threads_take(struct load_oncpu *l, bool clear, load_thread_fn fn, void *arg)
 {
-	int fd = bpf_map__fd(l->skel->maps.threads), total = 0;
-	uint64_t in = 0, out = 0;
-	bool more = true, first = true;
+	struct threads_arg a = {.fn = fn, .arg = arg};
 
-	while (more) {
-		uint32_t n = LOAD_BATCH;
-		int r = clear ? bpf_map_lookup_and_delete_batch(fd, first ? NULL : &in, &out,
-		                                                l->tkeys, l->threads, &n, NULL)
-		              : bpf_map_lookup_batch(fd, first ? NULL : &in, &out, l->tkeys,
-		                                     l->threads, &n, NULL);
-
-		if (r < 0 && r != -ENOENT)
-			return r;
-		more = r == 0;
-		for (uint32_t i = 0; i < n; i++)
-			fn(arg, &l->tkeys[i], &l->threads[i]);
-		total += (int)n;
-		in = out;
-		first = false;
-	}
-	return total;
+	return load_batch_take(bpf_map__fd(l->skel->maps.threads), clear, &l->batch,
+	                       sizeof(struct abi_thread_key), sizeof(struct abi_thread), on_thread,
+	                       &a);
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-static int sum_counters(const struct load_oncpu *l, struct abi_counters *per_cpu,
-                        struct abi_counters *ret)
+int load_counters_sum(int fd, struct abi_counters *per_cpu, int n_cpus, struct abi_counters *ret)
 {
 	uint32_t zero = 0;
-	int r = bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.counters), &zero, per_cpu);
+	int r = bpf_map_lookup_elem(fd, &zero, per_cpu);
 
 	if (r < 0)
 		return r;
 	memset(ret, 0, sizeof(*ret));
-	for (int cpu = 0; cpu < l->n_cpus; cpu++)
+	for (int cpu = 0; cpu < n_cpus; cpu++)
 		for (int i = 0; i < ABI_CNT_MAX; i++)
 			ret->v[i] += per_cpu[cpu].v[i];
 	return 0;
@@ -163,15 +207,17 @@ int load_counters(const struct load_oncpu *l, struct abi_counters *ret)
 {
 	_cleanup_free_ struct abi_counters *per_cpu = calloc((size_t)l->n_cpus, sizeof(*per_cpu));
 
-	return per_cpu ? sum_counters(l, per_cpu, ret) : -ENOMEM;
+	return per_cpu ? load_counters_sum(bpf_map__fd(l->skel->maps.counters), per_cpu, l->n_cpus,
+	                                   ret)
+	               : -ENOMEM;
 }
 
 int load_counters_drain(struct load_oncpu *l, struct abi_counters *ret)
 {
-	return sum_counters(l, l->per_cpu, ret);
+	return load_counters_sum(bpf_map__fd(l->skel->maps.counters), l->per_cpu, l->n_cpus, ret);
 }
 
-static uint64_t memlock_of(int fd)
+uint64_t load_memlock_of(int fd)
 {
 	struct sbuf b;
 	struct cursor c;
@@ -213,7 +259,7 @@ uint64_t load_locked_bytes(const struct load_oncpu *l)
 
 	bpf_object__for_each_map (m, l->skel->obj) {
 		if (bpf_map__fd(m) >= 0)
-			sum += memlock_of(bpf_map__fd(m));
+			sum += load_memlock_of(bpf_map__fd(m));
 	}
 	/* Their descriptors are closed. */
 	sum += (uint64_t)l->n_segments * ABI_SEGMENT_WORDS * sizeof(uint32_t);
@@ -228,15 +274,7 @@ int load_tasks(struct load_oncpu *l, load_task_fn fn, void *arg)
 	struct abi_task buf[64];
 	size_t have = 0;
 
-	if (l->iter_link_fd < 0) {
-		int link = bpf_link_create(bpf_program__fd(l->skel->progs.tasks), 0, BPF_TRACE_ITER,
-		                           NULL);
-
-		if (link < 0)
-			return link;
-		l->iter_link_fd = link;
-	}
-	fd = bpf_iter_create(l->iter_link_fd);
+	fd = load_iterate(l->skel->progs.tasks, &l->iter_link_fd);
 	if (fd < 0)
 		return fd;
 	for (;;) {

@@ -9,6 +9,9 @@
 
 /* 1,024 entries of 64 bytes a system call; more makes no difference that can be measured. */
 #define LOAD_BATCH 1024
+/* Largest key and value that is read in batches. */
+#define LOAD_KEY_MAX sizeof(struct abi_count_key)
+#define LOAD_VAL_MAX MAX_OF(sizeof(struct abi_count), sizeof(struct abi_thread))
 
 struct oncpu_bpf;
 struct ring_buffer;
@@ -19,10 +22,30 @@ struct load_mapped {
 	size_t bytes;
 };
 
+/* Room for LOAD_BATCH keys and values. */
+struct load_batch {
+	void *keys, *vals;
+};
+int load_batch_init(struct load_batch *b, size_t key_size, size_t val_size); /* 0, -ENOMEM */
+void load_batch_done(struct load_batch *b);
+typedef void (*load_entry_fn)(void *arg, const void *key, const void *val);
+/* Hands on what is in a hash map, @clear: and deletes it: how many entries, or negative errno of
+ * bpf(2). Nobody may write a map that is cleared. */
+int load_batch_take(int fd, bool clear, struct load_batch *b, size_t key_size, size_t val_size,
+                    load_entry_fn fn, void *arg);
+/* Counters of a per-CPU map, summed; per_cpu[n_cpus] is room for it. 0, errno of bpf(2). */
+int load_counters_sum(int fd, struct abi_counters *per_cpu, int n_cpus, struct abi_counters *ret);
+uint64_t load_memlock_of(int fd); /* as its fdinfo tells; 0: it does not */
+
+/* Descriptors of links. */
+struct load_links {
+	VEC(int) v;
+};
+
 struct load_oncpu {
 	struct oncpu_bpf *skel;
 	struct load_sizes sizes;
-	VEC(int) links;
+	struct load_links links;
 
 	struct abi_range *ranges; /* mapped */
 	size_t ranges_bytes;
@@ -37,19 +60,41 @@ struct load_oncpu {
 	void *ring_arg;
 
 	int n_cpus; /* possible CPUs: values of per-CPU maps */
-	int iter_link_fd;
+	int iter_link_fd, hook_link_fd;
+
+	bool preallocated; /* hash maps: the kernel wants it so */
 
 	/* Buffers of the drain path, made once. */
-	struct abi_count_key *keys;
-	struct abi_count *vals;
-	struct abi_thread_key *tkeys;
-	struct abi_thread *threads;
+	struct load_batch batch;
 	struct abi_counters *per_cpu; /* per_cpu[n_cpus] */
 };
 
 /* Programs run inside RCU read-side sections: when this returns, none of those that were running
  * still is, and every CPU has passed a barrier. 10 ms and more. */
 void load_wait_for_programs(void);
+
+/* load_beside.c. The maps that an object does not share with the sampling program's. */
+struct load_own {
+	const struct bpf_map *maps[16];
+	size_t n;
+};
+/* All others of @obj, whose words that steer are @bss, are those of @base: before it is loaded.
+ * 0, -ENOENT (the base has none of that name), errno of dup or bpf(2). */
+int load_share_maps(const struct load_oncpu *base, struct bpf_object *obj,
+                    const struct bpf_map *bss, const struct load_own *own);
+uint64_t load_own_bytes(const struct load_own *own); /* of memory */
+struct load_sized {
+	struct bpf_map *map;
+	uint32_t n;
+	bool hash;
+};
+/* Entries of maps; @preallocate: hash maps have all of them from the start. 0, errno of libbpf. */
+int load_size_maps(bool preallocate, const struct load_sized *maps, size_t n);
+/* 0, errno of BPF_RAW_TRACEPOINT_OPEN, -ENOMEM, -E2BIG; @err names the tracepoint. */
+int load_attach_tracepoint(struct load_links *links, const struct bpf_program *p, struct err *err);
+void load_close_links(struct load_links *links, size_t first); /* those from @first on */
+/* A descriptor to read an iterator through, whose link is made once; or negative errno. */
+int load_iterate(const struct bpf_program *p, int *link_fd);
 
 /* load_tables.c: maps what load_tables hands out, and gives it back. */
 int load_tables_map(struct load_oncpu *l, struct err *err);

@@ -20,6 +20,7 @@ struct load_sizes {
 	uint32_t proc_entries;
 	uint32_t shipped_entries; /* power of two */
 	uint32_t followed_entries;
+	uint32_t tid_entries, comm_entries; /* of the filters; 0: none */
 	uint32_t image_entries;   /* images that can have an unwind table; 0: no tables (frame
 	                           * pointers only) */
 	uint32_t copy_ring_bytes; /* power of two: first samples; a page at least */
@@ -29,10 +30,12 @@ struct load_sizes {
  * load_oncpu_open - open, size and load the object; no program is attached yet
  * @cfg:   copied; shipped_mask, ring_wake_bytes and copy_wake_bytes are filled in from @sizes
  * @sizes: copied; entries of each table, bytes of the ring
- * The fork programs are loaded only for ABI_TARGET_TREE. Where the kernel refuses tables that
- * allocate as they go (-EINVAL, before 6.1), it is tried again with preallocated ones.
- * Returns: 0, -ENOMEM, errno of bpf(2), mmap or the list of CPUs. @err names the call, the last
- * words of libbpf or the verifier, and the remedy where it is known (BTF, RLIMIT_MEMLOCK).
+ * The fork programs are loaded only with cfg->follow. The program that sees mappings is attached
+ * here, where the kernel lets it (load_hooked): it marks what load_settled then clears. Where the
+ * kernel refuses tables that allocate as they go (-EINVAL, before 6.1), it is tried again with
+ * preallocated ones. Returns: 0, -ENOMEM, errno of bpf(2), mmap or the list of CPUs. @err names the
+ * call, the last words of libbpf or the verifier, and the remedy where it is known (BTF,
+ * RLIMIT_MEMLOCK).
  */
 int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes,
                     struct load_oncpu **ret, struct err *err);
@@ -51,7 +54,8 @@ void load_oncpu_freep(struct load_oncpu **l);
  */
 int load_oncpu_attach(struct load_oncpu *l, int perf_fd, struct err *err);
 /**
- * load_oncpu_detach - close all links: those to events and those of load_follow
+ * load_oncpu_detach - close all links: those to events, those of load_follow, and the one that sees
+ * mappings
  */
 void load_oncpu_detach(struct load_oncpu *l);
 /**
@@ -61,14 +65,47 @@ void load_oncpu_detach(struct load_oncpu *l);
  * Returns: 0, -ESRCH (the iterator does not show it), errno of load_tasks.
  */
 int load_target(struct load_oncpu *l, uint32_t tgid);
+/* Processes to sample, target ABI_TARGET_TREE. */
+struct load_procs {
+	const uint32_t *tgids; /* tgids[n], ascending: numbers in our pid namespace */
+	uint32_t n;
+	bool existing; /* with cfg's follow: also what they have forked before, and so on */
+};
 /**
- * load_follow - sample a process and what it forks from now on (target ABI_TARGET_TREE)
- * @tgid: its number in our pid namespace
- * A failure takes back the links that it made; those of load_oncpu_attach stay.
- * Returns: 0, -ESRCH (no such process), -E2BIG (table or list of links full), -ENOMEM, errno of
+ * load_follow - sample these processes; with cfg's follow also what they fork from now on
+ * Of several some may have ended. Children are found by their parents' numbers, after the fork
+ * program is attached and until there are no new ones, so that none is missed; one whose parent has
+ * ended has another parent, and is none of these. A failure takes back the links that it made;
+ * those of load_oncpu_attach stay.
+ * Returns: 0, -ESRCH (none of them exists), -E2BIG (table or list of links full), -ENOMEM, errno of
  * BPF_RAW_TRACEPOINT_OPEN, of the table's update, or of load_tasks.
  */
-int load_follow(struct load_oncpu *l, uint32_t tgid, struct err *err);
+int load_follow(struct load_oncpu *l, const struct load_procs *p, struct err *err);
+/**
+ * load_filter_tids - sample these threads only (ABI_FILTER_TID), not others that get their numbers
+ * @tids: tids[n], ascending, n <= tid_entries: numbers in our pid namespace
+ * Where the iterator fails the number alone counts, unless our pid namespace is a nested one.
+ * Returns: 0, -ESRCH (@err names the first that does not exist), errno of the table's update or of
+ * load_tasks. Cost: O(threads of the machine).
+ */
+int load_filter_tids(struct load_oncpu *l, const uint32_t *tids, uint32_t n, struct err *err);
+/**
+ * load_filter_comms - sample threads with these names only (ABI_FILTER_COMM)
+ * @comms: comms[n], n <= comm_entries: compared by their first 15 bytes
+ * Returns: 0, errno of the table's update.
+ */
+int load_filter_comms(struct load_oncpu *l, const char *const *comms, uint32_t n, struct err *err);
+/**
+ * load_filter_cgroups - sample tasks of these cgroups and of those below only (ABI_FILTER_CGROUP)
+ * @fds: fds[n], n = cfg's n_cgroups: folders of the cgroup2 file system; may be closed behind it
+ * Returns: 0, errno of the table's update.
+ */
+int load_filter_cgroups(struct load_oncpu *l, const int *fds, uint32_t n, struct err *err);
+
+/**
+ * load_hooked - does the kernel side see mappings before their records are read?
+ */
+bool load_hooked(const struct load_oncpu *l);
 
 /* ---- process map: thread W ------------------------------------------------------------------ */
 
@@ -90,12 +127,22 @@ int load_proc_set(struct load_oncpu *l, uint32_t tgid, const struct abi_proc *p)
  */
 int load_proc_del(struct load_oncpu *l, uint32_t tgid);
 /**
+ * load_proc_ended - forget the marks of a process that has ended
+ */
+void load_proc_ended(struct load_oncpu *l, uint32_t tgid);
+/**
  * load_procs_changed - makes the programs read the table of processes again
  * Each CPU remembers the entry that it read last. Done by load_proc_set and _del; and to be done
  * once more before ranges are used for another list, a grace period after the entry went: where
  * loads are reordered, a program may have kept the old entry as if it were the new one.
  */
 void load_procs_changed(struct load_oncpu *l);
+/**
+ * load_settled - the lists as published hold all that was mapped up to this time
+ * @until_ns: CLOCK_MONOTONIC, never less than before
+ * Marks of the kernel side that are not later hold no more.
+ */
+void load_settled(struct load_oncpu *l, uint64_t until_ns);
 
 /* ---- unwind tables: any thread, through the locks of uw_rules and uw_store ------------------- */
 
@@ -178,9 +225,196 @@ typedef void (*load_task_fn)(void *arg, const struct abi_task *t);
 /**
  * load_tasks - hand on every process as the kernel knows it (exec id, exact start)
  * Returns: 0, errno of bpf(2) or of reading the iterator; some may have been handed on before it.
- * Cost: O(processes) in the kernel. Thread: one at a time (C in load_target and load_follow,
- * else W).
+ * Cost: O(processes) in the kernel. Thread: one at a time (C in load_target, load_follow and
+ * load_filter_tids, else W).
  */
 int load_tasks(struct load_oncpu *l, load_task_fn fn, void *arg);
+
+/* ---- off-CPU --------------------------------------------------------------------------------- */
+
+struct load_off;
+
+struct load_off_options {
+	uint32_t states; /* bit 1 << enum abi_off_state */
+	bool wakers;
+	uint64_t min_ns, max_ns; /* of one wait, inclusive */
+	uint32_t thread_entries; /* threads of the target at a time */
+	uint32_t count_entries;  /* each of the two tables */
+};
+
+/**
+ * load_off_open - load the programs of off-CPU time beside those of @base
+ * @base: whose target, filters, process map, tables, rings and table of names they use; must live
+ *        longer
+ * Returns: 0, -ENOMEM, errno of bpf(2); @err as for load_oncpu_open.
+ */
+int load_off_open(struct load_oncpu *base, const struct load_off_options *o, struct load_off **ret,
+                  struct err *err);
+/**
+ * load_off_free, load_off_freep - detach and unload; NULL is accepted, free returns NULL
+ */
+struct load_off *load_off_free(struct load_off *l);
+void load_off_freep(struct load_off **l);
+/**
+ * load_off_attach - attach all programs, which do nothing until load_off_begin
+ * Returns: 0, errno of BPF_RAW_TRACEPOINT_OPEN (@err names the tracepoint).
+ */
+int load_off_attach(struct load_off *l, struct err *err);
+/**
+ * load_off_begin - from here on waits begin and end
+ * Returns: when that was, CLOCK_MONOTONIC.
+ */
+uint64_t load_off_begin(struct load_off *l);
+/**
+ * load_off_detach - waits begin and end no more, from the first moment of the call on
+ */
+void load_off_detach(struct load_off *l);
+
+/* One entry of the tables of waits; both borrowed until it returns. */
+typedef void (*load_off_fn)(void *arg, const struct abi_off_key *key,
+                            const struct abi_off_count *val);
+/**
+ * load_off_take, load_off_take_final - as load_counts_take and _final, of the waits that ended
+ */
+int load_off_take(struct load_off *l, load_off_fn fn, void *arg);
+int load_off_take_final(struct load_off *l, load_off_fn fn, void *arg);
+/* A thread that waits, and the kernel's number of it. */
+typedef void (*load_off_thread_fn)(void *arg, uint32_t kernel_tid, const struct abi_off_thread *t);
+/**
+ * load_off_threads - hand on all threads that are known: some wait (out_ns != 0)
+ * Returns: how many, or negative errno of bpf(2). For after load_off_detach.
+ */
+int load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg);
+/* A thread that waits since before the capture; borrowed until it returns. */
+typedef void (*load_blocked_fn)(void *arg, const struct abi_off_blocked *b);
+/**
+ * load_off_blocked - enter the threads of the target that wait already, and hand them on
+ * Once, behind load_off_begin. Those of cgroup filters are not told: they count from their next
+ * wait on. Returns: 0, errno of bpf(2) or of reading the iterator. Cost: O(threads) in the kernel.
+ */
+int load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg);
+/**
+ * load_off_waits - is the thread in the wait whose user stack is known as @ustack?
+ * False too once load_off_detach was called: entries tell nothing any more. Any thread.
+ */
+bool load_off_waits(const struct load_off *l, uint32_t kernel_tid, uint64_t ustack);
+/**
+ * load_off_counters - the programs' counters, summed over CPUs
+ * Returns: 0, errno of bpf(2), -ENOMEM. Thread: any.
+ */
+int load_off_counters(const struct load_off *l, struct abi_counters *ret);
+/**
+ * load_off_locked_bytes - memory of the maps that are not those of the base
+ */
+uint64_t load_off_locked_bytes(const struct load_off *l);
+
+/* ---- scheduler statistics -------------------------------------------------------------------- */
+
+struct load_sched;
+
+struct load_sched_options {
+	bool per_process;    /* histograms and counters of each process */
+	uint32_t n_procs;    /* processes with a place, 1 … ABI_SCHED_PROCS; the rest is one */
+	uint32_t n_counters; /* 0 … ABI_COUNTERS_MAX */
+	bool counter_times;  /* also how long each was wanted and counted, where counters share
+	                      * hardware: 60 ns more for each at a switch. Without it enabled_ns
+	                      * and running_ns are 0, and a read(2) of an event at the end tells
+	                      * whether and how its CPU's values are to be scaled */
+	uint32_t thread_entries; /* threads of the target at a time, at least */
+};
+
+/**
+ * load_sched_open - load the programs of scheduler statistics beside those of @base
+ * @base: whose target, filters and words that steer they use; must live longer
+ * Returns: 0, -EINVAL (options), -ENOMEM, errno of bpf(2) or mmap; @err as for load_oncpu_open.
+ */
+int load_sched_open(struct load_oncpu *base, const struct load_sched_options *o,
+                    struct load_sched **ret, struct err *err);
+/**
+ * load_sched_free, load_sched_freep - detach and unload; NULL is accepted, free returns NULL
+ */
+struct load_sched *load_sched_free(struct load_sched *l);
+void load_sched_freep(struct load_sched **l);
+/**
+ * load_sched_counter - the event that counts @counter on a CPU
+ * @counter: 0 … n_counters - 1; a meaning is the caller's to give
+ * @cpu:     0 … possible CPUs - 1
+ * @perf_fd: a counting event of that CPU and no task, enabled; stays the caller's, and may be
+ *           closed. Again for a CPU that came back.
+ * Returns: 0, -ERANGE, errno of bpf(2). A CPU without an event counts nothing.
+ */
+int load_sched_counter(struct load_sched *l, uint32_t counter, uint32_t cpu, int perf_fd);
+/**
+ * load_sched_core_types - which kind of core each CPU is, before load_sched_attach
+ * @types: types[possible CPUs], 0 … ABI_CORE_TYPES_MAX - 1; without this call all are 0
+ * Returns: 0, -ERANGE, -ENOMEM, errno of bpf(2).
+ */
+int load_sched_core_types(struct load_sched *l, const uint32_t *types);
+/**
+ * load_sched_attach - from here on time is counted, of every thread that is there now or begins
+ * Once in its life.
+ * Returns: 0, -ENOMEM, errno of
+ * BPF_RAW_TRACEPOINT_OPEN (@err names the tracepoint), of BPF_PROG_TEST_RUN or the task iterator.
+ * Cost: O(threads of the machine), an interrupt for each CPU if there are counters.
+ */
+int load_sched_attach(struct load_sched *l, struct err *err);
+/**
+ * load_sched_detach - count no more; what counters have counted up to now is taken
+ * Cost: as load_sched_attach.
+ */
+void load_sched_detach(struct load_sched *l);
+/**
+ * load_sched_fold - read the 32-bit buckets of processes before they wrap
+ * To be called every minute or so; does nothing but a look at the number of switches until there
+ * were 2^31 of them. Returns: 0, -ENOMEM, errno of bpf(2). Thread: that of load_sched_read.
+ */
+int load_sched_fold(struct load_sched *l);
+
+/* All that was counted, 57 KiB. The open intervals of threads are not in any sum. */
+struct load_sched_total {
+	uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC: of attaching, and of detaching or reading */
+	struct abi_cpu_hist hist[ABI_HIST_CNT]; /* with the exact sums of their values */
+	/* faults and migrations: of threads that ended. */
+	struct abi_sched_sums sums;
+	struct abi_counted counted[ABI_CORE_TYPES_MAX][ABI_COUNTERS_MAX];
+	uint64_t lost;       /* switches and wake-ups of threads that found no place in the table:
+	                      * their waits are in no sum */
+	uint64_t missed;     /* switches or wake-ups that the kernel told to no program: the times
+	                      * around them are in sums, of a phase that may not be right, and in
+	                      * no histogram */
+	uint64_t lost_procs; /* threads whose process found no slot */
+	uint64_t prog_ns;    /* what the program at switches cost, by one run in 64 */
+};
+/* A process. Two with the same tgid and start are one, and to be added up. */
+struct load_sched_proc {
+	uint32_t slot; /* 0: all that found none */
+	uint32_t tgid, exec_id;
+	uint64_t start_ns;
+	char comm[16];
+	uint64_t ended;             /* threads; sums are theirs */
+	struct abi_sched_sums sums; /* of slot 0 also where there is no per_process */
+	struct abi_counted counted[ABI_CORE_TYPES_MAX][ABI_COUNTERS_MAX];
+	uint64_t bucket[ABI_HIST_CNT][ABI_HIST_BUCKETS];
+	uint64_t total_ns[ABI_HIST_CNT]; /* of the values in buckets */
+};
+/* All borrowed until they return. */
+struct load_sched_sink {
+	void (*proc)(void *arg, const struct load_sched_proc *p);
+	void (*thread)(void *arg, uint32_t kernel_tid, const struct abi_sched_thread *t);
+	void *arg;
+};
+/**
+ * load_sched_read - hand on what was counted: every process with a slot, then every living thread
+ * @sink: NULL: only @ret
+ * After load_sched_detach threads' faults and migrations are those of that moment; before it those
+ * of the beginning, and threads may be missing or come twice.
+ * Returns: 0, -ENOMEM, errno of bpf(2).
+ */
+int load_sched_read(struct load_sched *l, const struct load_sched_sink *sink,
+                    struct load_sched_total *ret);
+/**
+ * load_sched_locked_bytes - memory of the maps that are not those of the base
+ */
+uint64_t load_sched_locked_bytes(const struct load_sched *l);
 
 #endif

@@ -7,24 +7,34 @@
 
 #include "bpf/oncpu_skel.h"
 
-static int set_entries(struct bpf_map *m, uint32_t n)
-{
-	return bpf_map__set_max_entries(m, n);
-}
+/* Processes with marks at a time: each element would be there from the start where tables must be
+ * preallocated. */
+#define MARKS_PREALLOCATED 1024U
 
-static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, bool preallocate)
+/* How the object is loaded. */
+struct how {
+	bool preallocate; /* hash maps */
+	bool hook;        /* with the program that sees mappings */
+};
+
+static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, uint32_t n_cgroups,
+                     struct how how)
 {
-	struct {
-		struct bpf_map *map;
-		uint32_t n;
-		bool hash;
-	} maps[] = {
+	uint32_t marks = how.hook ? z->proc_entries : 1;
+
+	const struct load_sized maps[] = {
 	        {skel->maps.ring, z->ring_bytes, false},
 	        {skel->maps.counts_a, z->count_entries, true},
 	        {skel->maps.counts_b, z->count_entries, true},
 	        {skel->maps.threads, z->thread_entries, true},
 	        {skel->maps.procs, z->proc_entries, true},
+	        {skel->maps.marks, how.preallocate ? MIN_OF(marks, MARKS_PREALLOCATED) : marks,
+	         true},
 	        {skel->maps.followed, z->followed_entries, true},
+	        {skel->maps.tids, MAX_OF(z->tid_entries, 1U), false},
+	        {skel->maps.comms, MAX_OF(z->comm_entries, 1U), false},
+	        {skel->maps.cgroups, MAX_OF(n_cgroups, 1U), false},
+	        {skel->maps.cgroup_ids, MAX_OF(n_cgroups, 1U), false},
 	        {skel->maps.ranges, z->range_entries, false},
 	        {skel->maps.shipped, z->shipped_entries, false},
 	        {skel->maps.images, MAX_OF(z->image_entries, 1U), false},
@@ -33,26 +43,15 @@ static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, bool pr
 	};
 	struct bpf_map *tables[] = {skel->maps.rules, skel->maps.wides, skel->maps.ops,
 	                            skel->maps.pc_cache, skel->maps.quotas};
+	int r = load_size_maps(how.preallocate, maps, ARRAY_SIZE(maps));
 
-	for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
-		int r = set_entries(maps[i].map, maps[i].n);
-
-		if (r == 0 && maps[i].hash && preallocate)
-			r = bpf_map__set_map_flags(maps[i].map, 0);
-		if (r < 0)
-			return r;
-	}
 	/* Frame pointers need none of them. */
-	for (size_t i = 0; i < ARRAY_SIZE(tables) && !z->image_entries; i++) {
-		int r = set_entries(tables[i], 1);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(tables) && !z->image_entries && r == 0; i++)
+		r = bpf_map__set_max_entries(tables[i], 1);
+	return r;
 }
 
-static int open_and_load(const struct abi_config *cfg, const struct load_sizes *z, bool preallocate,
+static int open_and_load(const struct abi_config *cfg, const struct load_sizes *z, struct how how,
                          struct oncpu_bpf **ret, struct err *err)
 {
 	struct oncpu_bpf *skel;
@@ -66,14 +65,17 @@ static int open_and_load(const struct abi_config *cfg, const struct load_sizes *
 		goto out;
 	}
 	memcpy(&skel->rodata->cfg, cfg, sizeof(*cfg));
+	skel->rodata->cfg.page_shift =
+	        (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
 	skel->rodata->cfg.shipped_mask = z->shipped_entries - 1;
 	skel->rodata->cfg.ring_wake_bytes = z->ring_bytes / 2;
 	skel->rodata->cfg.copy_wake_bytes = z->copy_ring_bytes / 4 * 3;
-	if (cfg->target != ABI_TARGET_TREE) {
+	if (!cfg->follow) {
 		bpf_program__set_autoload(skel->progs.follow_fork, false);
 		bpf_program__set_autoload(skel->progs.follow_free, false);
 	}
-	r = size_maps(skel, z, preallocate);
+	bpf_program__set_autoload(skel->progs.note_mapping, how.hook);
+	r = size_maps(skel, z, cfg->n_cgroups, how);
 	if (r == 0)
 		r = oncpu_bpf__load(skel);
 	if (r < 0) {
@@ -85,6 +87,51 @@ static int open_and_load(const struct abi_config *cfg, const struct load_sizes *
 out:
 	load_log_end(&log);
 	return r;
+}
+
+static int load_either_way(struct load_oncpu *l, const struct abi_config *cfg, bool hook,
+                           struct err *err)
+{
+	struct how how = {.hook = hook};
+	int r = open_and_load(cfg, &l->sizes, how, &l->skel, err);
+
+	/* Before 6.1 a perf_event program may use preallocated hash maps only: -EINVAL. */
+	if (r == -EINVAL) {
+		how.preallocate = true;
+		r = open_and_load(cfg, &l->sizes, how, &l->skel, NULL);
+	}
+	l->preallocated = how.preallocate;
+	return r;
+}
+
+/* Some machines refuse programs at functions of the kernel to everyone, others have no trampolines.
+ * Asked with a program that is wrong otherwise: finding out what is right for it takes 15 ms. */
+static bool may_hook(void)
+{
+	const struct bpf_insn empty[] = {
+	        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+	        {.code = BPF_JMP | BPF_EXIT},
+	};
+	struct bpf_prog_load_opts o = {
+	        .sz = sizeof(o),
+	        .expected_attach_type = BPF_TRACE_FEXIT,
+	        .attach_btf_id = 1, /* a type that is no function */
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "probe", "GPL", empty, ARRAY_SIZE(empty), &o);
+
+	if (fd >= 0)
+		(void)close(fd); /* it cannot be */
+	return fd != -EPERM;
+}
+
+/* From here on mappings are marked. Without it they are known by their records alone: a kernel
+ * without trampolines (arm64 before 6.4), without ftrace, or that refuses. */
+static void attach_hook(struct load_oncpu *l)
+{
+	int link = bpf_raw_tracepoint_open(NULL, bpf_program__fd(l->skel->progs.note_mapping));
+
+	if (link >= 0)
+		l->hook_link_fd = link;
 }
 
 static int map_ranges(struct load_oncpu *l, struct err *err)
@@ -124,19 +171,21 @@ int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes
 {
 	_cleanup_(load_oncpu_freep) struct load_oncpu *l = NULL;
 	struct err first = {0};
+	bool hook = may_hook();
 	int r;
 
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return err_set(err, -ENOMEM, "out of memory");
-	l->iter_link_fd = -EBADF;
-	l->links.max = 65536;
+	l->iter_link_fd = l->hook_link_fd = -EBADF;
+	l->links.v.max = 65536;
 	l->sizes = *sizes;
 
-	r = open_and_load(cfg, sizes, false, &l->skel, &first);
-	/* Before 6.1 a perf_event program may use preallocated hash maps only: -EINVAL. */
-	if (r == -EINVAL)
-		r = open_and_load(cfg, sizes, true, &l->skel, NULL);
+	r = load_either_way(l, cfg, hook, &first);
+	if (r < 0 && hook) {
+		hook = false;
+		r = load_either_way(l, cfg, hook, &first);
+	}
 	if (r < 0)
 		return err_set(err, first.code, "%s", first.msg);
 	assert(l->skel);
@@ -156,14 +205,12 @@ int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes
 	if (l->n_cpus < 0)
 		return err_set(err, l->n_cpus, "/sys/devices/system/cpu/possible: %s",
 		               err_name(l->n_cpus));
-	l->keys = calloc(LOAD_BATCH, sizeof(*l->keys));
-	l->vals = calloc(LOAD_BATCH, sizeof(*l->vals));
-	l->tkeys = calloc(LOAD_BATCH, sizeof(*l->tkeys));
-	l->threads = calloc(LOAD_BATCH, sizeof(*l->threads));
 	l->per_cpu = calloc((size_t)l->n_cpus, sizeof(*l->per_cpu));
-	if (!l->keys || !l->vals || !l->tkeys || !l->threads || !l->per_cpu)
+	if (load_batch_init(&l->batch, LOAD_KEY_MAX, LOAD_VAL_MAX) < 0 || !l->per_cpu)
 		return err_set(err, -ENOMEM, "out of memory");
 
+	if (hook)
+		attach_hook(l);
 	*ret = TAKE_PTR(l);
 	return 0;
 }
@@ -180,12 +227,9 @@ struct load_oncpu *load_oncpu_free(struct load_oncpu *l)
 		munmap(l->ranges, l->ranges_bytes);
 	load_tables_unmap(l);
 	oncpu_bpf__destroy(l->skel);
-	free(l->keys);
-	free(l->vals);
-	free(l->tkeys);
-	free(l->threads);
+	load_batch_done(&l->batch);
 	free(l->per_cpu);
-	vec_done(&l->links);
+	vec_done(&l->links.v);
 	free(l);
 	return NULL;
 }
@@ -199,93 +243,27 @@ int load_oncpu_attach(struct load_oncpu *l, int perf_fd, struct err *err)
 {
 	int prog = bpf_program__fd(l->skel->progs.oncpu_sample), link, r;
 
-	r = vec_reserve(&l->links, 1);
+	r = vec_reserve(&l->links.v, 1);
 	if (r < 0)
 		return err_set(err, r, "attach: %s", err_name(r));
 	link = bpf_link_create(prog, perf_fd, BPF_PERF_EVENT, NULL);
 	if (link >= 0)
-		return vec_push(&l->links, link);
+		return vec_push(&l->links.v, link);
 	/* Links to perf events came with 5.15; before that the kernel knows no such attach type. */
 	if (link == -EINVAL && ioctl(perf_fd, PERF_EVENT_IOC_SET_BPF, prog) == 0)
 		return 0;
 	return err_set(err, link, "bpf(BPF_LINK_CREATE) to a perf event: %s", err_name(link));
 }
 
-struct find_task {
-	uint32_t tgid;
-	bool found;
-	struct abi_task task;
-};
-
-static void find_task(void *arg, const struct abi_task *t)
-{
-	struct find_task *f = arg;
-
-	if (t->tgid == f->tgid) {
-		f->task = *t;
-		f->found = true;
-	}
-}
-
-static void close_links_from(struct load_oncpu *l, size_t first)
-{
-	for (size_t i = first; i < l->links.n; i++)
-		(void)close(l->links.p[i]); /* nothing is written through a link */
-	l->links.n = first;
-}
-
-int load_target(struct load_oncpu *l, uint32_t tgid)
-{
-	struct find_task f = {.tgid = tgid};
-	int r = load_tasks(l, find_task, &f);
-
-	if (r < 0)
-		return r;
-	if (!f.found)
-		return -ESRCH;
-	load_control(l)->target_start_ns = f.task.start_ns;
-	return 0;
-}
-
-int load_follow(struct load_oncpu *l, uint32_t tgid, struct err *err)
-{
-	struct bpf_program *progs[] = {l->skel->progs.follow_fork, l->skel->progs.follow_free};
-	struct find_task f = {.tgid = tgid};
-	size_t before = l->links.n;
-	int r;
-
-	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
-		int link = bpf_raw_tracepoint_open(NULL, bpf_program__fd(progs[i]));
-
-		if (link < 0) {
-			r = err_set(err, link, "bpf(BPF_RAW_TRACEPOINT_OPEN) of %s: %s",
-			            bpf_program__name(progs[i]), err_name(link));
-			goto out;
-		}
-		r = vec_push(&l->links, link);
-		if (r < 0) {
-			(void)close(link);
-			r = err_set(err, r, "attach: %s", err_name(r));
-			goto out;
-		}
-	}
-	r = load_tasks(l, find_task, &f);
-	if (r == 0)
-		r = f.found ? bpf_map_update_elem(bpf_map__fd(l->skel->maps.followed),
-		                                  &f.task.kernel_tgid, &f.task.start_ns, BPF_ANY)
-		            : -ESRCH;
-	if (r < 0)
-		r = err_set(err, r, "process %u: %s", tgid, err_name(r));
-out:
-	/* On 5.10 and 6.1 a program that is attached cannot be attached once more: EEXIST. */
-	if (r < 0)
-		close_links_from(l, before);
-	return r;
-}
-
 void load_oncpu_detach(struct load_oncpu *l)
 {
-	close_links_from(l, 0);
+	load_close_links(&l->links, 0);
+	closep(&l->hook_link_fd);
+}
+
+bool load_hooked(const struct load_oncpu *l)
+{
+	return l->hook_link_fd >= 0;
 }
 
 struct abi_control *load_control(struct load_oncpu *l)

@@ -77,20 +77,126 @@ int pev_set_disable(struct pev_set *s);
 int pev_set_read(const struct pev_set *s, uint64_t *ret_count, uint64_t *ret_enabled_ns);
 int pev_set_close(struct pev_set *s);
 
+/* ---- counters -------------------------------------------------------------------------------- */
+
+#define PEV_COUNTERS_MAX         16
+#define PEV_COUNTER_CPUS_MAX     8192 /* as PROC_CPUS_MAX */
+#define PEV_COUNTER_NO_CORE_TYPE UINT32_MAX
+
+/* What counts. Events of PERF_TYPE_HARDWARE and PERF_TYPE_HW_CACHE are those of the core type. */
+struct pev_counter_spec {
+	const char *name; /* borrowed until pev_counters_close */
+	uint32_t type;    /* PERF_TYPE_*, or the number of a PMU */
+	uint64_t config;  /* of hardware events: < 2^32 */
+};
+/* cycles, instructions, cache-references, cache-misses, branches, branch-misses */
+#define PEV_HARDWARE_CNT 6
+extern const struct pev_counter_spec pev_counters_hardware[PEV_HARDWARE_CNT];
+/* page-faults, cpu-migrations, context-switches, cpu-clock: on every machine */
+#define PEV_SOFTWARE_CNT 4
+extern const struct pev_counter_spec pev_counters_software[PEV_SOFTWARE_CNT];
+
+/* Where to count; all of it the caller's, and only needed by pev_counters_open. */
+struct pev_counter_cpus {
+	const uint32_t *cpu; /* cpu[n], ascending, 1 to PEV_COUNTER_CPUS_MAX */
+	/* core_type[n]: below n_types, or PEV_COUNTER_NO_CORE_TYPE: no hardware counter there */
+	const uint32_t *core_type;
+	uint32_t n;
+	/* types[n_types], at least one. With several, hardware events name their PMU. */
+	const struct pev_core_type {
+		const char *name;   /* "cpu_atom", for messages; unused for the only one */
+		uint32_t perf_type; /* of its PMU */
+	} * types;
+	uint32_t n_types;
+};
+
+/* A counter on the CPUs of one core type. */
+struct pev_counter_state {
+	int error;       /* open on none of them: why, negative errno; 0: open, or there are none */
+	int some_error;  /* open on some of them: why it is not on the others (the first) */
+	uint32_t opened; /* CPUs */
+	uint32_t failed; /* CPUs where it could not be opened, without those that are offline */
+	char *why;       /* message of error or some_error; NULL if there is none */
+};
+/* Events that count, one for each counter and CPU. */
+struct pev_counters {
+	uint32_t n_counters, n_types, n_cpus;
+	uint32_t offline_cpus; /* of n_cpus: offline meanwhile, without any counter */
+	uint32_t opened;       /* descriptors */
+	uint32_t *cpu;         /* cpu[n_cpus] */
+	int *fd;               /* [counter * n_cpus + index of CPU]; negative errno: not open */
+	/* [counter * (n_types + 1) + core type]; the last of each is of CPUs without a type */
+	struct pev_counter_state *state;
+};
+struct pev_count {
+	uint64_t value;      /* events */
+	uint64_t enabled_ns; /* for so long it was wanted */
+	uint64_t running_ns; /* for so long it had a counter of the hardware */
+};
+
+/**
+ * pev_counters_open - open what can be opened, all disabled, for every process
+ * @specs: specs[n_specs], 1 to PEV_COUNTERS_MAX
+ * @ret:   for pev_counters_close; says what is not open and why
+ * That a counter is missing, even all of them, is no failure of this call: see pev_counter_state.
+ * When the limit of descriptors or the memory ends (EMFILE, ENFILE, ENOMEM) the counter that met it
+ * is closed on all CPUs, with those after it, because a part of its sum would be a wrong sum; those
+ * before it stay open.
+ * Returns: 0, -EINVAL (an argument out of its range), -ENOMEM.
+ * Cost: a system call for each counter and CPU.
+ */
+int pev_counters_open(const struct pev_counter_spec *specs, uint32_t n_specs,
+                      const struct pev_counter_cpus *on, struct pev_counters *ret, struct err *err);
+/**
+ * pev_counters_state - how a counter fared on a core type
+ * @counter:   index in specs
+ * @core_type: PEV_COUNTER_NO_CORE_TYPE for the CPUs without one
+ * Borrowed until pev_counters_close.
+ */
+const struct pev_counter_state *pev_counters_state(const struct pev_counters *s, uint32_t counter,
+                                                   uint32_t core_type);
+/**
+ * pev_counters_fd - descriptor of a counter on a CPU, borrowed until pev_counters_close
+ * Returns: it, negative errno that opening it gave; -ESRCH (@cpu was not asked for).
+ * Cost: O(log n_cpus).
+ */
+int pev_counters_fd(const struct pev_counters *s, uint32_t counter, uint32_t cpu);
+/**
+ * pev_counters_enable - begin to count; a failure disables those that were enabled
+ * Returns: 0, errno of the ioctl.
+ */
+int pev_counters_enable(struct pev_counters *s, struct err *err);
+/**
+ * pev_counters_disable, pev_counters_close - end counting; close all, after which the set is empty
+ * Both go on after an error. Returns: 0, the first errno.
+ */
+int pev_counters_disable(struct pev_counters *s);
+int pev_counters_close(struct pev_counters *s);
+/**
+ * pev_counters_read - what a counter counted on a CPU since it was enabled
+ * Returns: 0, what pev_counters_fd returns, -EIO (the event is in an error state), errno of read.
+ */
+int pev_counters_read(const struct pev_counters *s, uint32_t counter, uint32_t cpu,
+                      struct pev_count *ret);
+
 /* ---- side-band ------------------------------------------------------------------------------ */
 
-/* Rings of MMAP2 (executable mappings), COMM, FORK and EXIT records of every process, one per CPU.
+/* Rings of MMAP2 (executable mappings), COMM, FORK and EXIT records of every process, and KSYMBOL
+ * records (code that the kernel makes while it runs), one per CPU.
  * Thread: one (D). */
 struct pev_sideband;
 
-/* Record passed on; ev->map.path is borrowed until the call-back returns. */
+/* Record passed on; ev->map.path and ev->ksym.name are borrowed until the call-back returns. */
 typedef void (*pev_record_fn)(void *arg, const struct ev_proc *ev);
 
 struct pev_sideband_stats {
-	uint64_t records;   /* handed on, without EV_PROC_LOST */
-	uint64_t lost;      /* records that the kernel could not write, as it tells */
-	uint64_t malformed; /* skipped; a ring whose framing is damaged is skipped to its end */
-	uint64_t throttled; /* THROTTLE and UNTHROTTLE records */
+	uint64_t records;      /* handed on, without EV_PROC_LOST */
+	uint64_t lost;         /* records that the kernel could not write, as it tells */
+	uint64_t malformed;    /* skipped; a ring whose framing is damaged is skipped to its end */
+	uint64_t throttled;    /* THROTTLE and UNTHROTTLE records */
+	uint32_t stopped_cpus; /* CPUs whose event stands still, since they went offline; with
+	                          @final */
+	uint64_t settled_ns;   /* all records up to this time that were not lost were handed on */
 	uint64_t early; /* handed on before the 1 ms were over, because the sorting buffer was full
 	                 */
 };
@@ -130,9 +236,9 @@ void pev_sideband_freep(struct pev_sideband **s);
 /**
  * pev_record_parse - one record of a ring whose events use sample_id_all with TID and TIME
  * @rec: the record with its header, @len bytes
- * @ret: filled when 1 is returned; map.path points into @rec, where " (deleted)" is cut off the
- * name, so that a record can be parsed once
- * Returns: 1 known record, 0 a type we do not use, -EINVAL malformed. No other effect; fuzzed.
+ * @ret: filled when 1 is returned; map.path and ksym.name point into @rec, where " (deleted)" is
+ * cut off the name, so that a record can be parsed once Returns: 1 known record, 0 a type we do not
+ * use, -EINVAL malformed. No other effect; fuzzed.
  */
 int pev_record_parse(void *rec, size_t len, struct ev_proc *ret);
 

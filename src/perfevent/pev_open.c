@@ -155,6 +155,11 @@ int pev_open_failed(struct err *err, int code, const struct perf_event_attr *att
 	case ENFILE:
 		return err_set(err, code,
 		               "%s: ENFILE: the machine's limit of open files, fs.file-max", what);
+	case ENOMEM:
+		return err_set(err, code,
+		               "%s: ENOMEM: the kernel has no memory for one more event, or the "
+		               "memory limit of this cgroup is reached",
+		               what);
 	case ENOSYS:
 		return err_set(
 		        err, code,

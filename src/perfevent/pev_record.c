@@ -84,6 +84,25 @@ static int parse_task(struct cursor *c, enum ev_proc_type type, struct ev_proc *
 	return 1;
 }
 
+/* u64 addr; u32 len; u16 type, flags; char name[] */
+static int parse_ksymbol(struct cursor *c, struct ev_proc *e)
+{
+	uint16_t type, flags;
+	uint64_t end;
+
+	if (cursor_u64(c, &e->ksym.start) < 0 || cursor_u32(c, &e->ksym.len) < 0 ||
+	    cursor_u16(c, &type) < 0 || cursor_u16(c, &flags) < 0 ||
+	    cursor_str(c, &e->ksym.name) < 0)
+		return -EINVAL;
+	if (e->ksym.start == 0 || e->ksym.len == 0 || e->ksym.name[0] == '\0' ||
+	    __builtin_add_overflow(e->ksym.start, e->ksym.len, &end))
+		return -EINVAL;
+	e->type = EV_PROC_KSYMBOL;
+	e->ksym.bpf = type == PERF_RECORD_KSYMBOL_TYPE_BPF;
+	e->ksym.gone = (flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER) != 0;
+	return 1;
+}
+
 /* u64 id, lost */
 static int parse_lost(struct cursor *c, struct ev_proc *e)
 {
@@ -119,6 +138,9 @@ int pev_record_parse(void *rec, size_t len, struct ev_proc *ret)
 		break;
 	case PERF_RECORD_EXIT:
 		r = parse_task(&body, EV_PROC_EXIT, &e);
+		break;
+	case PERF_RECORD_KSYMBOL:
+		r = parse_ksymbol(&body, &e);
 		break;
 	case PERF_RECORD_LOST:
 		r = parse_lost(&body, &e);

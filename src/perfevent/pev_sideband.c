@@ -20,6 +20,10 @@
  * smaller: an exec makes about ten records, 1 to 1.5 KiB, so it wakes for a dozen of them and never
  * for one record, and three quarters are left for what comes until it runs. */
 #define WAKE_BYTES (16 * 1024)
+/* An event that was enabled for this much shorter than it should have been, and this part of the
+ * time, by which its clock may differ from ours, has stopped. */
+#define STOPPED_NS    (10 * NSEC_PER_MSEC)
+#define STOPPED_DRIFT 500
 /* Rings asked at once about a hang-up. */
 #define POLL_BATCH 16
 
@@ -29,15 +33,22 @@ struct sb_ring {
 	struct perf_event_mmap_page *page;
 	const uint8_t *data; /* data[size_bytes], a power of two */
 	uint64_t size_bytes;
-	uint64_t told_lost; /* sum of the LOST records */
+	uint64_t told_lost;  /* sum of the LOST records */
+	uint64_t enabled_ns; /* since when it is enabled */
+};
+
+/* As read_format has it. */
+struct sb_read {
+	uint64_t value, enabled_ns;
+	uint64_t lost; /* Linux 6.0 */
 };
 
 struct pev_sideband {
 	struct pev_sort sort;
 	struct pev_sideband_stats stats;
-	uint64_t untold; /* records lost on our side, of which no EV_PROC_LOST told yet */
-	bool reads_lost; /* the events have PERF_FORMAT_LOST */
-	int epoll_fd;    /* of all rings */
+	uint64_t untold;   /* records lost on our side, of which no EV_PROC_LOST told yet */
+	size_t read_bytes; /* of struct sb_read: what this kernel tells */
+	int epoll_fd;      /* of all rings */
 	uint32_t n;
 	struct sb_ring rings[];
 };
@@ -61,13 +72,14 @@ static struct perf_event_attr sideband_attr(void)
 	attr.config = PERF_COUNT_SW_DUMMY;
 	attr.size = sizeof(attr);
 	attr.sample_type = PEV_SAMPLE_TYPE;
-	attr.read_format = PERF_FORMAT_LOST;
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_LOST;
 	attr.disabled = 1;
 	attr.mmap = 1; /* executable mappings; mmap_data would add the others */
 	attr.mmap2 = 1;
 	attr.comm = 1;
 	attr.comm_exec = 1;
 	attr.task = 1;
+	attr.ksymbol = 1; /* Linux 5.0 */
 	attr.sample_id_all = 1;
 	attr.use_clockid = 1;
 	attr.clockid = CLOCK_MONOTONIC;
@@ -115,8 +127,8 @@ static int open_event(struct perf_event_attr *attr, uint32_t cpu, uint32_t pages
 
 	attr->wakeup_watermark = (uint32_t)MIN_OF(size / 4, WAKE_BYTES);
 	fd = pev_open(attr, cpu);
-	if (fd == -EINVAL && attr->read_format != 0) { /* before Linux 6.0 */
-		attr->read_format = 0;
+	if (fd == -EINVAL && attr->read_format & PERF_FORMAT_LOST) { /* before Linux 6.0 */
+		attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
 		fd = pev_open(attr, cpu);
 	}
 	return fd;
@@ -178,11 +190,13 @@ int pev_sideband_open(const uint32_t *cpus, uint32_t n, uint32_t pages, struct p
 	if (s->n == 0)
 		return err_set(err, -ENODEV, "side-band rings: ENODEV: none of %u CPUs is online",
 		               n);
-	s->reads_lost = attr.read_format != 0;
+	s->read_bytes = attr.read_format & PERF_FORMAT_LOST ? sizeof(struct sb_read)
+	                                                    : offsetof(struct sb_read, lost);
 	for (uint32_t i = 0; i < s->n; i++) {
 		if (ioctl(s->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
 			return err_set(err, -errno, "enable side-band of cpu %u: %s",
 			               s->rings[i].cpu, err_name(errno));
+		s->rings[i].enabled_ns = now_ns();
 	}
 	*ret = TAKE_PTR(s);
 	return 0;
@@ -315,6 +329,7 @@ static void take_record(struct sb_pass *p, uint32_t ring, uint64_t pos,
 	case PERF_RECORD_COMM:
 	case PERF_RECORD_FORK:
 	case PERF_RECORD_EXIT:
+	case PERF_RECORD_KSYMBOL:
 	case PERF_RECORD_LOST:
 		keep_record(p, ring, pos, h->size);
 		return;
@@ -360,18 +375,24 @@ static void drain_ring(struct sb_pass *p, uint32_t ring)
 	__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
 }
 
-/* What a ring lost since its last LOST record: that one is written only in front of another record.
- */
-static uint64_t lost_since(struct sb_ring *r)
+/* What a ring lost since its last LOST record, which is written only in front of another record;
+ * and whether its CPU went offline: the event stands still from then on, also when the CPU is
+ * back. */
+static void read_event(struct pev_sideband *s, struct sb_ring *r)
 {
-	uint64_t v[2]; /* read_format LOST: value, lost */
-	uint64_t lost;
+	uint64_t elapsed_ns = now_ns() - r->enabled_ns;
+	struct sb_read v = {0};
 
-	if (read(r->fd, v, sizeof(v)) != (ssize_t)sizeof(v) || v[1] <= r->told_lost)
-		return 0;
-	lost = v[1] - r->told_lost;
-	r->told_lost = v[1];
-	return lost;
+	if (read(r->fd, &v, s->read_bytes) != (ssize_t)s->read_bytes)
+		return;
+	if (v.lost > r->told_lost) {
+		s->stats.lost += v.lost - r->told_lost;
+		s->untold += v.lost - r->told_lost;
+		r->told_lost = v.lost;
+	}
+	if (v.enabled_ns < elapsed_ns &&
+	    elapsed_ns - v.enabled_ns > STOPPED_NS + elapsed_ns / STOPPED_DRIFT)
+		s->stats.stopped_cpus++;
 }
 
 /* The event of a CPU that goes offline may hang up, which would stay readable for ever. What else
@@ -397,14 +418,12 @@ int pev_sideband_read(struct pev_sideband *s, bool final, pev_record_fn fn, void
 	for (uint32_t i = 0; i < s->n; i++)
 		drain_ring(&p, i);
 	(void)hand_on(&p, p.until_ns); /* counted in p */
-	for (uint32_t i = 0; final && s->reads_lost && i < s->n; i++) {
-		uint64_t lost = lost_since(&s->rings[i]);
-
-		s->stats.lost += lost;
-		s->untold += lost;
-	}
+	s->stats.stopped_cpus = 0;
+	for (uint32_t i = 0; final && i < s->n; i++)
+		read_event(s, &s->rings[i]);
 	if (s->untold > 0)
 		hand_on_lost(&p, s->untold);
 	s->untold = 0;
+	s->stats.settled_ns = p.until_ns;
 	return p.handed_on;
 }

@@ -16,9 +16,11 @@
 struct proc_status {
 	uint32_t tgid; /* thread group; != the number asked for when that is a thread */
 	uint32_t ppid;
-	uint32_t uid;                   /* real */
+	uint32_t uid, euid;             /* real, effective */
 	uint32_t nspid_cnt;             /* numbers in nspid[]: 1 = our namespace only */
 	uint32_t nspid[PROC_NSPID_MAX]; /* NSpid: ours first, the innermost last */
+	bool zombie;                    /* it has ended; of a process, its first thread has */
+	bool asleep;                    /* state S or D */
 	bool kthread;                   /* Kthread: 1 (or, on kernels without it, no memory map) */
 	char name[64];                  /* comm, escapes undone, kthreads' longer names kept */
 };
@@ -106,6 +108,85 @@ typedef int (*proc_pid_fn)(void *arg, uint32_t pid);
 int proc_each(proc_pid_fn fn, void *arg, struct err *err);
 int proc_each_thread(uint32_t pid, proc_pid_fn fn, void *arg);
 
+/* ---- cgroups --------------------------------------------------------------------------------- */
+
+/**
+ * proc_cgroup2_mount - where the first cgroup2 file system of /proc/self/mounts is mounted
+ * @b: the path is appended, its escapes undone
+ * Returns: 0, -ENOENT (it is not mounted), -E2BIG, -ENOMEM, errno of open or read.
+ */
+int proc_cgroup2_mount(struct sbuf *b);
+/**
+ * proc_cgroup2_mount_parse - the parser behind it, for tests
+ * Returns: 0, -ENOENT, -E2BIG or -ENOMEM of @b.
+ */
+int proc_cgroup2_mount_parse(const char *text, size_t len, struct sbuf *b);
+/**
+ * proc_cgroup_open - the folder of a cgroup v2
+ * @path: absolute, or below the mount of cgroup2
+ * Returns: descriptor >= 0; -ENOENT, -ENOTDIR (a file), -EINVAL (of cgroup v1, or no cgroup), errno
+ * of open, -E2BIG, -ENOMEM. @err says where cgroups are.
+ */
+int proc_cgroup_open(const char *path, struct err *err);
+/**
+ * proc_cgroup_path - the cgroup v2 of a process, below the root of its hierarchy that we see:
+ * "/a/b"
+ * @b: appended to
+ * Returns: 0, -ESRCH (no such process), -ENOENT (it has none, or the name is not well-formed),
+ * -E2BIG, -ENOMEM, errno of open or read.
+ */
+int proc_cgroup_path(uint32_t pid, struct sbuf *b);
+/**
+ * proc_cgroup_path_parse - the parser behind it, for tests: /proc/PID/cgroup
+ * Returns: 0, -ENOENT, -E2BIG or -ENOMEM of @b.
+ */
+int proc_cgroup_path_parse(const char *text, size_t len, struct sbuf *b);
+
+/* ---- CPUs and their core types --------------------------------------------------------------- */
+
+#define PROC_CPUS_MAX       8192 /* NR_CPUS of the largest kernels of distributions */
+#define PROC_CORE_TYPES_MAX 4    /* as ABI_CORE_TYPES_MAX */
+#define PROC_CORE_TYPE_NONE UINT32_MAX
+#define PROC_PMU_NAME_SIZE  64
+#define PROC_PMU_TYPE_NONE  UINT32_MAX
+
+/* CPUs whose hardware counters are alike. */
+struct proc_core_type {
+	char name[PROC_PMU_NAME_SIZE]; /* of their PMU: "cpu", "cpu_atom", "armv8_cortex_a53"; "":
+	                                * there is none */
+	uint32_t perf_type;            /* of its own events; PROC_PMU_TYPE_NONE: there is none */
+	uint32_t online_cnt;           /* > 0 */
+	uint64_t set[PROC_CPUS_MAX / 64]; /* bit n % 64 of set[n / 64]: CPU n; offline ones too,
+	                                   * where the kernel tells */
+};
+struct proc_cpus {
+	uint32_t n; /* online: cpu[n], ascending, core_type[n] in the same order */
+	uint32_t *cpu;
+	uint32_t *core_type;  /* index in types[], or PROC_CORE_TYPE_NONE */
+	uint32_t offline_cnt; /* present and not online */
+	uint32_t untyped_cnt; /* online with PROC_CORE_TYPE_NONE */
+	uint32_t n_types;     /* > 0 */
+	struct proc_core_type types[PROC_CORE_TYPES_MAX]; /* by their lowest CPU */
+	VEC(char *) notes; /* a line each: what was ignored and why */
+};
+/**
+ * proc_cpus_read - the machine's CPUs and their core types
+ * @sysfs: where sysfs is mounted: "/sys", for tests a tree that looks like it
+ * A core type is a PMU with a list "cpus" (and no "cpumask", which those outside of cores have),
+ * or "cpu", which has none and is that of all other CPUs. Where no PMU can be found all CPUs are of
+ * one type without name: opening a counter tells then what there is. Contents that make no sense,
+ * a CPU in two types and what is more than PROC_CORE_TYPES_MAX are left out, with a note.
+ * Returns: 0, -EINVAL (no list of online CPUs), -E2BIG (a CPU from PROC_CPUS_MAX on), -ENOMEM,
+ * errno of open or read.
+ * Cost: three files, and one or two for each PMU of the machine.
+ */
+int proc_cpus_read(const char *sysfs, struct proc_cpus **ret, struct err *err);
+/**
+ * proc_cpus_free, proc_cpus_freep - NULL is accepted, free returns NULL
+ */
+struct proc_cpus *proc_cpus_free(struct proc_cpus *c);
+void proc_cpus_freep(struct proc_cpus **c);
+
 /* ---- this kernel, this process -------------------------------------------------------------- */
 
 /**
@@ -167,5 +248,18 @@ int proc_notes_build_id(const void *notes, size_t len, uint8_t ret[EV_BUILD_ID_M
  * "" where /sys/kernel/security/lockdown cannot be read.
  */
 void proc_lockdown(char ret[32]);
+/**
+ * proc_other_root - the root directory of a process that sees other files than we do: in a mount
+ * namespace of its own, or with another root directory
+ * Returns: a descriptor (O_PATH) to look names up from, the caller's; -EBADF where the process sees
+ * what we see, has gone or may not be looked at.
+ */
+int proc_other_root(uint32_t pid);
+/**
+ * proc_path_inside - a path that we see, as the process sees it: without what leads to its root
+ * @path: absolute
+ * Returns: @path or a part of it, where its root directory is not ours (chroot).
+ */
+const char *proc_path_inside(uint32_t pid, const char *path);
 
 #endif

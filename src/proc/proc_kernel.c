@@ -103,22 +103,37 @@ int proc_cpu_list_parse(const char *s, uint32_t *cpus, uint32_t max)
 	return (int)n;
 }
 
-int proc_online_cpus(uint32_t *cpus, uint32_t max, struct err *err)
+int proc_cpu_list_read(int dirfd, const char *path, uint32_t *cpus, uint32_t max,
+                       uint32_t number_end, struct err *err)
 {
 	_cleanup_(sbuf_done) struct sbuf b;
 	int r;
 
 	sbuf_init(&b, CPUS_MAX_BYTES);
-	r = file_read_all(AT_FDCWD, CPUS_ONLINE, &b, err);
+	r = file_read_all(dirfd, path, &b, err);
 	if (r < 0)
 		return r;
-	r = proc_cpu_list_parse(b.p ? b.p : "", cpus, max);
+	/* Kernels before 5.14 cut a list that is longer than a page, also within a number. */
+	if (b.len > 0 && b.p[b.len - 1] != '\n')
+		return err_set(err, -EINVAL, "%s: EINVAL: the list of CPUs is cut off", path);
+	r = b.len > 0 && memchr(b.p, '\0', b.len) ? -EINVAL
+	                                          : proc_cpu_list_parse(b.p ? b.p : "", cpus, max);
 	if (r == -E2BIG)
-		return err_set(err, r, "%s: E2BIG: more than %u CPUs", CPUS_ONLINE, max);
-	if (r <= 0)
-		return err_set(err, -EINVAL, "%s: EINVAL: no list of CPUs: %.64s", CPUS_ONLINE,
-		               b.p ? b.p : "");
+		return err_set(err, r, "%s: E2BIG: more than %u CPUs", path, max);
+	if (r < 0)
+		return err_set(err, r, "%s: EINVAL: no list of CPUs", path);
+	if (r > 0 && cpus[r - 1] >= number_end)
+		return err_set(err, -E2BIG, "%s: E2BIG: CPU %u, only those below %u are known",
+		               path, cpus[r - 1], number_end);
 	return r;
+}
+
+int proc_online_cpus(uint32_t *cpus, uint32_t max, struct err *err)
+{
+	int r = proc_cpu_list_read(AT_FDCWD, CPUS_ONLINE, cpus, max, UINT32_MAX, err);
+
+	return r == 0 ? err_set(err, -EINVAL, "%s: EINVAL: the list of CPUs is empty", CPUS_ONLINE)
+	              : r;
 }
 
 /* ---- settings and rights -------------------------------------------------------------------- */

@@ -128,3 +128,36 @@ int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err)
 	return err_set(err, fd, "open %s of process %u: %s%s%s", m->path, pid, err_name(fd),
 	               fd == -ESTALE ? ": another file is there now" : "", remedy);
 }
+
+int proc_other_root(uint32_t pid)
+{
+	_cleanup_close_ int fd = -EBADF;
+	char path[64], theirs[64], ours[64];
+	struct stat st, root;
+	ssize_t n, n_ours;
+
+	(void)snprintf(path, sizeof(path), "/proc/%u/root", pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0 || stat("/", &root) < 0)
+		return -EBADF;
+	(void)snprintf(path, sizeof(path), "/proc/%u/ns/mnt", pid);
+	n = readlink(path, theirs, sizeof(theirs));
+	n_ours = readlink("/proc/self/ns/mnt", ours, sizeof(ours));
+	if (n > 0 && n == n_ours && memcmp(theirs, ours, (size_t)n) == 0 &&
+	    st.st_dev == root.st_dev && st.st_ino == root.st_ino)
+		return -EBADF;
+	return TAKE_FD(fd);
+}
+
+const char *proc_path_inside(uint32_t pid, const char *path)
+{
+	char link[64], root[PATH_MAX];
+	ssize_t n;
+
+	(void)snprintf(link, sizeof(link), "/proc/%u/root", pid);
+	n = readlink(link, root, sizeof(root));
+	if (n <= 1 || (size_t)n >= sizeof(root) || strncmp(path, root, (size_t)n) != 0 ||
+	    path[n] != '/')
+		return path;
+	return path + n;
+}

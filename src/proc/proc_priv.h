@@ -30,6 +30,16 @@ int proc_task_errno(int e);
 int proc_maps_read_fd(int fd, uint32_t pid, proc_map_fn fn, void *arg, uint64_t *ret_bad,
                       struct err *err);
 
+/**
+ * proc_cpu_list_read - a file with a list of CPUs
+ * @dirfd: AT_FDCWD or a directory
+ * @cpus:  cpus[max], written also on failure; no number is @number_end or more
+ * Returns: how many, 0 for an empty list, -EINVAL (junk, not ascending, or cut off), -E2BIG (more
+ * than @max, or a number from @number_end on), -ENOMEM, errno of open or read.
+ */
+int proc_cpu_list_read(int dirfd, const char *path, uint32_t *cpus, uint32_t max,
+                       uint32_t number_end, struct err *err);
+
 struct stat;
 /**
  * proc_same_file - does stat's answer mean the file of a mapping?

@@ -106,7 +106,7 @@ static void unescape_name(const struct cursor *value, char *dst, size_t size)
 }
 
 struct status_seen {
-	bool name, tgid, pid, ppid, uid, kthread, vm_size, zombie;
+	bool name, tgid, pid, ppid, uid, kthread, vm_size, zombie, asleep;
 	uint32_t pid_nr;
 };
 
@@ -121,6 +121,7 @@ static int status_line(const char *line, size_t len, struct proc_status *s,
 		unescape_name(&v, s->name, sizeof(s->name));
 	} else if (line_value(line, len, "State", &v)) {
 		seen->zombie = cursor_left(&v) > 0 && (*v.p == 'Z' || *v.p == 'X');
+		seen->asleep = cursor_left(&v) > 0 && (*v.p == 'S' || *v.p == 'D');
 	} else if (line_value(line, len, "Tgid", &v)) {
 		seen->tgid = true;
 		return value_u32(&v, &s->tgid);
@@ -131,8 +132,11 @@ static int status_line(const char *line, size_t len, struct proc_status *s,
 		seen->ppid = true;
 		return value_u32(&v, &s->ppid);
 	} else if (line_value(line, len, "Uid", &v)) {
+		int r = value_u32(&v, &s->uid);
+
 		seen->uid = true;
-		return value_u32(&v, &s->uid);
+		s->euid = s->uid; /* the kernel always writes all four */
+		return r < 0 || cursor_left(&v) == 0 ? r : value_u32(&v, &s->euid);
 	} else if (line_value(line, len, "NSpid", &v)) {
 		s->nspid_cnt = 0;
 		while (cursor_left(&v) > 0) {
@@ -175,6 +179,8 @@ int proc_status_parse(const char *text, size_t len, struct proc_status *ret)
 		s.nspid_cnt = 1;
 		s.nspid[0] = seen.pid_nr;
 	}
+	s.zombie = seen.zombie;
+	s.asleep = seen.asleep;
 	*ret = s;
 	return 0;
 }

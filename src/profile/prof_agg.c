@@ -10,11 +10,12 @@
 struct count_key {
 	uint64_t start_ns;
 	uint32_t pid, exec_id, tid;
-	uint8_t foreign_ns, kthread;
-	uint16_t zero;
-	uint64_t ustack, kstack, cgroup_id;
+	uint8_t foreign_ns : 1, kthread : 1, zero : 6;
+	uint8_t off;
+	uint16_t epoch;
+	uint64_t ustack, kstack, cgroup_id, waker;
 };
-_Static_assert(sizeof(struct count_key) == 48, "hashed as bytes");
+_Static_assert(sizeof(struct count_key) == 56, "hashed as bytes");
 
 struct thread_key {
 	uint64_t start_ns;
@@ -31,10 +32,11 @@ struct comm {
 struct prof_agg {
 	struct prof_agg_stats stats;
 	size_t max_bytes, frame_bytes;
-	struct intern *stack_ids, *count_ids, *thread_ids;
+	struct intern *stack_ids, *count_ids, *thread_ids, *waker_ids;
 	VEC(struct ev_stack) stacks; /* .frames in .frames */
 	VEC(struct ev_count) counts;
 	VEC(struct comm) comms;
+	VEC(struct ev_waker) wakers;
 	struct arena frames;
 };
 
@@ -50,7 +52,7 @@ int prof_agg_new(const struct prof_agg_limits *lim, struct prof_agg **ret)
 	a->max_bytes = lim && lim->max_bytes ? lim->max_bytes : AGG_BYTES_DEFAULT;
 	a->stacks.max = max_stacks;
 	a->counts.max = max_counts;
-	a->comms.max = AGG_THREADS_MAX;
+	a->comms.max = a->wakers.max = AGG_THREADS_MAX;
 	arena_init(&a->frames,
 	           SIZE_MAX); /* frame_bytes is what is limited, not the chunks' slack */
 	r = intern_new(max_stacks, SIZE_MAX, &a->stack_ids);
@@ -58,6 +60,8 @@ int prof_agg_new(const struct prof_agg_limits *lim, struct prof_agg **ret)
 		r = intern_new(max_counts, SIZE_MAX, &a->count_ids);
 	if (r == 0)
 		r = intern_new(AGG_THREADS_MAX, SIZE_MAX, &a->thread_ids);
+	if (r == 0)
+		r = intern_new(AGG_THREADS_MAX, SIZE_MAX, &a->waker_ids);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(a);
@@ -70,9 +74,11 @@ struct prof_agg *prof_agg_free(struct prof_agg *a)
 		intern_free(a->stack_ids);
 		intern_free(a->count_ids);
 		intern_free(a->thread_ids);
+		intern_free(a->waker_ids);
 		vec_done(&a->stacks);
 		vec_done(&a->counts);
 		vec_done(&a->comms);
+		vec_done(&a->wakers);
 		arena_done(&a->frames);
 		free(a);
 	}
@@ -161,25 +167,40 @@ int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c)
 	        .pid = c->proc.pid,
 	        .exec_id = c->proc.exec_id,
 	        .tid = c->tid,
-	        .foreign_ns = c->foreign_ns,
-	        .kthread = c->kthread,
+	        .foreign_ns = c->foreign_ns != 0,
+	        .kthread = c->kthread != 0,
+	        .off = c->off,
+	        .epoch = c->epoch,
 	        .ustack = c->ustack,
 	        .kstack = c->kstack,
 	        .cgroup_id = c->cgroup_id,
+	        .waker = c->waker,
 	};
 	uint32_t id = intern_find(a->count_ids, &key, sizeof(key));
 	int r;
 
 	if (id != INTERN_NONE) {
-		a->counts.p[id].samples += c->samples;
-		a->counts.p[id].weight += c->weight;
+		struct ev_count *to = &a->counts.p[id];
+
+		to->samples += c->samples;
+		to->weight += c->weight;
+		to->runq_ns += c->runq_ns;
+		to->longest_ns = MAX_OF(to->longest_ns, c->longest_ns);
 	} else {
 		r = count_insert(a, &key, c);
+		if (r < 0 && c->off) {
+			a->stats.waits_dropped += c->samples;
+			return r;
+		}
 		if (r < 0) {
 			a->stats.counts_dropped_samples += c->samples;
 			a->stats.counts_dropped_weight += c->weight;
 			return r;
 		}
+	}
+	if (c->off) {
+		a->stats.waits += c->samples;
+		return 0;
 	}
 	a->stats.samples += c->samples;
 	a->stats.weight += c->weight;
@@ -225,6 +246,32 @@ int prof_agg_add_thread(struct prof_agg *a, const struct ev_thread *t)
 	memcpy(comm.s, t->comm, strnlen(t->comm, sizeof(comm.s) - 1));
 	a->comms.p[id] = comm;
 	return 0;
+}
+
+int prof_agg_add_waker(struct prof_agg *a, const struct ev_waker *w)
+{
+	uint32_t id;
+	int r;
+
+	if (intern_find(a->waker_ids, &w->hash, sizeof(w->hash)) != INTERN_NONE)
+		return 0;
+	r = vec_reserve(&a->wakers, 1);
+	if (r == 0)
+		r = intern_add(a->waker_ids, &w->hash, sizeof(w->hash), &id, NULL);
+	if (r == 0) {
+		assert(id == a->wakers.n);
+		a->wakers.p[a->wakers.n++] = *w;
+	} else {
+		a->stats.wakers_dropped++;
+	}
+	return r;
+}
+
+const struct ev_waker *prof_agg_waker(const struct prof_agg *a, uint64_t hash)
+{
+	uint32_t id = intern_find(a->waker_ids, &hash, sizeof(hash));
+
+	return id == INTERN_NONE ? NULL : &a->wakers.p[id];
 }
 
 const struct ev_stack *prof_agg_stack(const struct prof_agg *a, uint64_t hash)

@@ -18,7 +18,7 @@ _Static_assert(sizeof(struct function_key) == 24, "hashed as bytes");
 
 struct line_key {
 	int64_t line;
-	uint32_t function, zero;
+	uint32_t function, column;
 };
 _Static_assert(sizeof(struct line_key) == 16, "hashed as bytes");
 
@@ -34,7 +34,7 @@ struct sample_key {
 	uint32_t stack, labels; /* ids in stack_keys and label_keys */
 };
 
-_Static_assert(sizeof(struct prof_label) == 16, "label sets are hashed as bytes");
+_Static_assert(sizeof(struct prof_label) == 24, "label sets are hashed as bytes");
 
 int prof_model_new(struct prof_model **ret)
 {
@@ -117,6 +117,30 @@ const char *prof_model_str(const struct prof_model *m, uint32_t id)
 	return intern_get(m->strings, id, NULL);
 }
 
+static bool is_control(char c)
+{
+	return (unsigned char)c < ' ' || c == 0x7f;
+}
+
+int prof_model_text(struct prof_model *m, const char *s, uint32_t *ret_id)
+{
+	_cleanup_free_ char *copy = NULL;
+	const char *p = s;
+
+	while (*p && !is_control(*p))
+		p++;
+	if (!*p)
+		return prof_model_string(m, s, ret_id);
+	copy = strdup(s);
+	if (!copy)
+		return -ENOMEM;
+	for (char *c = copy; *c; c++) {
+		if (is_control(*c))
+			*c = '?';
+	}
+	return prof_model_string(m, copy, ret_id);
+}
+
 int prof_model_comment(struct prof_model *m, const char *fmt, ...)
 {
 	_cleanup_free_ char *s = NULL;
@@ -137,7 +161,7 @@ int prof_model_comment(struct prof_model *m, const char *fmt, ...)
 	if (len > PROF_COMMENT_LEN_MAX)
 		return -E2BIG;
 	for (char *p = s; *p; p++) {
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
+		if (is_control(*p))
 			*p = ' ';
 	}
 	r = prof_model_string(m, s, &id);
@@ -209,15 +233,20 @@ int prof_model_function(struct prof_model *m, const struct prof_function *fn, ui
 	return 0;
 }
 
-/* Only what was really named counts: a function "0x…" that stands for an unnamed address does not.
- */
+/* Only what was really named counts: a function "0x…" that stands for an unnamed address does not,
+ * so that pprof may look for its name; but for a file that it could not tell from another of that
+ * path: it would take names of what lies there now. */
 static void mapping_flags(struct prof_model *m, const struct prof_location *loc)
 {
 	struct prof_mapping *map;
 
-	if (loc->mapping == 0 || loc->reason != EV_REASON_NAMED)
+	if (loc->mapping == 0)
 		return;
 	map = &m->mappings.p[loc->mapping - 1];
+	if (map->build_id == 0 && prof_model_str(m, map->path)[0] == '/')
+		map->has_functions = true;
+	if (loc->reason != EV_REASON_NAMED)
+		return;
 	for (uint32_t i = 0; i < loc->line_cnt; i++) {
 		const struct prof_line *line = &m->lines.p[loc->line_first + i];
 
@@ -251,7 +280,9 @@ static int location_key(struct prof_model *m, uint32_t mapping, uint64_t address
 	sbuf_reset(&m->scratch);
 	(void)sbuf_add(&m->scratch, &key, sizeof(key)); /* failures stick in .err */
 	for (uint32_t i = 0; i < n_lines; i++) {
-		struct line_key line = {.line = lines[i].line, .function = lines[i].function};
+		struct line_key line = {.line = lines[i].line,
+		                        .function = lines[i].function,
+		                        .column = lines[i].column};
 
 		assert(lines[i].function <= m->functions.n);
 		(void)sbuf_add(&m->scratch, &line, sizeof(line));

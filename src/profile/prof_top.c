@@ -16,6 +16,7 @@ struct report {
 	const struct prof_model *m;
 	struct node *nodes;
 	size_t n_strings, n_nodes;
+	prof_skip_fn skip; /* NULL: none */
 };
 
 static void visit(struct report *rep, const struct prof_location *loc, size_t at, uint32_t sample,
@@ -37,11 +38,32 @@ static uint32_t name_of(const struct prof_model *m, const struct prof_line *line
 	return line->function ? m->functions.p[line->function - 1].name : 0;
 }
 
+/* Which location of a sample has its self value: the first that is not passed over. */
+static uint32_t leaf_of(const struct report *rep, const struct prof_sample *s)
+{
+	const struct prof_model *m = rep->m;
+
+	for (uint32_t i = 0; rep->skip && i < s->loc_cnt; i++) {
+		const struct prof_location *loc =
+		        &m->locations.p[m->loc_ids.p[s->loc_first + i] - 1];
+		const char *path = "", *name = "";
+
+		if (loc->mapping)
+			path = prof_model_str(m, m->mappings.p[loc->mapping - 1].path);
+		if (loc->line_cnt)
+			name = prof_model_str(m, name_of(m, &m->lines.p[loc->line_first]));
+		if (!rep->skip(path, name))
+			return i;
+	}
+	return 0;
+}
+
 static void visit_sample(struct report *rep, uint32_t sample, uint32_t type_idx)
 {
 	const struct prof_model *m = rep->m;
 	const struct prof_sample *s = &m->samples.p[sample];
 	int64_t value = s->value[type_idx];
+	uint32_t leaf = leaf_of(rep, s);
 
 	for (uint32_t i = 0; i < s->loc_cnt; i++) {
 		const struct prof_location *loc =
@@ -51,10 +73,10 @@ static void visit_sample(struct report *rep, uint32_t sample, uint32_t type_idx)
 		for (uint32_t k = 0; k < loc->line_cnt; k++) {
 			uint32_t name = name_of(m, &m->lines.p[loc->line_first + k]);
 
-			visit(rep, loc, name ? name : unnamed, sample, value, i == 0 && k == 0);
+			visit(rep, loc, name ? name : unnamed, sample, value, i == leaf && k == 0);
 		}
 		if (loc->line_cnt == 0)
-			visit(rep, loc, unnamed, sample, value, i == 0);
+			visit(rep, loc, unnamed, sample, value, i == leaf);
 	}
 }
 
@@ -103,8 +125,14 @@ static int collect(const struct report *rep, size_t max, struct prof_top **ret, 
 int prof_model_top(const struct prof_model *m, uint32_t type_idx, size_t max, struct prof_top **ret,
                    size_t *ret_n)
 {
+	return prof_model_top_beyond(m, type_idx, NULL, max, ret, ret_n);
+}
+
+int prof_model_top_beyond(const struct prof_model *m, uint32_t type_idx, prof_skip_fn skip,
+                          size_t max, struct prof_top **ret, size_t *ret_n)
+{
 	_cleanup_free_ struct node *nodes = NULL;
-	struct report rep = {.m = m, .n_strings = intern_count(m->strings)};
+	struct report rep = {.m = m, .n_strings = intern_count(m->strings), .skip = skip};
 
 	if (type_idx >= m->n_types)
 		return -EINVAL;

@@ -28,7 +28,9 @@ struct prof_agg_stats {
 	uint64_t stacks_dropped; /* calls refused at a limit: their counts become [stack lost] */
 	uint64_t counts_dropped_samples,
 	        counts_dropped_weight; /* over max_counts; not in samples, weight */
+	uint64_t waits, waits_dropped; /* counts of waits are in these alone */
 	uint64_t threads_dropped;      /* names refused: over 1 M threads */
+	uint64_t wakers_dropped;       /* as well, of 1 M */
 };
 
 /**
@@ -51,7 +53,8 @@ void prof_agg_freep(struct prof_agg **a);
  */
 int prof_agg_add_stack(struct prof_agg *a, const struct ev_stack *s, bool *ret_new);
 /**
- * prof_agg_add_count - add samples and weight to the entry of this process, thread, stacks, cgroup
+ * prof_agg_add_count - add values to the entry of this process, thread, stacks, cgroup; of waits
+ * also state and waker
  * @c: copied where it is the first of its key
  * Returns: 0; counted in counts_dropped_*: -E2BIG (max_counts), -ENOMEM.
  */
@@ -61,6 +64,16 @@ int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c);
  * Returns: 0; counted in threads_dropped: -E2BIG (1 M threads), -ENOMEM.
  */
 int prof_agg_add_thread(struct prof_agg *a, const struct ev_thread *t);
+
+/**
+ * prof_agg_add_waker - remember who woke threads; known hashes are ignored
+ * Returns: 0; counted in wakers_dropped: -E2BIG (1 M), -ENOMEM.
+ */
+int prof_agg_add_waker(struct prof_agg *a, const struct ev_waker *w);
+/**
+ * prof_agg_waker - by hash, NULL if it never arrived; borrowed until the next add_waker or free
+ */
+const struct ev_waker *prof_agg_waker(const struct prof_agg *a, uint64_t hash);
 
 /**
  * prof_agg_stack - stack by hash, NULL if it never arrived
@@ -124,6 +137,7 @@ struct prof_function {
 
 struct prof_line {
 	uint32_t function; /* id */
+	uint32_t column;   /* 0 unknown */
 	int64_t line;      /* 0 unknown */
 };
 
@@ -135,9 +149,11 @@ struct prof_location {
 };
 
 struct prof_label {
-	uint32_t key; /* string */
-	uint32_t str; /* string value, when != 0 */
-	int64_t num;  /* else a number */
+	uint32_t key;  /* string */
+	uint32_t str;  /* string value, when != 0 */
+	int64_t num;   /* else a number */
+	uint32_t unit; /* string: of the number; 0: none */
+	uint32_t pad;  /* 0: labels are compared as bytes */
 };
 
 struct prof_sample {
@@ -192,6 +208,11 @@ void prof_model_freep(struct prof_model **m);
  * Returns: 0, -E2BIG, -ENOMEM.
  */
 int prof_model_string(struct prof_model *m, const char *s, uint32_t *ret_id);
+/**
+ * prof_model_text - the same for what others wrote: control bytes, which a terminal would obey,
+ * become '?'
+ */
+int prof_model_text(struct prof_model *m, const char *s, uint32_t *ret_id);
 /**
  * prof_model_str - string of an id; borrowed until prof_model_free
  */
@@ -263,5 +284,14 @@ struct prof_top {
  */
 int prof_model_top(const struct prof_model *m, uint32_t type_idx, size_t max, struct prof_top **ret,
                    size_t *ret_n);
+/* Whether a leaf of this mapping and this name ("": none) is passed over. */
+typedef bool (*prof_skip_fn)(const char *path, const char *name);
+/**
+ * prof_model_top_beyond - the same, but the self value belongs to the first location that is not
+ * passed over; to the leaf if all are
+ * @skip: NULL: none is
+ */
+int prof_model_top_beyond(const struct prof_model *m, uint32_t type_idx, prof_skip_fn skip,
+                          size_t max, struct prof_top **ret, size_t *ret_n);
 
 #endif

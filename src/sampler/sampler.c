@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/sampler.h"
+#include "sampler/sampler_priv.h"
 
 #include <linux/perf_event.h>
 
+#define X(id, val, name) _Static_assert((int)ABI_OFF_##id == (int)EV_OFF_##id, "one numbering");
+EV_OFFS(X)
+#undef X
 #define X(id, val, name, help)                                                                     \
 	_Static_assert((int)ABI_WALK_##id == (int)EV_WALK_##id, "one numbering");
 EV_WALKS(X)
@@ -57,17 +60,18 @@ void smp_freep(struct smp **s)
 	*s = smp_free(*s);
 }
 
-int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t follow_pid,
+int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, const struct load_procs *procs,
               struct err *err)
 {
-	int r = pev_open_cpus(&s->spec, cpus, n_cpus, &s->events, err);
+	/* Without CPUs nothing ticks: the maps are there for others. */
+	int r = n_cpus ? pev_open_cpus(&s->spec, cpus, n_cpus, &s->events, err) : 0;
 
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < s->events.n && r == 0; i++)
 		r = load_oncpu_attach(s->loader, s->events.e[i].fd, err);
-	if (r == 0 && follow_pid)
-		r = load_follow(s->loader, follow_pid, err);
+	if (r == 0 && procs)
+		r = load_follow(s->loader, procs, err);
 	if (r == 0)
 		r = pev_set_enable(&s->events, err);
 	if (r < 0) {
@@ -100,7 +104,7 @@ int smp_frame_decode(uint64_t v, struct ev_frame *ret)
 	}
 }
 
-static struct ev_count count_of(const struct abi_count_key *k, const struct abi_count *v)
+struct ev_count smp_count_of(const struct abi_count_key *k, const struct abi_count *v)
 {
 	return (struct ev_count){
 	        .proc = {.pid = k->tgid, .exec_id = k->exec_id, .start_ns = k->start_ns},
@@ -115,8 +119,28 @@ static struct ev_count count_of(const struct abi_count_key *k, const struct abi_
 	};
 }
 
+static int waker_parse(struct cursor *c, const struct abi_stack *h, struct ev_waker *ret)
+{
+	struct abi_waker w;
+
+	if (h->hash == 0 || h->n != ABI_WAKER_WORDS || cursor_bytes(c, &w, sizeof(w)) < 0)
+		return -EINVAL;
+	*ret = (struct ev_waker){
+	        .hash = h->hash,
+	        .proc = {.pid = w.tgid, .exec_id = w.exec_id, .start_ns = w.start_ns},
+	        .tid = w.flags & ABI_WAKER_IRQ ? 0 : w.tid,
+	        .foreign_ns = (w.flags & ABI_KEY_FOREIGN_NS) != 0,
+	        .kthread = (w.flags & ABI_KEY_KTHREAD) != 0,
+	        .ustack = w.ustack,
+	        .kstack = w.kstack,
+	};
+	memcpy(ret->comm, w.comm, sizeof(ret->comm));
+	ret->comm[sizeof(ret->comm) - 1] = 0;
+	return 2;
+}
+
 int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret,
-                     struct ev_count *ret_count)
+                     struct ev_count *ret_count, struct ev_waker *ret_waker)
 {
 	struct cursor c = cursor_of(rec, len), peek = c;
 	struct abi_first first = {0};
@@ -129,9 +153,11 @@ int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struc
 		return -EINVAL;
 	if (cursor_bytes(&c, &h, sizeof(h)) < 0)
 		return -EINVAL;
+	if (hash && h.kind == ABI_STACK_WAKER)
+		return waker_parse(&c, &h, ret_waker);
 	if (hash == 0 && (first.key.ustack != h.hash || h.kind != ABI_STACK_USER))
 		return -EINVAL;
-	if (h.hash == 0 || h.walk >= EV_WALK_CNT || cursor_left(&c) / 8 < h.n)
+	if (h.hash == 0 || h.walk >= EV_WALK_KERNEL_CNT || cursor_left(&c) / 8 < h.n)
 		return -EINVAL;
 	if (h.flags & ~(ABI_STACK_GUESSED | ABI_STACK_JIT))
 		return -EINVAL;
@@ -161,7 +187,7 @@ int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struc
 	ret->frames = frames;
 	if (hash)
 		return 0;
-	*ret_count = count_of(&first.key, &first.count);
+	*ret_count = smp_count_of(&first.key, &first.count);
 	return 1;
 }
 
@@ -175,16 +201,18 @@ int smp_copy_parse(const void *rec, size_t len, struct ev_copy *ret)
 	if (h.len > ABI_COPY_BYTES || h.len > cursor_left(&c) || h.image > ABI_IMAGE_MAX)
 		return -EINVAL;
 	memset(ret, 0, sizeof(*ret));
-	ret->count = count_of(&h.key, &h.count);
+	ret->count = smp_count_of(&h.key, &h.count);
 	ret->in_syscall = (h.key.flags & ABI_KEY_IN_SYSCALL) != 0;
 	ret->time_ns = h.time_ns;
 	ret->pc = h.pc;
 	memcpy(ret->reg, h.reg, sizeof(h.reg));
 	ret->guess = h.guess;
+	ret->promise = h.promise;
 	ret->addr = h.addr;
 	ret->len = h.len;
 	ret->holes = h.holes;
 	ret->image = h.image;
+	ret->kernel_tid = h.kernel_tid;
 	ret->bytes = c.p;
 	return 0;
 }
@@ -194,10 +222,16 @@ static void on_record(void *arg, const void *rec, size_t len)
 	struct smp *s = arg;
 	struct ev_count count;
 	struct ev_stack st;
-	int r = smp_record_parse(rec, len, s->frames, &st, &count);
+	struct ev_waker waker;
+	int r = smp_record_parse(rec, len, s->frames, &st, &count, &waker);
 
 	if (r < 0) {
 		s->stats.bad_records++;
+		return;
+	}
+	if (r == 2) {
+		if (s->sink->waker)
+			s->sink->waker(s->sink->arg, &waker);
 		return;
 	}
 	s->sink->stack(s->sink->arg, &st);
@@ -216,7 +250,7 @@ static void on_copy(void *arg, const void *rec, size_t len)
 		s->stats.bad_records++;
 		return;
 	}
-	if (c.count.ustack == 0)
+	if (c.count.ustack == 0 && !c.promise)
 		s->stats.copied_samples += c.count.samples;
 	if (s->sink->copy)
 		s->sink->copy(s->sink->arg, &c);
@@ -225,7 +259,7 @@ static void on_copy(void *arg, const void *rec, size_t len)
 static void on_count(void *arg, const struct abi_count_key *k, const struct abi_count *v)
 {
 	struct smp *s = arg;
-	struct ev_count c = count_of(k, v);
+	struct ev_count c = smp_count_of(k, v);
 
 	s->stats.taken_samples += v->samples;
 	s->sink->count(s->sink->arg, &c);
@@ -273,6 +307,27 @@ int smp_drain(struct smp *s, const struct smp_sink *sink)
 		r = keep_first(s, r, load_threads_take(s->loader, true, on_thread, s));
 	}
 	return r;
+}
+
+int smp_take(struct smp *s, const struct smp_sink *sink)
+{
+	struct abi_counters c;
+
+	s->sink = sink;
+	if (load_counters_drain(s->loader, &c) == 0)
+		s->counts_mark = c.v[ABI_CNT_COUNTS_NEW]; /* else it is taken again early */
+	return keep_first(s, 0, load_counts_take(s->loader, on_count, s));
+}
+
+uint32_t smp_thread_entries(const struct smp *s)
+{
+	return s->sizes.thread_entries;
+}
+
+int smp_take_threads(struct smp *s, const struct smp_sink *sink)
+{
+	s->sink = sink;
+	return load_threads_take(s->loader, true, on_thread, s);
 }
 
 int smp_finish(struct smp *s, const struct smp_sink *sink)

@@ -25,6 +25,7 @@ struct smp_sink {
 	void (*count)(void *arg, const struct ev_count *c);
 	void (*thread)(void *arg, const struct ev_thread *t);
 	void (*copy)(void *arg, const struct ev_copy *c); /* may be NULL: counted, not handed on */
+	void (*waker)(void *arg, const struct ev_waker *w); /* may be NULL */
 	void *arg;
 };
 
@@ -48,12 +49,12 @@ struct smp_stats {
 int smp_open(const struct smp_options *o, struct smp **ret, struct err *err);
 /**
  * smp_start - open an event on each CPU, attach the program, enable
- * @cpus:       cpus[n_cpus]; those that are offline are skipped, see smp_skipped_cpus
- * @follow_pid: != 0: samples this process and what it forks (ABI_TARGET_TREE)
+ * @cpus:  cpus[n_cpus], 0: no events; those that are offline are skipped, see smp_skipped_cpus
+ * @procs: the processes to sample (ABI_TARGET_TREE); else NULL
  * A failure takes everything back.
  * Returns: 0, what pev_open_cpus, load_oncpu_attach, load_follow or pev_set_enable give.
  */
-int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t follow_pid,
+int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, const struct load_procs *procs,
               struct err *err);
 /**
  * smp_drain - hand on the stacks and copies in the rings; counts and names too once their table is
@@ -62,6 +63,12 @@ int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, uint32_t fol
  * load_counts_take.
  */
 int smp_drain(struct smp *s, const struct smp_sink *sink);
+/**
+ * smp_take - hand on the counts up to now
+ * Returns: 0, negative errno of reading the table, counted in read_errors.
+ * Cost: waits a grace period, see load_counts_take.
+ */
+int smp_take(struct smp *s, const struct smp_sink *sink);
 /**
  * smp_finish - end sampling, then hand on everything that is left
  * Sets expected_ticks and enabled_ns. Goes on after a failure.
@@ -99,11 +106,12 @@ uint32_t smp_skipped_cpus(const struct smp *s);
  * @rec:    struct abi_stack and its frames, or struct abi_first before them; @len bytes, what is
  *          left over is ignored
  * @frames: frames[ABI_MAX_USER_FRAMES] to decode into, also on failure; ret->frames points there
- * Returns: 0, 1 (with a sample, in *ret_count), -EINVAL (cut off, hash 0, a sample of another
- * stack, or a kind, outcome, flag, count or frame that does not exist). Pure; fuzzed.
+ * Returns: 0, 1 (with a sample, in *ret_count), 2 (a waker, in *ret_waker), -EINVAL (cut off, hash
+ * 0, a sample of another stack, or a kind, outcome, flag, count or frame that does not exist).
+ * Pure; fuzzed.
  */
 int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret,
-                     struct ev_count *ret_count);
+                     struct ev_count *ret_count, struct ev_waker *ret_waker);
 /**
  * smp_copy_parse - one record of the ring of copies
  * @rec: struct abi_copy and its bytes; @len bytes, what is left over is ignored
@@ -118,5 +126,73 @@ int smp_copy_parse(const void *rec, size_t len, struct ev_copy *ret);
  * Returns: 0, -EINVAL (a space that does not exist). Pure.
  */
 int smp_frame_decode(uint64_t v, struct ev_frame *ret);
+
+/* ---- off-CPU --------------------------------------------------------------------------------- */
+
+/* Waits, as counts with a state; their stacks, names and copies come through the sampler that they
+ * lie beside. Threads as above. */
+struct smp_off;
+
+struct smp_off_stats {
+	uint64_t taken_waits, open_waits; /* read from the tables; that had not ended at the end */
+	uint64_t blocked;                 /* threads that waited when the capture began */
+	uint64_t blocked_lost;            /* of those, not looked at before the end */
+	uint64_t begin_ns, end_ns;        /* CLOCK_MONOTONIC */
+	uint64_t read_errors;
+};
+
+/**
+ * smp_off_open - load the programs; nothing runs yet
+ * @base: must live longer
+ * Returns: 0, what load_off_open gives.
+ */
+int smp_off_open(struct smp *base, const struct load_off_options *o, struct smp_off **ret,
+                 struct err *err);
+struct smp_off *smp_off_free(struct smp_off *o);
+void smp_off_freep(struct smp_off **o);
+/**
+ * smp_off_start - attach the programs; smp_off_begin - from here on waits begin and end
+ * Returns: 0, what load_off_attach gives.
+ */
+int smp_off_start(struct smp_off *o, struct err *err);
+/* @look: for threads that wait already. Returns: 0, or what that gave. */
+int smp_off_begin(struct smp_off *o, bool look);
+/**
+ * smp_off_blocked - hand on the stacks of threads that waited when the capture began, as copies
+ * @tables: whether a walk by call-frame information will look at them; else they are walked here,
+ *          by frame pointers
+ * @room:   how many copies of SMP_STACK_BYTES can be taken now
+ * Behind smp_off_begin, again until nothing is left: their waits go on, or have no stack. What is
+ * left at smp_off_finish is told there, without stacks. Thread: D.
+ * Returns: how many threads are left. Cost: some 10 us for each stack.
+ */
+size_t smp_off_blocked(struct smp_off *o, bool tables, size_t room, const struct smp_sink *sink);
+/* Of a waiting thread's stack, from a little below its stack pointer on: as much as a copy can say
+ * which parts of it are missing. */
+#define SMP_STACK_STEPS 32U
+#define SMP_STACK_BYTES (SMP_STACK_STEPS * EV_COPY_STEP)
+/**
+ * smp_off_reread - read the stack of a thread again that is still in the wait that @c was made of
+ * @c:   a copy with a promise; addr, len, holes and bytes are those of what was read
+ * @buf: buf[SMP_STACK_BYTES], where c->bytes are then
+ * Returns: true; false, with @c as it was: the wait is over, the capture ends, or the process
+ * cannot be read. Thread: W.
+ */
+bool smp_off_reread(const struct smp_off *o, struct ev_copy *c, uint8_t *buf);
+/**
+ * smp_off_drain - as smp_drain, of waits that have ended
+ */
+int smp_off_drain(struct smp_off *o, const struct smp_sink *sink);
+/**
+ * smp_off_end - waits begin and end no more; for C, before D finishes
+ */
+void smp_off_end(struct smp_off *o);
+/**
+ * smp_off_finish - end it, then hand on all waits, those too that go on
+ * Before smp_finish, which has the rest of their stacks and names.
+ */
+int smp_off_finish(struct smp_off *o, const struct smp_sink *sink);
+const struct smp_off_stats *smp_off_stats(const struct smp_off *o);
+struct load_off *smp_off_loader(struct smp_off *o);
 
 #endif

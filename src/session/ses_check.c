@@ -5,10 +5,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <poll.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 /* /proc shows the numbers of the namespace it was mounted for: another one's would be believed to
  * be ours. */
@@ -33,8 +31,6 @@ static int check_proc_is_ours(struct err *err)
 
 int ses_check_target(struct ses *s, struct err *err)
 {
-	struct proc_status st;
-	uint32_t pid = (uint32_t)s->o.pid;
 	int64_t max = 0;
 	int r;
 
@@ -47,46 +43,13 @@ int ses_check_target(struct ses *s, struct err *err)
 		               "sample rate %u is above kernel.perf_event_max_sample_rate=%lld: "
 		               "lower it or raise the sysctl",
 		               s->o.rate_hz, (long long)max);
-	if (s->o.target != SES_TARGET_PID)
-		return 0;
-	r = proc_status_read(pid, &st, err);
-	if (r == -ESRCH || r == -ENOENT)
-		return err_set(err, -ESRCH, "process %u does not exist", pid);
-	if (r < 0)
-		return r;
-	if (st.tgid != pid)
-		return err_set(err, -EINVAL,
-		               "%u is a thread of process %u: give the process's number", pid,
-		               st.tgid);
-	if (st.kthread)
-		return err_set(err, -EINVAL,
-		               "process %u (%s) is a kernel thread: it can be seen with all "
-		               "processes only",
-		               pid, st.name);
-	s->target_pid = pid;
-	if (proc_comm(pid, pid, s->target_comm) < 0)
-		s->target_comm[0] = 0;
-	s->ended_fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (s->ended_fd < 0) {
-		s->ended_fd = -EBADF;
-		return err_set(err, -errno,
-		               errno == ESRCH
-		                       ? "process %u ended, or lies outside this pid namespace: %s"
-		                       : "pidfd_open of process %u: %s",
-		               pid, err_name(errno));
-	}
-	if (poll(&(struct pollfd){.fd = s->ended_fd, .events = POLLIN}, 1, 0) > 0)
-		return err_set(
-		        err, -ESRCH,
-		        "process %u (%s) has ended, its parent has not noticed yet (a zombie)", pid,
-		        st.name);
-	return 0;
+	return ses_targets_check(s, err);
 }
 
 /* What a capture holds open at the same time beside one file of each image: maps, programs and
  * their links, BTF, the rings, the output, pidfd, epoll and eventfd; more while libbpf probes the
  * kernel. For each CPU: an event, its link, its ring. */
-#define DESCRIPTORS         53
+#define DESCRIPTORS         58
 #define DESCRIPTORS_PER_CPU 3
 
 int ses_check_descriptors(const struct ses *s, struct err *err)
@@ -127,15 +90,32 @@ static void cut_at(char *msg, const char *mark)
 		*at = '\0';
 }
 
+/* All programs share the maps of those that sample, and these are loaded in each mode: who asked
+ * for no samples is told of what was asked for. */
+static void name_programs(const struct ses *s, struct err *err)
+{
+	static const char loaded[] = "the sampling program";
+	const bool off = s->o.modes & SES_OFFCPU, pmu = s->o.modes & SES_PMU;
+	const char *at = strstr(err->msg, loaded);
+
+	if (!at || s->o.modes & SES_PROFILE || (!off && !pmu))
+		return;
+	(void)err_set(err, err->code, "%.*sthe %s programs%s", (int)(at - err->msg), err->msg,
+	              off && pmu ? "off-CPU and scheduler"
+	              : off      ? "off-CPU"
+	                         : "scheduler",
+	              at + strlen(loaded));
+}
+
 int ses_explain(struct ses *s, int code, struct err *err)
 {
 	static const int need[] = {CAP_BPF, CAP_PERFMON};
 	char missing[128] = "", lockdown[32] = "";
 	size_t len = 0;
 
-	(void)s;
 	if (!err)
 		return code;
+	name_programs(s, err);
 	if (code == -ENOSYS && !strstr(err->msg, "seccomp"))
 		return err_set(
 		        err, code,
@@ -219,4 +199,45 @@ void ses_check_privileges(struct ses *s)
 		ses_note_add(s, "kernel frames have no names: /proc/kallsyms: %s",
 		             err_name(s->kernel_error));
 	}
+}
+
+/* How many threads of a process sleep, of those that are asked for. */
+static uint64_t count_asleep(const struct ses_targets *t, uint32_t pid)
+{
+	struct proc_status st;
+	char path[64];
+	uint64_t n = 0, tid;
+	DIR *d;
+
+	(void)snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	d = opendir(path);
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (parse_u64(e->d_name, 10, &tid) == 0 && tid <= UINT32_MAX &&
+		    (!t->n_tids || ses_targets_have_tid(t, (uint32_t)tid)) &&
+		    proc_status_read((uint32_t)tid, &st, NULL) == 0 && st.tgid == pid)
+			n += st.asleep;
+	if (d)
+		(void)closedir(d); /* only read from */
+	return n;
+}
+
+void ses_check_waits(struct ses *s)
+{
+	const uint32_t sleeps = 1U << EV_OFF_INTERRUPTIBLE | 1U << EV_OFF_UNINTERRUPTIBLE;
+	uint64_t n = 0;
+
+	/* Of others it is not known that they should have been seen. */
+	if (!(s->o.modes & ~s->without & SES_OFFCPU) || s->counters[SES_CNT_OFF_SEEN] ||
+	    s->o.target != SES_TARGET_PID || s->o.off_min_ns || s->o.off_max_ns ||
+	    (ses_off_states(s) & sleeps) != sleeps || (s->o.comms && s->o.comms[0]) ||
+	    (s->o.cgroups && s->o.cgroups[0]))
+		return;
+	for (uint32_t i = 0; i < s->targets.n; i++)
+		n += count_asleep(&s->targets, s->targets.pids[i]);
+	if (n)
+		ses_note_add(s,
+		             "no waits were seen, but %llu thread(s) of the target sleep: unless "
+		             "they have only just begun to, their switches are hidden from BPF "
+		             "programs on this machine",
+		             (unsigned long long)n);
 }

@@ -6,9 +6,12 @@
  */
 #include "session/session_priv.h"
 
-/* What waits for tables: 64 MiB of 16 KiB each are 4,096. */
-#define PENDING_MAX       4096
+/* What waits for tables: 64 MiB of 16 KiB each are 4,096, but most stacks are shorter than that. */
+#define PENDING_MAX       8192
 #define PENDING_BYTES_MAX ((uint64_t)64 << 20)
+/* Of that, and of the queue, not for threads that waited already: those can wait a little longer.
+ */
+#define PENDING_SPARE 4
 /* Side-band events lie in rings of their own: a process may be heard of after its first sample. */
 #define UNKNOWN_NS       NSEC_PER_SEC
 #define UNKNOWN_AGAIN_NS (50 * NSEC_PER_MSEC)
@@ -22,7 +25,8 @@ struct ses_copy {
 	uint64_t due_ns; /* need 0: when to look again */
 	uint32_t need;   /* image without a table; 0: the process is not known yet */
 	uint32_t tries;
-	bool met; /* looked at once */
+	bool met;      /* looked at once */
+	uint8_t *more; /* more of the stack, which was read later; NULL: was not */
 	uint8_t bytes[];
 };
 
@@ -37,6 +41,15 @@ static void count_without_stack(struct ses *s, const struct ev_copy *c)
 	};
 	struct ev_count count = c->count;
 
+	if (c->promise) {
+		/* What refers to it keeps its weight. */
+		struct ev_stack kept = st;
+
+		kept.hash = c->promise;
+		(void)prof_agg_add_stack(s->agg, &kept, NULL);
+		ses_count(s, SES_CNT_OFF_COPIES_LOST, 1);
+		return;
+	}
 	count.ustack = st.hash;
 	(void)prof_agg_add_stack(s->agg, &st, NULL); /* counted by the aggregation */
 	(void)prof_agg_add_count(s->agg, &count);
@@ -48,11 +61,29 @@ static uint64_t bytes_of(const struct ses_copy *c)
 	return sizeof(*c) + c->c.len;
 }
 
+size_t ses_copy_room(const struct ses *s)
+{
+	struct ses_tables *t = s->tables;
+	uint64_t max_bytes = PENDING_BYTES_MAX / PENDING_SPARE * (PENDING_SPARE - 1), bytes;
+	size_t max = PENDING_MAX / PENDING_SPARE * (PENDING_SPARE - 1), room;
+	size_t queued = queue_len(s->q_w);
+
+	if (!t)
+		return SIZE_MAX; /* none is made */
+	room = atomic_load(&t->pending);
+	room = room < max ? max - room : 0;
+	max = SES_QUEUE_W / 2;
+	room = MIN_OF(room, queued < max ? max - queued : 0);
+	bytes = atomic_load(&t->pending_bytes);
+	bytes = bytes < max_bytes ? max_bytes - bytes : 0;
+	return (size_t)MIN_OF((uint64_t)room, bytes / SMP_STACK_BYTES);
+}
+
 static struct ses_copy *keep(struct ses_tables *t, const struct ev_copy *c)
 {
 	struct ses_copy *k;
 
-	/* D alone adds; W only takes away. */
+	/* D alone adds, but for what W reads again: one stack over the limit at most. */
 	if (atomic_load(&t->pending) >= PENDING_MAX ||
 	    atomic_load(&t->pending_bytes) + sizeof(*k) + c->len > PENDING_BYTES_MAX)
 		return NULL;
@@ -72,14 +103,14 @@ static void drop(struct ses_tables *t, struct ses_copy *k)
 {
 	atomic_fetch_sub(&t->pending, 1);
 	atomic_fetch_sub(&t->pending_bytes, bytes_of(k));
-	free(k);
+	ses_copy_free(k);
 }
 
 void ses_copy_take(struct ses *s, const struct ev_copy *c)
 {
 	struct ses_item item = {.type = SES_ITEM_COPY};
 
-	if (c->count.ustack) {
+	if (c->count.ustack && !c->promise) {
 		/* Counted by its walk in the kernel; this is for comparison. */
 		if (s->o.copy_fn)
 			s->o.copy_fn(s->o.copy_arg, c);
@@ -106,7 +137,8 @@ static int place(void *arg, uint64_t addr, uint32_t *ret_image, uint64_t *ret_of
 	const struct look *l = arg;
 	struct trk_place pl;
 
-	if (trk_place(l->s->trk, &l->c->count.proc, addr, &pl) < 0 || (!pl.image && !pl.anon))
+	if (trk_place_at(l->s->trk, &l->c->count.proc, addr, l->c->time_ns, &pl) < 0 ||
+	    (!pl.image && !pl.anon))
 		return -ENOENT;
 	*ret_image = pl.image ? pl.image->id : 0;
 	*ret_off = pl.off;
@@ -157,7 +189,7 @@ static int read_code(void *arg, uint64_t *ret, uint64_t addr)
 	struct trk_place pl;
 	uint64_t off;
 
-	if (trk_place(l->s->trk, &l->c->count.proc, addr, &pl) < 0 || !pl.image)
+	if (trk_place_at(l->s->trk, &l->c->count.proc, addr, l->c->time_ns, &pl) < 0 || !pl.image)
 		return -EFAULT;
 	off = pl.off & ~(uint64_t)(SES_WINDOW_BYTES - 1);
 	for (size_t i = 0; i < SES_WINDOWS; i++)
@@ -193,21 +225,54 @@ static void add(struct ses *s, const struct ses_copy *k, const uint64_t *frames,
 
 	for (uint32_t i = 0; i < n; i++)
 		(void)smp_frame_decode(frames[i], &t->frames[i]); /* made by our own walk */
+	if (k->c.promise)
+		st.hash = k->c.promise;
 	count.ustack = st.hash;
+	ses_jit_walked(s, &count, &st);
 	if (prof_agg_add_stack(t->walked, &st, &is_new) == 0 && is_new)
 		for (uint32_t i = 0; i < n; i++)
 			if (t->frames[i].space == EV_SPACE_IMAGE)
 				ses_request(s, t->frames[i].image,
 				            t->frames[i].exact ? t->frames[i].addr
 				                               : t->frames[i].addr - 1);
-	ses_count(s, SES_CNT_COPIES_WALKED, count.samples);
+	if (k->c.promise)
+		ses_count(s, SES_CNT_OFF_COPIES_WALKED, 1);
+	else
+		ses_count(s, SES_CNT_COPIES_WALKED, count.samples);
 	/* What guesses made of it is only there once D has ended. */
 	if (walk == ABI_WALK_FAULT && k->c.guess &&
-	    vec_push(&t->cut, ((struct ses_cut){.count = count, .guess = k->c.guess})) == 0)
+	    vec_push(&t->cut, ((struct ses_cut){.count = count,
+	                                        .guess = k->c.guess,
+	                                        .is_promise = k->c.promise != 0})) == 0)
+		return;
+	if (k->c.promise)
 		return;
 	if (walk != ABI_WALK_ROOT)
 		ses_count(s, SES_CNT_COPIES_INCOMPLETE, count.samples);
 	(void)prof_agg_add_count(t->walked, &count); /* counted by the aggregation */
+}
+
+/* The stack is larger than its copy, and stands still as long as the wait goes on: true if more of
+ * it was read now. Once for each. */
+static bool read_more(struct ses *s, struct ses_copy *k)
+{
+	struct ses_tables *t = s->tables;
+	struct ev_copy c = k->c;
+
+	if (!k->c.promise || k->more || !s->off ||
+	    atomic_load(&t->pending_bytes) + SMP_STACK_BYTES > PENDING_BYTES_MAX ||
+	    !smp_off_reread(s->off, &c, t->stack))
+		return false;
+	k->more = malloc(c.len);
+	if (!k->more)
+		return false;
+	memcpy(k->more, c.bytes, c.len);
+	atomic_fetch_sub(&t->pending_bytes, bytes_of(k));
+	k->c = c;
+	k->c.bytes = k->more;
+	atomic_fetch_add(&t->pending_bytes, bytes_of(k));
+	ses_count(s, SES_CNT_OFF_COPIES_REREAD, 1);
+	return true;
 }
 
 /* True: it was counted. @final: it must be. */
@@ -225,6 +290,14 @@ static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
 	const bool settled = final || t->finishing;
 
 	k->met = true;
+	/* What was mapped at its time is told by events that may still be on their way, however
+	 * long that takes: on a machine that is short of time the list of before would give it the
+	 * names of another. */
+	if (!settled && trk_settled_ns(s->trk) < k->c.time_ns) {
+		k->need = 0;
+		k->due_ns = now;
+		return false;
+	}
 	if (known == EV_REASON_NO_MAPPING && !settled && now - k->taken_ns < UNKNOWN_NS) {
 		k->need = 0;
 		k->due_ns = now + UNKNOWN_AGAIN_NS;
@@ -233,11 +306,14 @@ static bool walk(struct ses *s, struct ses_copy *k, uint64_t now, bool final)
 	if (known != EV_REASON_NAMED) {
 		const uint64_t leaf = ABI_FRAME_EXACT | (k->c.pc & ABI_FRAME_ADDR_MASK);
 
-		add(s, k, &leaf, 1, ABI_WALK_GONE, 0);
+		add(s, k, &leaf, 1,
+		    known == EV_REASON_NOT_PERMITTED ? (int)EV_WALK_DENIED : (int)ABI_WALK_GONE, 0);
 		return true;
 	}
 	final = final || k->tries >= TRIES_MAX;
 	uw_walk(t->store, t->rules, &target, k->c.pc, k->c.reg, final, &t->walk);
+	if (t->walk.walk == ABI_WALK_FAULT && read_more(s, k))
+		uw_walk(t->store, t->rules, &target, k->c.pc, k->c.reg, final, &t->walk);
 	if (t->walk.walk == ABI_WALK_NO_TABLE && !final) {
 		k->tries++;
 		k->need = t->walk.image;
@@ -298,6 +374,8 @@ size_t ses_copies_retry(struct ses *s, uint64_t now, bool final)
 
 void ses_copy_free(struct ses_copy *k)
 {
+	if (k)
+		free(k->more);
 	free(k);
 }
 
@@ -308,7 +386,7 @@ void ses_copies_free(struct ses_tables *t)
 		struct ses_copy *k = t->copies;
 
 		t->copies = k->next;
-		free(k);
+		ses_copy_free(k);
 	}
 }
 
@@ -323,8 +401,20 @@ static bool agrees(const struct ev_stack *guess, const struct ev_stack *cut)
 
 static void merge_cut(struct ses *s, struct ses_cut *k)
 {
-	if (agrees(prof_agg_stack(s->agg, k->guess),
-	           prof_agg_stack(s->tables->walked, k->count.ustack))) {
+	const struct ev_stack *guess = prof_agg_stack(s->agg, k->guess);
+	const bool agree = agrees(guess, prof_agg_stack(s->tables->walked, k->count.ustack));
+
+	if (k->is_promise) {
+		/* Before the one that was cut: of two with one name the first is kept. */
+		if (agree) {
+			struct ev_stack st = *guess;
+
+			st.hash = k->count.ustack;
+			(void)prof_agg_add_stack(s->agg, &st, NULL); /* counted there */
+		}
+		return;
+	}
+	if (agree) {
 		ses_count(s, SES_CNT_COPIES_GUESSED, k->count.samples);
 		k->count.ustack = k->guess;
 	} else {

@@ -62,7 +62,7 @@ static bool is_gap(const struct ses *s, const struct ev_frame *f, struct ses_gap
 	int r;
 
 	*ret = (struct ses_gap){0};
-	if (f->space == EV_SPACE_RAW)
+	if (f->space == EV_SPACE_RAW || f->space == EV_SPACE_MOVED)
 		return true;
 	if (f->space != EV_SPACE_IMAGE || f->image == 0) /* JIT code is not called guessed */
 		return false;

@@ -26,11 +26,15 @@ static void find_place(struct ses *s, const struct ev_proc_id *proc, const struc
                        struct ev_frame *ret)
 {
 	struct trk_place pl;
+	int r;
 
 	*ret = *f;
-	if (trk_place(s->trk, proc, f->exact ? f->addr : f->addr - 1, &pl) < 0)
+	r = trk_place_any(s->trk, proc, f->exact ? f->addr : f->addr - 1, &pl);
+	if (r == -ENOTUNIQ) {
+		ret->space = EV_SPACE_MOVED;
+	} else if (r < 0) {
 		return;
-	if (pl.image) {
+	} else if (pl.image) {
 		ret->space = EV_SPACE_IMAGE;
 		ret->image = pl.image->id;
 		ret->addr = pl.off + (f->exact ? 0 : 1);
@@ -58,6 +62,27 @@ void ses_place_raw(struct ses *s, struct ses_places *p, const struct ev_proc_id 
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+/* The frames of a user stack that belong to its process. */
+static void request_stack(struct ses *s, struct ses_places *p, const struct ev_count *c)
+{
+	const struct ev_stack *st = c->ustack ? prof_agg_stack(s->agg, c->ustack) : NULL;
+
+	for (uint32_t k = 0; st && k < st->n; k++) {
+		const struct ev_frame *f = &st->frames[k];
+		struct ev_frame at;
+
+		if (ses_jit_maybe(s, f))
+			ses_jit_want(s, c);
+		if (f->space != EV_SPACE_RAW)
+			continue;
+		ses_place_raw(s, p, &c->proc, f, &at);
+		if (ses_jit_maybe(s, &at))
+			ses_jit_want(s, c);
+		if (at.space == EV_SPACE_IMAGE)
+			ses_request(s, at.image, at.exact ? at.addr : at.addr - 1);
+	}
+}
+
 void ses_request_rest(struct ses *s, struct ses_places *p)
 {
 	bool all = queue_drops(s->q_w) > 0;
@@ -76,18 +101,14 @@ void ses_request_rest(struct ses *s, struct ses_places *p)
 		}
 	}
 	for (size_t i = 0; i < prof_agg_count_cnt(s->agg); i++) {
-		const struct ev_count *c = prof_agg_count_at(s->agg, i);
-		const struct ev_stack *st = c->ustack ? prof_agg_stack(s->agg, c->ustack) : NULL;
+		struct ev_count c = *prof_agg_count_at(s->agg, i);
+		const struct ev_waker *w = c.waker ? prof_agg_waker(s->agg, c.waker) : NULL;
 
-		for (uint32_t k = 0; st && k < st->n; k++) {
-			const struct ev_frame *f = &st->frames[k];
-			struct ev_frame at;
-
-			if (f->space != EV_SPACE_RAW)
-				continue;
-			ses_place_raw(s, p, &c->proc, f, &at);
-			if (at.space == EV_SPACE_IMAGE)
-				ses_request(s, at.image, at.exact ? at.addr : at.addr - 1);
+		request_stack(s, p, &c);
+		if (w) {
+			c.proc = w->proc;
+			c.ustack = w->ustack;
+			request_stack(s, p, &c);
 		}
 	}
 }
@@ -96,6 +117,18 @@ void ses_names_done(struct ses_names *n)
 {
 	vec_done(&n->names);
 	n->keys = intern_free(n->keys);
+}
+
+static struct ses_named named(const struct sym_batch *b, size_t i)
+{
+	const struct sym_name *n = &b->names[i];
+
+	return (struct ses_named){
+	        .frames = n->n ? &b->frames.p[n->first] : NULL,
+	        .n = n->n,
+	        .reason = n->reason,
+	        .start = n->start,
+	};
 }
 
 int ses_names_collect(struct ses *s, struct ses_names *n)
@@ -111,18 +144,20 @@ int ses_names_collect(struct ses *s, struct ses_names *n)
 
 			r = intern_add(n->keys, &key, sizeof(key), &id, &is_new);
 			if (r == 0 && is_new)
-				r = vec_push(&n->names, res->batch.names[i]);
+				r = vec_push(&n->names, named(&res->batch, i));
+			else if (r == 0 && n->names.p[id].reason != EV_REASON_NAMED)
+				n->names.p[id] = named(&res->batch, i); /* looked for again */
 		}
 	}
 	return r;
 }
 
-struct sym_name ses_name_find(const struct ses_names *n, uint32_t image, uint64_t addr)
+struct ses_named ses_name_find(const struct ses_names *n, uint32_t image, uint64_t addr)
 {
 	struct ses_addr key = {.addr = addr, .image = image};
 	uint32_t id = intern_find(n->keys, &key, sizeof(key));
 
 	if (id != INTERN_NONE)
 		return n->names.p[id];
-	return (struct sym_name){.reason = EV_REASON_NO_MEMORY, .start = addr};
+	return (struct ses_named){.reason = EV_REASON_NO_MEMORY, .start = addr};
 }

@@ -35,15 +35,35 @@ struct stack_locs {
 	struct outcome o;
 };
 
+/* What the location of a frame depends on. */
+struct frame_key {
+	struct ev_frame frame;
+	uint32_t jit, epoch; /* process (ses_jit_proc) and time, for code that has no file */
+};
+_Static_assert(sizeof(struct frame_key) == 24, "hashed as bytes");
+
+/* Frames that were met lately: most frames of a stack were in others before, and the table of all
+ * is several times as large as a cache. */
+#define MEMO_FRAMES 8192
+
+struct memo {
+	struct ev_frame frame;
+	uint32_t loc; /* 0: free */
+};
+
 struct build {
 	struct ses *s;
+	enum ses_kind kind;
+	struct memo
+	        *memo; /* memo[MEMO_FRAMES]; only of frames that are no JIT code in any process */
 	struct prof_model *m;
-	struct ses_names names;
+	const struct ses_names *names;
+	struct ses_places *places;
 	struct image_maps *images; /* images[n_images + 1], by id */
 	uint32_t n_images;
 	uint32_t kernel_mapping, jit_mapping; /* model ids, 0 until needed */
-	struct ses_places places;
-	struct intern *frame_keys; /* struct ev_frame -> index of frame_locs */
+	uint32_t epoch;                       /* of the sample in work */
+	struct intern *frame_keys;            /* struct frame_key -> index of frame_locs */
 	VEC(uint32_t) frame_locs;
 	struct intern *stack_keys; /* hash -> index of stacks */
 	VEC(struct stack_locs) stacks;
@@ -53,19 +73,20 @@ struct build {
 	uint64_t *guessed_in; /* guessed_in[2 * (n_images + 1)], as well */
 	struct ses_gaps gaps; /* of all shared stacks, then those of the sample in work */
 	struct ses_quality_sums q;
-	uint32_t key_pid, key_tid, key_comm; /* strings */
+	/* Strings. */
+	uint32_t key_pid, key_tid, key_comm, key_state, key_longest, key_runq, key_waker,
+	        nanoseconds;
 };
 
 static void build_done(struct build *b)
 {
-	ses_names_done(&b->names);
+	free(b->memo);
 	for (uint32_t i = 0; b->images && i <= b->n_images; i++)
 		vec_done(&b->images[i].v);
 	free(b->images);
 	free(b->incomplete);
 	free(b->guessed_in);
 	vec_done(&b->gaps.v);
-	ses_places_done(&b->places);
 	b->frame_keys = intern_free(b->frame_keys);
 	vec_done(&b->frame_locs);
 	b->stack_keys = intern_free(b->stack_keys);
@@ -169,21 +190,33 @@ static int synthetic(struct build *b, const char *name, uint32_t *ret)
 	return r < 0 ? r : prof_model_location(b->m, 0, 0, EV_REASON_NAMED, &line, 1, ret);
 }
 
+static int frame_line(struct build *b, const struct sym_frame *f, struct prof_line *ret)
+{
+	struct prof_function fn = {.start_line = f->start_line};
+	int r = prof_model_text(b->m, f->name, &fn.name);
+
+	if (r == 0)
+		r = prof_model_text(b->m, f->linkage, &fn.system_name);
+	if (r == 0 && f->file)
+		r = prof_model_text(b->m, f->file, &fn.file);
+	*ret = (struct prof_line){.line = f->line, .column = f->column};
+	return r < 0 ? r : prof_model_function(b->m, &fn, &ret->function);
+}
+
 /* @shown: the address by which people know an unnamed frame; @module: of it, or NULL. */
 static int named_location(struct build *b, uint32_t mapping, uint64_t address,
-                          const struct sym_name *n, uint64_t shown, const char *module,
+                          const struct ses_named *n, uint64_t shown, const char *module,
                           uint32_t *ret)
 {
+	struct prof_line lines[SYM_FRAMES_MAX];
 	struct prof_function fn = {0};
-	struct prof_line line = {0};
 	char text[512];
-	int r;
+	uint32_t n_lines = 0;
+	int r = 0;
 
-	if (n->reason == EV_REASON_NAMED) {
-		r = prof_model_string(b->m, n->name, &fn.name);
-		if (r == 0)
-			r = prof_model_string(b->m, n->linkage, &fn.system_name);
-	} else {
+	for (uint32_t i = 0; i < n->n && n_lines < ARRAY_SIZE(lines) && r == 0; i++)
+		r = frame_line(b, &n->frames[i], &lines[n_lines++]);
+	if (n->n == 0) {
 		if (module)
 			(void)snprintf(text, sizeof(text), "0x%llx [%s]", (unsigned long long)shown,
 			               module);
@@ -193,33 +226,57 @@ static int named_location(struct build *b, uint32_t mapping, uint64_t address,
 		(void)snprintf(text, sizeof(text), "unresolved: %s", ev_reason_name(n->reason));
 		if (r == 0)
 			r = prof_model_string(b->m, text, &fn.system_name);
+		lines[0] = (struct prof_line){0};
+		if (r == 0)
+			r = prof_model_function(b->m, &fn, &lines[0].function);
+		n_lines = 1;
 	}
 	if (r == 0)
-		r = prof_model_function(b->m, &fn, &line.function);
-	if (r == 0)
-		r = prof_model_location(b->m, mapping, address, (uint8_t)n->reason, &line, 1, ret);
+		r = prof_model_location(b->m, mapping, address, (uint8_t)n->reason, lines, n_lines,
+		                        ret);
 	/* Outside of what stands for it, as an address near the ends of the range can be: shown
 	 * without. */
 	if (r == -EINVAL)
-		r = prof_model_location(b->m, 0, address, (uint8_t)n->reason, &line, 1, ret);
+		r = prof_model_location(b->m, 0, address, (uint8_t)n->reason, lines, n_lines, ret);
 	return r;
+}
+
+/* As make_location; -ENOENT: nothing is known of it. */
+static int jit_location(struct build *b, const struct ev_proc_id *proc, const struct frame_key *key,
+                        uint32_t *ret)
+{
+	uint64_t look = key->frame.addr - !key->frame.exact;
+	struct ses_named n = {0};
+	struct trk_place pl;
+	uint32_t map;
+	int r;
+
+	if (key->frame.space == EV_SPACE_IMAGE) {
+		if (trk_place_image(b->s->trk, proc, key->frame.image, look, &pl) < 0)
+			return -ENOENT;
+		look = pl.map_start + (look - pl.map_pgoff);
+	}
+	if (!ses_jit_name(b->s, key->jit, (uint16_t)key->epoch, look, &n))
+		return -ENOENT;
+	r = jit_mapping(b, &map);
+	return r < 0 ? r : named_location(b, map, look, &n, look, NULL, ret);
 }
 
 static int make_location(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f,
                          uint32_t *ret)
 {
 	uint64_t look = f->exact ? f->addr : f->addr - 1, address;
-	struct sym_name n = {0};
+	struct ses_named n = {0};
 	uint32_t map = 0;
 	int r;
 
 	switch ((enum ev_space)f->space) {
 	case EV_SPACE_KERNEL:
-		n = ses_name_find(&b->names, SES_KERNEL_IMAGE, look);
+		n = ses_name_find(b->names, SES_KERNEL_IMAGE, look);
 		r = kernel_mapping(b, &map);
 		return r < 0 ? r : named_location(b, map, look, &n, look, NULL, ret);
 	case EV_SPACE_IMAGE:
-		n = ses_name_find(&b->names, f->image, look);
+		n = ses_name_find(b->names, f->image, look);
 		r = image_address(b, proc, f->image, look, &map, &address);
 		if (r == -ENOMEM)
 			return r;
@@ -239,32 +296,111 @@ static int make_location(struct build *b, const struct ev_proc_id *proc, const s
 		if (n.reason == EV_REASON_NAMED)
 			n.reason = EV_REASON_NO_MAPPING;
 		return named_location(b, 0, look, &n, look, NULL, ret);
+	case EV_SPACE_MOVED:
+		n.reason = EV_REASON_MOVED;
+		return named_location(b, 0, look, &n, look, NULL, ret);
 	}
 	return -EINVAL;
 }
 
-/* Location of a frame whose meaning does not depend on the process. */
+static struct memo *memo_of(struct build *b, const struct ev_frame *f)
+{
+	/* Bits in the middle of the product depend on all bits of both. */
+	uint64_t mixed = (f->addr ^ (uint64_t)f->image << 40) * 0x9e3779b97f4a7c15ULL;
+
+	return &b->memo[(mixed >> 32) % MEMO_FRAMES];
+}
+
+/* Location of a frame whose meaning does not depend on the process, unless it is JIT code. */
 static int frame_location(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f,
                           uint32_t *ret)
 {
-	uint32_t id = intern_find(b->frame_keys, f, sizeof(*f)), loc;
-	int r;
+	struct frame_key key = {.frame = *f};
+	struct memo *memo = memo_of(b, f);
+	bool maybe_jit;
+	uint32_t id, loc;
+	int r = -ENOENT;
+
+	if (memo->loc && memcmp(&memo->frame, f, sizeof(*f)) == 0) {
+		*ret = memo->loc;
+		return 0;
+	}
+	maybe_jit = ses_jit_maybe(b->s, f);
+	if (maybe_jit) {
+		key.jit = ses_jit_proc(b->s, proc);
+		key.epoch = key.jit ? b->epoch : 0;
+	}
+	id = intern_find(b->frame_keys, &key, sizeof(key));
 
 	if (id != INTERN_NONE) {
 		*ret = b->frame_locs.p[id];
+		if (!maybe_jit)
+			*memo = (struct memo){*f, *ret};
 		return 0;
 	}
 	/* Key and location are added together or not at all: a frame that failed is met again. */
-	r = make_location(b, proc, f, &loc);
+	if (key.jit)
+		r = jit_location(b, proc, &key, &loc);
+	if (r == -ENOENT)
+		r = make_location(b, proc, f, &loc);
 	if (r == 0)
 		r = vec_reserve(&b->frame_locs, 1);
 	if (r == 0)
-		r = intern_add(b->frame_keys, f, sizeof(*f), &id, NULL);
+		r = intern_add(b->frame_keys, &key, sizeof(key), &id, NULL);
 	if (r == 0)
 		r = vec_push(&b->frame_locs, loc);
+	if (r == 0 && !maybe_jit)
+		*memo = (struct memo){*f, loc};
 	if (r == 0)
 		*ret = loc;
 	return r;
+}
+
+static const char *kernel_name(const struct build *b, const struct ev_frame *f)
+{
+	struct ses_named n =
+	        ses_name_find(b->names, SES_KERNEL_IMAGE, f->exact ? f->addr : f->addr - 1);
+
+	return n.n ? n.frames[0].name : "";
+}
+
+/* What a kernel stack of a switch or a wake-up begins with: our program, and how it was called. */
+#define TRACED_MAX 12
+static uint32_t skip_traced(const struct build *b, const struct ev_stack *st)
+{
+	static const char *const names[] = {"bpf_trace_run", "__bpf_trace_sched_",
+	                                    "__traceiter_sched_"};
+	uint32_t skip = 0;
+
+	for (uint32_t i = 0; i < st->n && i < TRACED_MAX; i++) {
+		const char *name = kernel_name(b, &st->frames[i]);
+		bool traced = strcmp(name, "__schedule") == 0;
+
+		for (size_t k = 0; k < ARRAY_SIZE(names) && !traced; k++)
+			traced = str_starts(name, names[k]);
+		if (traced)
+			skip = i + 1;
+	}
+	return skip < st->n ? skip : 0;
+}
+
+/* Frames of a waker's kernel stack up to where an interrupt came in, 0: none did. The rest is what
+ * was interrupted, and has nothing to do with it. */
+static uint32_t interrupt_depth(const struct build *b, const struct ev_stack *st)
+{
+	static const char *const names[] = {"asm_sysvec_", "asm_common_interrupt",
+	                                    "el1h_64_irq", "el0t_64_irq",
+	                                    "el1_irq",     "el0_irq",
+	                                    "asm_exc_nmi"};
+
+	for (uint32_t i = 0; i < st->n; i++) {
+		const char *name = kernel_name(b, &st->frames[i]);
+
+		for (size_t k = 0; k < ARRAY_SIZE(names); k++)
+			if (str_starts(name, names[k]))
+				return i + 1;
+	}
+	return 0;
 }
 
 /* Appends the locations of a stack to b->locs; *ret: how it ended, as far as is known now. */
@@ -284,12 +420,13 @@ static int append_frames(struct build *b, const struct ev_proc_id *proc, const s
 		r = synthetic(b, "[kernel stack failed]", &loc);
 		return r < 0 ? r : vec_push(&b->locs, loc);
 	}
-	for (uint32_t i = 0; i < st->n && r == 0; i++) {
+	for (uint32_t i = st->kernel && b->kind == SES_KIND_OFFCPU ? skip_traced(b, st) : 0;
+	     i < st->n && r == 0; i++) {
 		struct ev_frame f = st->frames[i];
 
 		if (f.space == EV_SPACE_RAW) {
 			ret->shared = false;
-			ses_place_raw(b->s, &b->places, proc, &st->frames[i], &f);
+			ses_place_raw(b->s, b->places, proc, &st->frames[i], &f);
 			if (f.space == EV_SPACE_RAW && i > 0 &&
 			    trk_proc_reason(b->s->trk, proc) == EV_REASON_NAMED) {
 				/* Not code of a process whose mappings are known: the frame pointer
@@ -298,6 +435,8 @@ static int append_frames(struct build *b, const struct ev_proc_id *proc, const s
 				return 0;
 			}
 		}
+		if (ses_jit_any(b->s) && ses_jit_maybe(b->s, &f))
+			ret->shared = false;
 		ret->space = f.space;
 		ret->image = f.image;
 		if (f.space == EV_SPACE_RAW)
@@ -426,10 +565,100 @@ static void add_outcome(struct build *b, const struct outcome *user, bool kernel
 		b->q.incomplete_unknown += weight;
 }
 
+/* Labels of a sample under construction. */
+struct labels {
+	struct prof_label v[8 + SES_LABELS_MAX]; /* ours, and enrichers' */
+	uint32_t n;
+};
+
+static int add_text(struct build *b, struct labels *l, uint32_t key, const char *text)
+{
+	uint32_t id;
+	int r = prof_model_text(b->m, text, &id);
+
+	if (r == 0)
+		l->v[l->n++] = (struct prof_label){.key = key, .str = id};
+	return r;
+}
+
+static void add_number(struct labels *l, uint32_t key, uint64_t num, uint32_t unit)
+{
+	l->v[l->n++] = (struct prof_label){
+	        .key = key, .num = (int64_t)MIN_OF(num, (uint64_t)INT64_MAX), .unit = unit};
+}
+
+/* Who woke it, as callers of the whole: the leaf stays where it waits. */
+static int append_waker(struct build *b, const struct ev_count *c, struct labels *l)
+{
+	const struct ev_waker *w = prof_agg_waker(b->s->agg, c->waker);
+	const struct ev_stack *kernel =
+	        w && w->kstack ? prof_agg_stack(b->s->agg, w->kstack) : NULL;
+	uint32_t loc, irq = kernel ? interrupt_depth(b, kernel) : 0;
+	struct ev_count as = *c;
+	struct ev_stack cut;
+	struct outcome end;
+	bool lost;
+	int r = synthetic(b, "[woken by]", &loc);
+
+	if (r == 0)
+		r = vec_push(&b->locs, loc);
+	if (r < 0 || !w)
+		return r < 0 ? r : add_text(b, l, b->key_waker, "[waker lost]");
+	as.proc = w->proc;
+	if (irq) {
+		cut = *kernel;
+		cut.n = irq;
+		r = append_frames(b, &as.proc, &cut, &end);
+	} else if (w->kstack) {
+		r = append_stack(b, &as, w->kstack, &end, &lost);
+	}
+	if (r == 0 && w->ustack && !irq)
+		r = append_stack(b, &as, w->ustack, &end, &lost);
+	if (r == 0)
+		r = add_text(b, l, b->key_waker, w->tid && !irq ? w->comm : "[interrupt]");
+	return r;
+}
+
+/* What is said of waits: their state, and figures that do not add up from sample to sample. */
+static int add_wait_labels(struct build *b, const struct ev_count *c, struct labels *l)
+{
+	int r = add_text(b, l, b->key_state, ev_off_name((enum ev_off)c->off));
+
+	add_number(l, b->key_longest, c->longest_ns, b->nanoseconds);
+	add_number(l, b->key_runq, c->runq_ns, b->nanoseconds);
+	return r;
+}
+
+/* What enrichers say of the process. */
+static int add_process_labels(struct build *b, const struct ev_count *c, struct labels *l)
+{
+	struct ses_proc_labels of;
+	int r = ses_labels_of(b->s, &c->proc, c->foreign_ns,
+	                      prof_agg_comm(b->s->agg, &c->proc, c->proc.pid), &of);
+
+	for (uint32_t i = 0; r == 0 && i < of.n; i++) {
+		uint32_t key;
+
+		r = prof_model_string(b->m, of.v[i].key, &key);
+		if (r == 0)
+			r = add_text(b, l, key, of.v[i].value);
+	}
+	return r;
+}
+
+/* Of a process that has no number here nothing but its stack can be read. Who only looks at what
+ * could not be found calls that ended, or not there yet. */
+static void name_foreign(struct outcome *user)
+{
+	if (user->walk == EV_WALK_GONE || user->walk == EV_WALK_NO_TABLE ||
+	    user->walk == EV_WALK_NO_REGS)
+		user->walk = EV_WALK_FOREIGN;
+}
+
 static int add_sample(struct build *b, const struct ev_count *c)
 {
-	struct prof_label labels[3];
-	uint32_t n_labels = 0, comm_id, loc;
+	struct labels labels = {0};
+	uint32_t loc;
 	const char *comm;
 	int64_t values[2] = {(int64_t)c->samples, (int64_t)c->weight};
 	struct outcome user_end = {.walk = EV_WALK_NONE, .shared = true}, kernel_end = user_end;
@@ -438,6 +667,7 @@ static int add_sample(struct build *b, const struct ev_count *c)
 	int r = 0;
 
 	b->locs.n = 0;
+	b->epoch = c->epoch;
 	if (c->kstack) {
 		r = append_stack(b, c, c->kstack, &kernel_end, &klost);
 		if (r == 0 && !klost && b->locs.n)
@@ -449,6 +679,8 @@ static int add_sample(struct build *b, const struct ev_count *c)
 		r = append_stack(b, c, c->ustack, &user_end, &lost);
 		if (r == 0 && !lost && b->locs.n > first)
 			user = count_named(b, first, user_end.walk);
+		if (c->foreign_ns)
+			name_foreign(&user_end);
 	}
 	if (r == 0 && b->locs.n == 0) {
 		r = synthetic(b, c->kthread ? "[kernel thread]" : "[no stack]", &loc);
@@ -458,17 +690,21 @@ static int add_sample(struct build *b, const struct ev_count *c)
 	if (r < 0)
 		return r;
 	if (!c->foreign_ns) {
-		labels[n_labels++] = (struct prof_label){.key = b->key_pid, .num = c->proc.pid};
-		labels[n_labels++] = (struct prof_label){.key = b->key_tid, .num = c->tid};
+		add_number(&labels, b->key_pid, c->proc.pid, 0);
+		add_number(&labels, b->key_tid, c->tid, 0);
 	}
 	comm = prof_agg_comm(b->s->agg, &c->proc, c->tid);
-	if (comm && comm[0]) {
-		r = prof_model_string(b->m, comm, &comm_id);
-		if (r < 0)
-			return r;
-		labels[n_labels++] = (struct prof_label){.key = b->key_comm, .str = comm_id};
-	}
-	r = prof_model_sample(b->m, b->locs.p, (uint32_t)b->locs.n, labels, n_labels, values);
+	if (comm && comm[0])
+		r = add_text(b, &labels, b->key_comm, comm);
+	if (r == 0 && c->off)
+		r = add_wait_labels(b, c, &labels);
+	if (r == 0 && c->waker)
+		r = append_waker(b, c, &labels);
+	if (r == 0 && b->s->n_enrichers)
+		r = add_process_labels(b, c, &labels);
+	if (r == 0)
+		r = prof_model_sample(b->m, b->locs.p, (uint32_t)b->locs.n, labels.v, labels.n,
+		                      values);
 	if (r < 0)
 		return r;
 
@@ -481,7 +717,8 @@ static int add_sample(struct build *b, const struct ev_count *c)
 		b->q.user_weight += c->weight;
 	if (lost || klost) {
 		b->q.stack_lost += c->weight;
-		ses_count(b->s, SES_CNT_STACK_LOST, c->samples);
+		if (!c->off)
+			ses_count(b->s, SES_CNT_STACK_LOST, c->samples);
 	} else {
 		add_outcome(b, &user_end, kernel_end.walk == EV_WALK_DEPTH, c->weight);
 	}
@@ -496,14 +733,23 @@ static int set_header(struct build *b)
 {
 	struct ses *s = b->s;
 	struct prof_model *m = b->m;
+	const bool off = b->kind == SES_KIND_OFFCPU, cycles = s->cycles && !off;
 	const struct {
 		const char *text;
 		uint32_t *id;
 	} strings[] = {
-	        {"samples", &m->sample_type[0].type},
+	        {off ? "contentions" : "samples", &m->sample_type[0].type},
 	        {"count", &m->sample_type[0].unit},
-	        {s->cycles ? "cycles" : "cpu", &m->sample_type[1].type},
-	        {s->cycles ? "count" : "nanoseconds", &m->sample_type[1].unit},
+	        {off      ? "offcpu"
+	         : cycles ? "cycles"
+	                  : "cpu",
+	         &m->sample_type[1].type},
+	        {cycles ? "count" : "nanoseconds", &m->sample_type[1].unit},
+	        {"nanoseconds", &b->nanoseconds},
+	        {"state", &b->key_state},
+	        {"longest", &b->key_longest},
+	        {"runqueue", &b->key_runq},
+	        {"waker", &b->key_waker},
 	        {"pid", &b->key_pid},
 	        {"tid", &b->key_tid},
 	        {"comm", &b->key_comm},
@@ -518,9 +764,12 @@ static int set_header(struct build *b)
 	m->n_types = 2;
 	m->default_type = m->sample_type[1].type;
 	m->period_type = m->sample_type[1];
-	m->period = (int64_t)s->spec.period;
-	m->time_realtime_ns = (int64_t)s->start_realtime_ns;
-	m->duration_ns = (int64_t)s->final.elapsed_ns;
+	m->period = off ? 1 : (int64_t)s->spec.period;
+	m->time_realtime_ns = (int64_t)(s->start_realtime_ns +
+	                                (off ? smp_off_stats(s->off)->begin_ns - s->start_ns : 0));
+	m->duration_ns =
+	        (int64_t)(off ? smp_off_stats(s->off)->end_ns - smp_off_stats(s->off)->begin_ns
+	                      : s->final.elapsed_ns);
 	return 0;
 }
 
@@ -559,24 +808,23 @@ static int prepare(struct build *b)
 
 	b->frame_locs.max = b->stacks.max = b->stack_locs.max = b->locs.max = b->gaps.v.max =
 	        UINT32_MAX;
-	r = prof_model_new(&s->model);
+	r = prof_model_new(&s->now->model);
 	if (r < 0)
 		return r;
-	b->m = s->model;
+	b->m = s->now->model;
 	b->n_images = (uint32_t)trk_image_cnt(s->trk);
 	b->images = calloc((size_t)b->n_images + 1, sizeof(*b->images));
 	b->incomplete = calloc((size_t)b->n_images + 1, sizeof(*b->incomplete));
 	b->guessed_in = calloc((size_t)b->n_images + 1, 2 * sizeof(*b->guessed_in));
-	if (!b->images || !b->incomplete || !b->guessed_in)
+	b->memo = calloc(MEMO_FRAMES, sizeof(*b->memo));
+	if (!b->memo || !b->images || !b->incomplete || !b->guessed_in)
 		return -ENOMEM;
 	b->q.incomplete = b->incomplete;
 	b->q.guessed_in = b->guessed_in;
 	b->q.n_incomplete = b->n_images + 1;
 	for (uint32_t i = 0; i <= b->n_images; i++)
 		b->images[i].v.max = STRETCHES_MAX;
-	r = ses_names_collect(s, &b->names);
-	if (r == 0)
-		r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &b->frame_keys);
+	r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &b->frame_keys);
 	if (r == 0)
 		r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &b->stack_keys);
 	return r == 0 ? set_header(b) : r;
@@ -590,46 +838,82 @@ static int add_samples(struct build *b, int r)
 
 	for (size_t i = 0; i < prof_agg_count_cnt(s->agg); i++) {
 		const struct ev_count *c = prof_agg_count_at(s->agg, i);
-		int failed = r < 0 ? r : add_sample(b, c);
+		const bool off = b->kind == SES_KIND_OFFCPU;
+		int failed;
 
+		if ((c->off != EV_OFF_NONE) != off)
+			continue;
+		failed = r < 0 ? r : add_sample(b, c);
 		if (failed == -ENOMEM)
 			r = failed;
 		if (failed < 0) {
-			ses_count(s, SES_CNT_DROP_MODEL_FULL, c->samples);
+			ses_count(s, off ? SES_CNT_OFF_DROP_FULL_AGG : SES_CNT_DROP_MODEL_FULL,
+			          c->samples);
 			continue;
 		}
-		s->final.kept += c->samples;
-		s->final.weight += c->weight;
+		s->now->kept += c->samples;
+		s->now->weight += c->weight;
 	}
 	return r;
 }
 
-int ses_profile_build(struct ses *s, struct err *err)
+/* @r: what went wrong before. */
+static int build_product(struct ses *s, enum ses_kind kind, const struct ses_names *names,
+                         struct ses_places *places, int r)
 {
-	_cleanup_(build_done) struct build b = {.s = s};
+	_cleanup_(build_done) struct build b = {
+	        .s = s, .kind = kind, .names = names, .places = places};
 	const struct prof_agg_stats *as = prof_agg_stats(s->agg);
-	int r;
 
-	ses_places_init(&b.places);
-	ses_request_rest(s, &b.places);
-	while (!ses_send_groups(s, UINT64_MAX, true))
-		(void)poll(NULL, 0, 1); /* B makes room: it never waits for us */
-	ses_naming_stop(s);
-
-	r = add_samples(&b, prepare(&b));
-	ses_count(s, SES_CNT_DROP_AGG_FULL, as->counts_dropped_samples);
-	ses_count(s, SES_CNT_STACKS_OVER_LIMIT, as->stacks_dropped);
-	s->final.stacks = as->stacks;
-	s->final.dropped = ses_sum_drops(s, &s->kernel_counters);
-	if (r == 0 && s->spec.freq && s->final.kept) /* the kernel kept changing it: the mean */
-		s->model->period = (int64_t)(s->final.weight / s->final.kept);
+	s->now = &s->product[kind];
+	r = add_samples(&b, r < 0 ? r : prepare(&b));
+	if (kind == SES_KIND_ONCPU) {
+		ses_count(s, SES_CNT_DROP_AGG_FULL, as->counts_dropped_samples);
+		s->final.kept = s->now->kept;
+		s->final.weight = s->now->weight;
+		s->final.dropped = ses_sum_drops(s, &s->kernel_counters);
+		if (r == 0 && s->spec.freq && s->final.kept) /* the kernel kept changing it: mean */
+			b.m->period = (int64_t)(s->final.weight / s->final.kept);
+	} else {
+		ses_off_kept(s);
+	}
 	if (r == 0)
 		r = main_mapping(&b);
-	if (r == 0) {
-		vec_each (loc, &s->model->locations)
-			b.q.reason_frames[loc->reason]++;
-		ses_check_privileges(s);
-		r = ses_quality_add(s, &b.q);
+	if (r < 0)
+		return r;
+	vec_each (loc, &b.m->locations)
+		b.q.reason_frames[loc->reason]++;
+	return ses_quality_add(s, kind, &b.q);
+}
+
+int ses_profile_build(struct ses *s, struct err *err)
+{
+	_cleanup_(ses_names_done) struct ses_names names = {0};
+	_cleanup_(ses_places_done) struct ses_places places = {0};
+	const struct prof_agg_stats *as = prof_agg_stats(s->agg);
+	const uint64_t until_ns =
+	        now_ns() +
+	        (s->o.naming_limit_ms ? s->o.naming_limit_ms * NSEC_PER_MSEC : SES_NAMING_NS);
+	int r;
+
+	ses_places_init(&places);
+	ses_request_rest(s, &places);
+	ses_jit_finish(s);
+	while (!ses_send_groups(s, UINT64_MAX, true)) {
+		if (now_ns() > until_ns && s->files)
+			sym_files_end(s->files);
+		(void)poll(NULL, 0, 1); /* B makes room: it never waits for us */
 	}
+	ses_naming_stop(s, until_ns);
+	ses_files_figures(s);
+	ses_kernel_finish(s);
+	ses_check_privileges(s);
+
+	r = ses_names_collect(s, &names);
+	ses_count(s, SES_CNT_STACKS_OVER_LIMIT, as->stacks_dropped);
+	s->final.stacks = as->stacks;
+	for (int i = 0; i < SES_KIND_CNT; i++)
+		if (ses_has(s, (enum ses_kind)i))
+			r = build_product(s, (enum ses_kind)i, &names, &places, r);
 	return r < 0 ? err_set(err, r, "building the profile: %s", err_name(r)) : 0;
 }

@@ -23,11 +23,11 @@ static int add(struct ses *s, const char *fmt, ...)
 		line = NULL;
 		return -ENOMEM;
 	}
-	r = vec_push(&s->quality, line);
+	r = vec_push(&s->now->quality, line);
 	if (r < 0)
 		return r;
 	line = NULL; /* owned by the vector */
-	return prof_model_comment(s->model, "%s", s->quality.p[s->quality.n - 1]);
+	return prof_model_comment(s->now->model, "%s", s->now->quality.p[s->now->quality.n - 1]);
 }
 
 static double pct(uint64_t part, uint64_t whole)
@@ -61,6 +61,8 @@ uint64_t ses_threads_cpu_ns(const struct ses *s)
 		         clock_gettime(clock, &ts) == 0)
 			sum += (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 	}
+	if (s->files) /* as of its last answer */
+		sum += sym_files_stats(s->files)->child_cpu_ns;
 	return sum;
 }
 
@@ -78,11 +80,43 @@ uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c)
 	return sum;
 }
 
+static int add_pids(struct ses *s)
+{
+	_cleanup_(sbuf_done) struct sbuf b;
+	int r;
+
+	sbuf_init(&b, 4096);
+	r = ses_targets_text(s, &b);
+	if (r == 0)
+		r = add(s, "target: %s", b.p);
+	if (r == 0 && s->o.follow_children)
+		r = add(s, "follow_children: true");
+	return r;
+}
+
+static int add_filters(struct ses *s)
+{
+	_cleanup_(sbuf_done) struct sbuf b;
+	int r = 0;
+
+	sbuf_init(&b, 4096);
+	if (s->targets.n_tids) {
+		r = ses_numbers_text(s->targets.tids, s->targets.n_tids, &b);
+		if (r == 0)
+			r = add(s, "filter_tid: %s", b.p);
+	}
+	for (const char *const *p = s->o.comms; p && *p && r == 0; p++)
+		r = add(s, "filter_comm: %.*s", ABI_COMM_LEN - 1, *p);
+	for (const char *const *p = s->o.cgroups; p && *p && r == 0; p++)
+		r = add(s, "filter_cgroup: %s", *p);
+	return r;
+}
+
 static int add_target(struct ses *s)
 {
 	switch (s->o.target) {
 	case SES_TARGET_PID:
-		return add(s, "target: pid %u (%s)", s->target_pid, s->target_comm);
+		return add_pids(s);
 	case SES_TARGET_ALL:
 		return add(s, "target: all processes");
 	case SES_TARGET_COMMAND:
@@ -269,44 +303,37 @@ static const char *unwind_name(enum ses_unwind u)
 	return "unknown";
 }
 
-int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
+/* What was asked for. */
+static int add_request(struct ses *s, enum ses_kind kind)
 {
-	const struct abi_counters *c = &s->kernel_counters;
-	uint64_t missed = s->counters[SES_CNT_MISSED_TICKS];
-	uint64_t busy = s->final.seen + c->v[ABI_CNT_TICK_FOREIGN] + missed;
-	uint64_t finish_ns =
-	        ses_thread_cpu_ns() - s->stop_cpu_ns + ses_threads_cpu_ns(s) - s->capture_cpu_ns;
-	char key[64];
-	int r;
+	int r = 0;
 
-	if (missed >= MISSED_NOTE_MIN && pct(missed, busy) > MISSED_NOTE_PCT)
-		ses_note_add(
-		        s,
-		        "%.0f %% of the ticks of busy CPUs came late or not at all, totals are too "
-		        "small by about as much: the sample rate is too high for this machine, or "
-		        "a "
-		        "hypervisor took the CPU",
-		        pct(missed, busy));
-	for (const char *const *t = s->o.tags; t && *t; t++) {
-		r = prof_model_comment(s->model, "%s", *t);
-		if (r < 0)
-			return r;
-	}
-	r = add(s, "perf-agent: " PERF_AGENT_VERSION);
+	for (const char *const *t = s->o.tags; t && *t && r == 0; t++)
+		r = prof_model_comment(s->now->model, "%s", *t);
+	if (r == 0)
+		r = add(s, "perf-agent: " PERF_AGENT_VERSION);
 	if (r == 0)
 		r = add_target(s);
 	if (r == 0)
-		r = add(s, "event: %s", pev_spec_name(&s->spec));
+		r = add_filters(s);
 	if (r == 0)
+		r = add(s, "event: %s",
+		        kind == SES_KIND_OFFCPU ? "off-cpu" : pev_spec_name(&s->spec));
+	if (r == 0 && kind == SES_KIND_ONCPU)
 		r = add(s, "sample_rate_hz: %u", s->o.rate_hz);
 	if (r == 0)
 		r = add(s, "unwind: %s", unwind_name(s->o.unwind));
 	if (r == 0)
 		r = add(s, "kernel_stacks: %s", s->o.kernel_stacks ? "true" : "false");
 	if (r == 0)
-		r = add(s, "duration_s: %.3f", (double)s->final.elapsed_ns / 1e9);
-	if (r == 0)
-		r = add(s, "samples_seen: %llu", (unsigned long long)s->final.seen);
+		r = add(s, "duration_s: %.3f", (double)s->now->model->duration_ns / 1e9);
+	return r;
+}
+
+static int add_samples(struct ses *s)
+{
+	int r = add(s, "samples_seen: %llu", (unsigned long long)s->final.seen);
+
 	if (r == 0)
 		r = add(s, "samples_in_profile: %llu", (unsigned long long)s->final.kept);
 	if (r == 0)
@@ -315,7 +342,61 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 		r = add_kind(s, false);
 	if (r == 0 && s->final.kept == 0)
 		r = add(s, "empty: no samples hit the target");
-	if (r == 0 && q->weight) {
+	return r;
+}
+
+static int add_waits(struct ses *s)
+{
+	static const struct {
+		const char *key;
+		enum ses_counter_id id;
+		bool always;
+	} lines[] = {
+	        {"waits_seen", SES_CNT_OFF_SEEN, true},
+	        {"waits_in_profile", SES_CNT_OFF_KEPT, true},
+	        {"dropped_tables_full", SES_CNT_OFF_DROP_FULL, false},
+	        {"dropped_tables_busy", SES_CNT_OFF_DROP_BUSY, false},
+	        {"dropped_unread", SES_CNT_OFF_DROP_UNREAD, false},
+	        {"dropped_memory", SES_CNT_OFF_DROP_FULL_AGG, false},
+	        {"waits_open_at_end", SES_CNT_OFF_OPEN, true},
+	        {"threads_blocked_at_start", SES_CNT_OFF_BLOCKED, true},
+	};
+	_cleanup_(sbuf_done) struct sbuf b;
+	int r = 0;
+
+	sbuf_init(&b, 4096);
+	for (int i = EV_OFF_NONE + 1; i < EV_OFF_CNT; i++)
+		if (ses_off_states(s) >> i & 1) {
+			(void)sbuf_str(&b, b.len ? "," : ""); /* a failure stays in it */
+			(void)sbuf_str(&b, ev_off_name((enum ev_off)i));
+		}
+	r = b.err ? b.err : add(s, "states: %.*s", (int)b.len, b.p);
+	if (r == 0 && s->o.off_min_ns)
+		r = add(s, "min_ns: %llu", (unsigned long long)s->o.off_min_ns);
+	if (r == 0 && s->o.off_max_ns)
+		r = add(s, "max_ns: %llu", (unsigned long long)s->o.off_max_ns);
+	if (r == 0)
+		r = add(s, "wakers: %s", s->o.off_wakers ? "true" : "false");
+	for (size_t i = 0; i < ARRAY_SIZE(lines) && r == 0; i++) {
+		uint64_t v = s->counters[lines[i].id];
+
+		if (v || lines[i].always)
+			r = add(s, "%s: %llu", lines[i].key, (unsigned long long)v);
+	}
+	if (r == 0)
+		r = add(s, "dropped: %llu", (unsigned long long)s->final.waits_dropped);
+	if (r == 0 && s->now->kept == 0)
+		r = add(s, "empty: no thread of the target waited");
+	return r;
+}
+
+/* How good the stacks are, and their names. */
+static int add_stacks(struct ses *s, const struct ses_quality_sums *q)
+{
+	char key[64];
+	int r = 0;
+
+	if (q->weight) {
 		r = add_walks(s, q);
 		if (r == 0)
 			r = add(s, "cut_stacks_pct: %.2f",
@@ -334,10 +415,25 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 		key_of(ev_reason_name((enum ev_reason)i), key, sizeof(key));
 		r = add(s, "unnamed_frames_%s: %llu", key, (unsigned long long)q->reason_frames[i]);
 	}
-	if (r == 0)
-		r = add_kind(s, true);
-	if (r == 0)
-		r = add(s, "idle_pct: %.2f", pct(s->final.idle, s->final.idle + busy));
+	return r;
+}
+
+/* Ticks that came, and those that did not. */
+static int add_ticks(struct ses *s)
+{
+	const struct abi_counters *c = &s->kernel_counters;
+	uint64_t missed = s->counters[SES_CNT_MISSED_TICKS];
+	uint64_t busy = s->final.seen + c->v[ABI_CNT_TICK_FOREIGN] + missed;
+	int r = add(s, "idle_pct: %.2f", pct(s->final.idle, s->final.idle + busy));
+
+	if (missed >= MISSED_NOTE_MIN && pct(missed, busy) > MISSED_NOTE_PCT)
+		ses_note_add(
+		        s,
+		        "%.0f %% of the ticks of busy CPUs came late or not at all, totals are too "
+		        "small by about as much: the sample rate is too high for this machine, or "
+		        "a "
+		        "hypervisor took the CPU",
+		        pct(missed, busy));
 	if (r == 0 && s->counters[SES_CNT_COPIES_WALKED]) {
 		r = add(s, "first_samples: %llu",
 		        (unsigned long long)s->counters[SES_CNT_COPIES_WALKED]);
@@ -349,8 +445,15 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 		r = add(s, "missed_ticks: %llu", (unsigned long long)missed);
 	if (r == 0)
 		r = add(s, "missed_ticks_pct: %.2f", pct(missed, busy));
-	if (r == 0)
-		r = add(s, "agent_setup_cpu_ms: %.1f", (double)s->setup_cpu_ns / 1e6);
+	return r;
+}
+
+static int add_cost(struct ses *s)
+{
+	uint64_t finish_ns =
+	        ses_thread_cpu_ns() - s->stop_cpu_ns + ses_threads_cpu_ns(s) - s->capture_cpu_ns;
+	int r = add(s, "agent_setup_cpu_ms: %.1f", (double)s->setup_cpu_ns / 1e6);
+
 	if (r == 0 && s->prepare_ns)
 		r = add(s, "table_setup_ms: %.1f", (double)s->prepare_ns / 1e6);
 	if (r == 0)
@@ -359,7 +462,26 @@ int ses_quality_add(struct ses *s, const struct ses_quality_sums *q)
 		r = add(s, "agent_cpu_ms: %.1f", (double)s->final.agent_cpu_ns / 1e6);
 	if (r == 0)
 		r = add(s, "agent_cpu_pct: %.2f", pct(s->final.agent_cpu_ns, s->final.elapsed_ns));
+	return r;
+}
+
+int ses_quality_add(struct ses *s, enum ses_kind kind, const struct ses_quality_sums *q)
+{
+	int r;
+
+	s->now = &s->product[kind];
+	r = add_request(s, kind);
+	if (r == 0)
+		r = kind == SES_KIND_OFFCPU ? add_waits(s) : add_samples(s);
+	if (r == 0)
+		r = add_stacks(s, q);
+	if (r == 0)
+		r = add_kind(s, true);
+	if (r == 0 && kind == SES_KIND_ONCPU)
+		r = add_ticks(s);
+	if (r == 0)
+		r = add_cost(s);
 	for (size_t i = 0; i < s->n_notes && r == 0; i++)
-		r = prof_model_comment(s->model, "note: %s", s->notes[i]);
+		r = prof_model_comment(s->now->model, "note: %s", s->notes[i]);
 	return r;
 }

@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <linux/perf_event.h>
-#include <poll.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 
@@ -42,6 +41,7 @@ static int choose_event(struct ses *s, struct err *err)
 #define RANGES_MAX         (1ULL << 20)
 #define RANGES_SPARE       1024ULL
 #define RANGES_PER_PROCESS 24ULL /* of browsers and desktops; others have 6 */
+#define RANGES_COUNTED     16    /* processes whose mappings are counted for it */
 
 static uint32_t pow2_at_least(uint64_t v)
 {
@@ -77,13 +77,17 @@ static uint32_t range_entries(const struct ses *s)
 {
 	uint64_t n = 0;
 
-	if (s->o.target == SES_TARGET_PID) {
+	if (s->o.target == SES_TARGET_PID && !s->o.follow_children &&
+	    s->targets.n <= RANGES_COUNTED) {
 		/* What cannot be counted here is found again, and said, by the first look. */
-		(void)proc_maps_read(s->target_pid, count_mapping, &n, NULL, NULL);
+		for (uint32_t i = 0; i < s->targets.n; i++)
+			(void)proc_maps_read(s->targets.pids[i], count_mapping, &n, NULL, NULL);
 		n = MAX_OF(2 * n + RANGES_SPARE, 16384ULL);
 	} else {
 		if (s->o.target == SES_TARGET_ALL)
 			n = RANGES_PER_PROCESS * count_processes();
+		else
+			n = 2 * RANGES_PER_PROCESS * s->targets.n;
 		n = MAX_OF(n, 65536ULL);
 	}
 	return pow2_at_least(MIN_OF(n, RANGES_MAX));
@@ -91,8 +95,9 @@ static uint32_t range_entries(const struct ses *s)
 
 static void choose_sizes(const struct ses *s, struct load_sizes *z)
 {
-	bool one = s->o.target == SES_TARGET_PID;
+	bool one = s->o.target == SES_TARGET_PID && !ses_targets_tree(s);
 	uint64_t per_s = (uint64_t)s->o.rate_hz * s->n_cpus, page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t mib;
 
 	/* Stacks: what a second of nothing but new, deep stacks needs is more than anyone has; 256
 	 * KiB hold 1,000 of 30 frames, and a stack that finds no place comes again. */
@@ -108,20 +113,23 @@ static void choose_sizes(const struct ses *s, struct load_sizes *z)
 	z->range_entries = s->o.range_entries ? s->o.range_entries : range_entries(s);
 	z->proc_entries = one ? 64 : 32768;
 	z->shipped_entries = one ? 16384 : 65536;
-	z->followed_entries = s->o.target == SES_TARGET_COMMAND ? 65536 : 1;
 	if (s->o.unwind == SES_UNWIND_FP)
 		return;
 	/* 32 bytes each. The rest of a machine with more files than this is walked by guesses. */
 	z->image_entries = s->o.target == SES_TARGET_ALL ? 65536 : 8192;
-	/* 64 or 128 first samples until W has been woken; more are guessed. */
-	z->copy_ring_bytes = pow2_at_least(MAX_OF((uint64_t)(one ? 1 : 2) << 20, page));
+	/* 64 or 128 first samples until D has been woken, 256 of waits; more are guessed. */
+	mib = s->o.modes & SES_OFFCPU ? 4 : one ? 1 : 2;
+	z->copy_ring_bytes = pow2_at_least(MAX_OF(mib << 20, page));
 }
 
 /* First samples of a process in an image without a table: until D was woken and a table built, a
- * quarter of a second on one CPU; more are guessed. The ring of copies bounds them besides. */
-static uint32_t copy_quota(uint32_t rate_hz)
+ * quarter of a second on one CPU; more are guessed. The ring of copies bounds them besides. Waits
+ * come as fast as they like, and each may be one that lasts. */
+static uint32_t copy_quota(const struct ses *s)
 {
-	return MIN_OF(MAX_OF(rate_hz / 4, 32U), 1024U);
+	if (s->o.modes & SES_OFFCPU)
+		return 1024;
+	return MIN_OF(MAX_OF(s->o.rate_hz / 4, 32U), 1024U);
 }
 
 static int open_tables(struct ses *s, struct err *err)
@@ -149,10 +157,7 @@ static int open_sampler(struct ses *s, struct err *err)
 
 	if (r < 0)
 		return err_set(err, r, "/proc/self/ns/pid: %s", err_name(r));
-	o.cfg.target = s->o.target == SES_TARGET_PID   ? ABI_TARGET_PID
-	               : s->o.target == SES_TARGET_ALL ? ABI_TARGET_ALL
-	                                               : ABI_TARGET_TREE;
-	o.cfg.target_tgid = s->target_pid;
+	ses_targets_config(s, &o.cfg, &o.sizes);
 	/* A command's samples are never ours, and who profiles its own process asks for it. */
 	o.cfg.agent_tgid = s->o.target == SES_TARGET_COMMAND ? 0 : (uint32_t)getpid();
 	o.cfg.agent_whole = s->o.target == SES_TARGET_ALL && s->o.exclude_process;
@@ -167,15 +172,13 @@ static int open_sampler(struct ses *s, struct err *err)
 	s->hash_seed = o.cfg.hash_seed;
 	o.cfg.unwind = s->o.unwind == SES_UNWIND_FP ? ABI_UNWIND_FP : ABI_UNWIND_TABLES;
 	o.cfg.walk_flags = s->o.walk_flags;
-	o.cfg.copy_quota = copy_quota(s->o.rate_hz);
+	o.cfg.copy_quota = copy_quota(s);
 	choose_sizes(s, &o.sizes);
 	r = smp_open(&o, &s->smp, err);
 	if (r < 0)
 		return ses_explain(s, r, err);
-	/* Where the iterator does not show the target, its number alone has to do. */
-	if (s->o.target == SES_TARGET_PID)
-		(void)load_target(smp_loader(s->smp), s->target_pid);
-	return open_tables(s, err);
+	r = ses_targets_load(s, smp_loader(s->smp), err);
+	return r < 0 ? r : open_tables(s, err);
 }
 
 static int pidfd_of(pid_t pid)
@@ -185,15 +188,12 @@ static int pidfd_of(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-static bool target_ended(const struct ses *s)
-{
-	struct pollfd p = {.fd = s->ended_fd, .events = POLLIN};
-
-	return poll(&p, 1, 0) > 0;
-}
-
 static int ended_early(const struct ses *s, struct err *err)
 {
+	if (s->targets.n > 1)
+		return err_set(err, -ESRCH,
+		               "all %u processes ended while the capture was being started",
+		               s->targets.n);
 	return err_set(err, -ESRCH, "process %u ended while the capture was being started",
 	               s->target_pid);
 }
@@ -204,11 +204,48 @@ static int check_interrupted(struct ses *s, struct err *err)
 {
 	if (!atomic_load(&s->interrupted))
 		return 0;
-	return err_set(err, -EINTR, "interrupted before sampling began");
+	return err_set(err, -EINTR, "interrupted before the capture began");
+}
+
+/* Before anything is captured: what cannot be written is said now. */
+static int open_outputs(struct ses *s, struct err *err)
+{
+	const struct {
+		uint32_t mode;
+		const struct enc_target *to;
+	} kinds[SES_KIND_CNT] = {{SES_PROFILE, &s->o.profile}, {SES_OFFCPU, &s->o.offcpu}};
+
+	for (size_t i = 0; i < SES_KIND_CNT; i++) {
+		const struct enc_target *t = kinds[i].to;
+		int r;
+
+		if (!(s->o.modes & kinds[i].mode) || (!t->path && !t->fd && !t->write))
+			continue;
+		r = enc_output_open(t, &s->product[i].out, err);
+		if (r < 0)
+			return r;
+	}
+	if (s->o.modes & SES_PMU && (s->o.pmu.path || s->o.pmu.fd || s->o.pmu.write))
+		return enc_output_open(&s->o.pmu, &s->pmu_out, err);
+	return 0;
+}
+
+/* What one mode lacks does not end the others: noted now, and an error once they are written. */
+static int go_without(struct ses *s, uint32_t mode, int r, struct err *err)
+{
+	if (r >= 0 || !(s->o.modes & ~(s->without | mode)))
+		return r;
+	if (!s->without && err)
+		s->without_why = *err;
+	s->without |= mode;
+	ses_note_add(s, "%s is left out: %s", mode == SES_PMU ? "PMU" : "off-CPU profile",
+	             err ? err->msg : err_name(r));
+	return 0;
 }
 
 int ses_start_capture(struct ses *s, struct err *err)
 {
+	struct load_procs procs = {0};
 	struct trk_options to = {0};
 	struct prof_agg_limits limits = {0};
 	int r, n;
@@ -229,15 +266,22 @@ int ses_start_capture(struct ses *s, struct err *err)
 	r = ses_check_descriptors(s, err);
 	if (r < 0)
 		return r;
-	if (s->o.profile.path || s->o.profile.fd || s->o.profile.write) {
-		r = enc_output_open(&s->o.profile, &s->out, err);
-		if (r < 0)
-			return r;
-	}
-	r = choose_event(s, err);
+	r = open_outputs(s, err);
+	if (r == 0)
+		r = choose_event(s, err);
 	if (r < 0)
 		return r;
 	r = open_sampler(s, err);
+	if (r == 0 && s->o.modes & SES_OFFCPU) {
+		r = go_without(s, SES_OFFCPU, ses_off_open(s, err), err);
+		if (s->without & SES_OFFCPU)
+			s->off = smp_off_free(s->off);
+	}
+	if (r == 0 && s->o.modes & SES_PMU) {
+		r = go_without(s, SES_PMU, ses_pmu_open(s, err), err);
+		if (s->without & SES_PMU)
+			ses_pmu_free(s);
+	}
 	if (r == 0)
 		r = check_interrupted(s, err);
 	if (r < 0)
@@ -254,6 +298,8 @@ int ses_start_capture(struct ses *s, struct err *err)
 	r = prof_agg_new(&limits, &s->agg);
 	if (r == 0)
 		r = intern_new(1U << 24, SIZE_MAX / 2, &s->requested);
+	if (r == 0)
+		r = ses_jit_new(s);
 	if (r < 0)
 		return err_set(err, r, "aggregation: %s", err_name(r));
 
@@ -263,8 +309,12 @@ int ses_start_capture(struct ses *s, struct err *err)
 	if (r < 0)
 		return ses_explain(s, r, err);
 	to.loader = smp_loader(s->smp);
-	to.target_pid = s->o.target == SES_TARGET_ALL ? 0 : s->target_pid;
-	to.follow_children = s->o.target == SES_TARGET_COMMAND;
+	procs.tgids = s->o.target == SES_TARGET_PID ? s->targets.pids : &s->target_pid;
+	procs.n = s->o.target == SES_TARGET_PID ? s->targets.n : s->o.target == SES_TARGET_COMMAND;
+	procs.existing = s->o.follow_children;
+	to.target_pids = procs.tgids;
+	to.n_target_pids = procs.n;
+	to.follow_children = s->o.target == SES_TARGET_COMMAND || s->o.follow_children;
 	r = trk_new(&to, &s->trk, err);
 	if (r < 0)
 		return r;
@@ -294,20 +344,45 @@ int ses_start_capture(struct ses *s, struct err *err)
 		s->idle_start_ns = 0; /* ticks that idle CPUs miss are then counted as missed */
 	s->start_realtime_ns = now_realtime_ns();
 	s->start_ns = now_ns();
-	r = smp_start(s->smp, s->cpus, s->n_cpus,
-	              s->o.target == SES_TARGET_COMMAND ? s->target_pid : 0, err);
+	r = smp_start(s->smp, s->cpus, s->o.modes & SES_PROFILE ? s->n_cpus : 0,
+	              ses_targets_tree(s) ? &procs : NULL, err);
+	if (r == -ESRCH && s->o.target == SES_TARGET_PID)
+		return ended_early(s, err);
 	if (r < 0)
 		return ses_explain(s, r, err);
+	/* Programs run in the order in which they are attached: the short one first, so that the
+	 * walks of the other are no part of what it measures. */
+	if (s->pmu) {
+		r = go_without(s, SES_PMU, ses_pmu_start(s, err), err);
+		if (s->without & SES_PMU)
+			ses_pmu_free(s);
+	}
+	if (r == 0 && s->off) {
+		r = smp_off_start(s->off, err);
+		r = go_without(s, SES_OFFCPU, r < 0 ? ses_explain(s, r, err) : 0, err);
+		if (s->without & SES_OFFCPU)
+			s->off = smp_off_free(s->off);
+	}
+	if (r < 0)
+		return r;
+	/* What waits in a command's process is still our own code, for its start. */
+	if (s->off && smp_off_begin(s->off, s->o.target != SES_TARGET_COMMAND) < 0)
+		ses_count(s, SES_CNT_OFF_NOT_LOOKED, 1);
 	ses_count(s, SES_CNT_CPUS_SKIPPED, smp_skipped_cpus(s->smp));
 	s->locked_bytes = load_locked_bytes(smp_loader(s->smp));
-	r = ses_threads_start(s, err);
+	if (s->off)
+		s->locked_bytes += load_off_locked_bytes(smp_off_loader(s->off));
+	s->locked_bytes += ses_pmu_locked_bytes(s);
+	r = ses_targets_watch(s, err);
+	if (r == 0)
+		r = ses_threads_start(s, err);
 	if (r == 0)
 		r = check_interrupted(s, err);
 	if (r < 0)
 		return r;
 	if (s->o.target == SES_TARGET_COMMAND)
 		r = ses_command_go(&s->cmd, s->o.argv[0], err);
-	else if (s->o.target == SES_TARGET_PID && target_ended(s))
+	else if (s->o.target == SES_TARGET_PID && ses_targets_ended(s))
 		r = ended_early(s, err);
 	return r;
 }

@@ -141,7 +141,7 @@ static bool queue_table(struct ses *s, uint32_t id)
 	struct ses_tables *t = s->tables;
 	struct ses_table *k = &t->image[id];
 	enum ses_table_state before = atomic_load(&k->state);
-	struct ses_job job = {.type = SES_JOB_TABLE, .image = id, .fd = -EBADF};
+	struct ses_job job = {.type = SES_JOB_TABLE, .image = id, .fd = -EBADF, .root_fd = -EBADF};
 
 	ses_job_open(s, &job);
 	/* Before B can have it: it sets the state that follows. */

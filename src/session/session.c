@@ -39,13 +39,58 @@ static void free_strings(const char *const *v)
 	free(u.out);
 }
 
+static int32_t *dup_numbers(const int32_t *v)
+{
+	size_t n = ses_numbers_cnt(v);
+	int32_t *r = calloc(n + 1, sizeof(*r));
+
+	if (r && n)
+		memcpy(r, v, n * sizeof(*r));
+	return r;
+}
+
+static void free_numbers(const int32_t *v)
+{
+	free((void *)(uintptr_t)v);
+}
+
+/* The lists of the options, each copied where it is not NULL. False: out of memory. */
+static bool dup_lists(const struct ses_options *o, struct ses_options *to)
+{
+	const struct {
+		const char *const *from, *const **to;
+	} strings[] = {{o->argv, &to->argv},
+	               {o->tags, &to->tags},
+	               {o->debug_dirs, &to->debug_dirs},
+	               {o->comms, &to->comms},
+	               {o->cgroups, &to->cgroups}};
+	bool good = true;
+
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++) {
+		*strings[i].to = NULL;
+		if (strings[i].from)
+			*strings[i].to = (const char *const *)dup_strings(strings[i].from);
+		good &= !strings[i].from || *strings[i].to;
+	}
+	to->pids = o->pids ? dup_numbers(o->pids) : NULL;
+	to->tids = o->tids ? dup_numbers(o->tids) : NULL;
+	return good && (!o->pids || to->pids) && (!o->tids || to->tids);
+}
+
+static int check_target(const struct enc_target *t, const char *what, struct err *err)
+{
+	if ((t->path != NULL) + (t->fd != 0) + (t->write != NULL) > 1)
+		return err_set(err, -EINVAL, "%s: more than one of path, descriptor and call-back",
+		               what);
+	return t->fd < 0 ? err_set(err, -EINVAL, "%s: descriptor %d", what, t->fd) : 0;
+}
+
 static int check_options(const struct ses_options *o, struct err *err)
 {
+	int r;
+
 	switch (o->target) {
 	case SES_TARGET_PID:
-		if (o->pid <= 0)
-			return err_set(err, -EINVAL, "pid: %lld is no process number",
-			               (long long)o->pid);
 		break;
 	case SES_TARGET_COMMAND:
 		if (!o->argv || !o->argv[0] || !o->argv[0][0])
@@ -56,10 +101,19 @@ static int check_options(const struct ses_options *o, struct err *err)
 	default:
 		return err_set(err, -EINVAL, "target: one of PID, ALL and COMMAND is needed");
 	}
-	if (o->target != SES_TARGET_PID && o->pid != 0)
-		return err_set(err, -EINVAL, "pid: given with another target than PID");
+	r = ses_targets_options(o, err);
+	if (r < 0)
+		return r;
 	if (o->target != SES_TARGET_COMMAND && o->argv)
 		return err_set(err, -EINVAL, "argv: given with another target than COMMAND");
+	if (o->modes & ~(SES_PROFILE | SES_OFFCPU | SES_PMU))
+		return err_set(err, -EINVAL, "modes: unknown bits 0x%x",
+		               o->modes & ~(SES_PROFILE | SES_OFFCPU | SES_PMU));
+	r = ses_off_options(o, err);
+	if (r == 0)
+		r = ses_pmu_options(o, err);
+	if (r < 0)
+		return r;
 	if (o->rate_hz == 0)
 		return err_set(err, -EINVAL, "sample rate: must be at least 1 Hz");
 	if (o->event > SES_EVENT_AUTO)
@@ -71,6 +125,18 @@ static int check_options(const struct ses_options *o, struct err *err)
 		return err_set(err, -EINVAL,
 		               "table budget: %llu bytes are not between 1 MiB and 1 GiB",
 		               (unsigned long long)o->table_budget_bytes);
+	if (o->symbol_budget_bytes && (o->symbol_budget_bytes < SES_SYMBOLS_MIN_BYTES ||
+	                               o->symbol_budget_bytes > SES_SYMBOLS_MAX_BYTES))
+		return err_set(err, -EINVAL,
+		               "symbol budget: %llu bytes are not between 1 MiB and 16 GiB",
+		               (unsigned long long)o->symbol_budget_bytes);
+	for (const char *const *d = o->debug_dirs; d && *d; d++) {
+		if (d - o->debug_dirs == SES_DEBUG_DIRS_MAX)
+			return err_set(err, -EINVAL, "debug directories: more than %d",
+			               SES_DEBUG_DIRS_MAX);
+		if (!**d)
+			return err_set(err, -EINVAL, "debug directories: an empty path");
+	}
 	for (const char *const *t = o->tags; t && *t; t++) {
 		const char *eq = strchr(*t, '=');
 
@@ -83,11 +149,13 @@ static int check_options(const struct ses_options *o, struct err *err)
 		if (!eq || eq == *t)
 			return err_set(err, -EINVAL, "tag: '%s' is not of the form key=value", *t);
 	}
-	if ((o->profile.path != NULL) + (o->profile.fd != 0) + (o->profile.write != NULL) > 1)
-		return err_set(err, -EINVAL,
-		               "output: more than one of path, descriptor and call-back");
-	if (o->profile.fd < 0)
-		return err_set(err, -EINVAL, "output: descriptor %d", o->profile.fd);
+	r = check_target(&o->profile, "output", err);
+	if (r == 0)
+		r = check_target(&o->offcpu, "off-CPU output", err);
+	if (r == 0)
+		r = check_target(&o->pmu, "output of metrics", err);
+	if (r < 0)
+		return r;
 	if (o->ring_bytes > (1U << 30) || o->count_entries > (1U << 24) ||
 	    o->range_entries > (1U << 24) || o->drain_interval_ms > 10000)
 		return err_set(
@@ -107,25 +175,28 @@ int ses_new(const struct ses_options *o, struct ses **ret, struct err *err)
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->o = *o;
-	s->o.argv = NULL;
-	s->o.tags = NULL;
-	s->o.profile.path = NULL;
+	s->o.profile.path = s->o.offcpu.path = s->o.pmu.path = NULL;
+	if (!s->o.modes)
+		s->o.modes = SES_PROFILE;
+	s->targets.epoll_fd = -EBADF;
 	s->ended_fd = s->stop_fd = s->cmd.go_fd = s->cmd.error_fd = -EBADF;
-	s->quality.max = 1024;
+	for (size_t i = 0; i < SES_KIND_CNT; i++)
+		s->product[i].quality.max = 1024;
 	s->results.max = UINT32_MAX;
 	pthread_mutex_init(&s->kernel_lock, NULL);
+	pthread_mutex_init(&s->ksyms_lock, NULL);
 	pthread_mutex_init(&s->results_lock, NULL);
 	pthread_mutex_init(&s->stats_lock, NULL);
-	if (o->argv)
-		s->o.argv = (const char *const *)dup_strings(o->argv);
-	if (o->tags)
-		s->o.tags = (const char *const *)dup_strings(o->tags);
 	if (o->profile.path)
 		s->o.profile.path = strdup(o->profile.path);
+	if (o->offcpu.path)
+		s->o.offcpu.path = strdup(o->offcpu.path);
+	if (o->pmu.path)
+		s->o.pmu.path = strdup(o->pmu.path);
 	if (s->o.drain_interval_ms == 0)
 		s->o.drain_interval_ms = 100;
-	if ((o->argv && !s->o.argv) || (o->tags && !s->o.tags) ||
-	    (o->profile.path && !s->o.profile.path)) {
+	if (!dup_lists(o, &s->o) || (o->profile.path && !s->o.profile.path) ||
+	    (o->offcpu.path && !s->o.offcpu.path) || (o->pmu.path && !s->o.pmu.path)) {
 		ses_free(s);
 		return err_set(err, -ENOMEM, "out of memory");
 	}
@@ -159,15 +230,24 @@ void ses_note_add(struct ses *s, const char *fmt, ...)
 
 static void forget_results(struct ses *s)
 {
-	s->model = prof_model_free(s->model);
 	while (s->n_notes)
 		free(s->notes[--s->n_notes]);
-	vec_each (q, &s->quality)
-		free(*q);
-	s->quality.n = 0;
+	s->metrics = met_snapshot_free(s->metrics);
+	s->without = s->written = 0;
+	s->without_why = (struct err){0};
+	for (size_t i = 0; i < SES_KIND_CNT; i++) {
+		struct ses_product *p = &s->product[i];
+
+		p->model = prof_model_free(p->model);
+		vec_each (q, &p->quality)
+			free(*q);
+		p->quality.n = 0;
+		p->kept = p->weight = 0;
+	}
 	pthread_mutex_lock(&s->stats_lock);
 	memset(&s->final, 0, sizeof(s->final));
 	memset(&s->kernel_counters, 0, sizeof(s->kernel_counters));
+	memset(&s->off_counters, 0, sizeof(s->off_counters));
 	for (int i = 0; i < SES_CNT_MAX; i++)
 		s->counters[i] = 0;
 	s->setup_cpu_ns = s->capture_cpu_ns = s->stop_cpu_ns = 0;
@@ -203,17 +283,28 @@ static void release(struct ses *s)
 	s->groups = NULL;
 	s->n_groups = 0;
 	s->requested = intern_free(s->requested);
+	s->files = sym_files_free(s->files);
 	s->kernel = sym_kernel_free(s->kernel);
-	s->kernel_tried = false;
+	s->kernel_old = sym_kernel_free(s->kernel_old);
+	s->ksyms = sym_ksyms_free(s->ksyms);
+	s->kernel_tried = s->kernel_cached = false;
+	atomic_store(&s->ended, false);
 	s->kernel_error = 0;
 	ses_tables_free(s);
+	ses_jit_free(s);
 	s->trk = trk_free(s->trk);
 	s->sideband = pev_sideband_free(s->sideband);
+	ses_pmu_free(s);
+	ses_labels_free(s);
+	s->off = smp_off_free(s->off);
 	s->smp = smp_free(s->smp); /* not RUNNING: ses_stats does not look at it */
 	s->agg = prof_agg_free(s->agg);
-	s->out = enc_output_free(s->out);
+	for (size_t i = 0; i < SES_KIND_CNT; i++)
+		s->product[i].out = enc_output_free(s->product[i].out);
+	s->pmu_out = enc_output_free(s->pmu_out);
 	closep(&s->stop_fd);
 	closep(&s->ended_fd);
+	ses_targets_done(s);
 	ses_command_done(&s->cmd);
 	free(s->cpus);
 	s->cpus = NULL;
@@ -226,14 +317,23 @@ struct ses *ses_free(struct ses *s)
 	if (s->tables)
 		atomic_store(&s->tables->abandoned, true);
 	ses_threads_stop(s);
-	ses_naming_stop(s);
+	ses_naming_stop(s, 0);
 	release(s);
 	forget_results(s);
-	vec_done(&s->quality);
+	for (size_t i = 0; i < SES_KIND_CNT; i++)
+		vec_done(&s->product[i].quality);
 	free_strings(s->o.argv);
 	free_strings(s->o.tags);
+	free_strings(s->o.debug_dirs);
+	free_strings(s->o.comms);
+	free_strings(s->o.cgroups);
+	free_numbers(s->o.pids);
+	free_numbers(s->o.tids);
 	free((void *)(uintptr_t)s->o.profile.path);
+	free((void *)(uintptr_t)s->o.offcpu.path);
+	free((void *)(uintptr_t)s->o.pmu.path);
 	pthread_mutex_destroy(&s->kernel_lock);
+	pthread_mutex_destroy(&s->ksyms_lock);
 	pthread_mutex_destroy(&s->results_lock);
 	pthread_mutex_destroy(&s->stats_lock);
 	free(s);
@@ -257,7 +357,7 @@ int ses_start(struct ses *s, struct err *err)
 	atomic_store(&s->interrupted, false); /* it was for this start */
 	if (r < 0) {
 		ses_threads_stop(s);
-		ses_naming_stop(s);
+		ses_naming_stop(s, 0);
 		release(s);
 		return r;
 	}
@@ -284,6 +384,34 @@ static void count_missed(struct ses *s, uint64_t missed)
 	ses_count(s, SES_CNT_MISSED_TICKS, missed - idle);
 }
 
+/* CPUs that are online now and were not at the start. Events exist for those of the start. */
+static uint32_t came_online(const struct ses *s)
+{
+	_cleanup_free_ uint32_t *now = calloc(PEV_CPUS_MAX, sizeof(*now));
+	int n = now ? proc_online_cpus(now, PEV_CPUS_MAX, NULL) : 0;
+	uint32_t came = 0;
+
+	for (int i = 0, at = 0; i < n; i++) { /* both ascending */
+		while (at < (int)s->n_cpus && s->cpus[at] < now[i])
+			at++;
+		came += at == (int)s->n_cpus || s->cpus[at] != now[i];
+	}
+	return came;
+}
+
+/* Waits and switches are seen on every CPU. */
+static void count_changed_cpus(struct ses *s, uint32_t changed)
+{
+	if (!changed)
+		return;
+	ses_count(s, SES_CNT_CPUS_CHANGED, changed);
+	ses_note_add(
+	        s,
+	        "%u CPU%s went offline or came online during the capture: from then on no samples "
+	        "and no hardware counters of %s, and programs that started there may lack names",
+	        changed, changed == 1 ? "" : "s", changed == 1 ? "it" : "them");
+}
+
 static void final_figures(struct ses *s)
 {
 	const struct smp_stats *st = smp_stats(s->smp);
@@ -307,17 +435,20 @@ static void final_figures(struct ses *s)
 	ses_count(s, SES_CNT_SB_RECORDS, sb->records);
 	ses_count(s, SES_CNT_SB_LOST, sb->lost);
 	ses_count(s, SES_CNT_SB_BAD, sb->malformed);
+	count_changed_cpus(s, sb->stopped_cpus + came_online(s));
 	ses_count(s, SES_CNT_PROCS, t->procs);
 	ses_count(s, SES_CNT_PROCS_DENIED, t->procs_denied);
 	ses_count(s, SES_CNT_PROCS_DROPPED, t->dropped_procs);
 	ses_count(s, SES_CNT_IMAGES, t->images);
 	ses_count(s, SES_CNT_IMAGES_FAILED, t->images_failed);
+	ses_count(s, SES_CNT_IMAGES_SHUT, t->images_shut);
 	ses_count(s, SES_CNT_IMAGES_DAMAGED, t->damaged_notes);
 	ses_count(s, SES_CNT_IMAGES_DROPPED, t->dropped_images);
 	ses_count(s, SES_CNT_MAPPINGS_DROPPED, t->dropped_mappings);
 	ses_count(s, SES_CNT_RANGES_FULL, t->ranges_full);
 	ses_count(s, SES_CNT_MAPS_BAD, t->bad_map_lines);
 	ses_tables_figures(s);
+	ses_off_figures(s);
 	if (s->tables) { /* segments of tables were made meanwhile */
 		uint64_t bytes = load_locked_bytes(smp_loader(s->smp));
 
@@ -332,20 +463,80 @@ static void final_figures(struct ses *s)
 	s->final.agent_cpu_ns = ses_agent_cpu_ns(s, c);
 }
 
-static int write_output(struct ses *s, struct err *err)
+static int write_output(struct ses_product *p, struct err *err)
 {
 	struct sbuf b;
 	int r;
 
-	if (!s->out)
-		return 0;
 	sbuf_init(&b, SIZE_MAX / 2);
-	r = enc_pprof(s->model, &b);
+	r = enc_pprof(p->model, &b);
 	if (r < 0)
 		r = err_set(err, r, "encoding the profile: %s", err_name(r));
 	else
-		r = enc_output_commit(s->out, b.p, b.len, err);
+		r = enc_output_commit(p->out, b.p, b.len, err);
 	sbuf_done(&b);
+	return r;
+}
+
+int ses_export_metrics(const struct met_snapshot *m, bool json, enc_write_fn write, void *arg,
+                       struct err *err)
+{
+	struct sbuf b;
+	int r;
+
+	sbuf_init(&b, SIZE_MAX / 2);
+	r = json ? enc_metrics_json(m, &b) : enc_metrics_text(m, &b);
+	if (r < 0)
+		r = err_set(err, r, "encoding the metrics: %s", err_name(r));
+	else
+		r = write(arg, b.p, b.len);
+	sbuf_done(&b);
+	return r;
+}
+
+struct checked_output {
+	struct enc_output *out;
+	struct err *err;
+};
+
+static int commit(void *arg, const void *data, size_t len)
+{
+	const struct checked_output *to = arg;
+
+	return enc_output_commit(to->out, data, len, to->err);
+}
+
+static int write_metrics(struct ses *s, struct err *err)
+{
+	struct checked_output to = {.out = s->pmu_out, .err = err};
+
+	return ses_export_metrics(s->metrics, s->o.pmu_json, commit, &to, err);
+}
+
+static int first_of(int before, int r)
+{
+	return before < 0 ? before : r;
+}
+
+/* All of them, whatever becomes of one: the first failure. */
+static int write_outputs(struct ses *s, struct err *err)
+{
+	static const uint32_t modes[SES_KIND_CNT] = {
+	        [SES_KIND_ONCPU] = SES_PROFILE, [SES_KIND_OFFCPU] = SES_OFFCPU};
+	int r = 0, one;
+
+	for (size_t i = 0; i < SES_KIND_CNT; i++) {
+		if (!s->product[i].out || !s->product[i].model)
+			continue;
+		one = write_output(&s->product[i], r == 0 ? err : NULL);
+		s->written |= one < 0 ? 0 : modes[i];
+		r = first_of(r, one);
+	}
+	if (s->pmu_out && s->metrics) {
+		one = write_metrics(s, r == 0 ? err : NULL);
+		s->written |= one < 0 ? 0 : (uint32_t)SES_PMU;
+		r = first_of(r, one);
+	}
 	return r;
 }
 
@@ -362,21 +553,30 @@ int ses_stop(struct ses *s, struct err *err)
 		return err_set(err, -EINVAL, "the session is not running");
 	pthread_mutex_lock(&s->stats_lock);
 	s->end_ns = now_ns();
+	atomic_store(&s->ended, true);
 	s->capture_cpu_ns = ses_threads_cpu_ns(s);
 	pthread_mutex_unlock(&s->stats_lock);
 	s->stop_cpu_ns = ses_thread_cpu_ns();
+	if (s->off)
+		smp_off_end(s->off);
+	ses_pmu_end(s);
 	ses_threads_stop(s);
 	if (s->scan_error < 0)
 		ses_note_add(s, "the first look at all processes failed: %s",
 		             err_name(s->scan_error));
 	ses_copies_merge(s);
 	final_figures(s);
-	r = ses_profile_build(s, err);
-	if (r == 0)
-		r = write_output(s, err);
+	ses_check_waits(s);
+	/* What one of them lacks is no loss of the others. */
+	r = s->pmu ? ses_pmu_collect(s, err) : 0;
+	r = first_of(r, ses_profile_build(s, r == 0 ? err : NULL));
+	r = first_of(r, ses_labels_metrics(s, r == 0 ? err : NULL));
+	r = first_of(r, write_outputs(s, r == 0 ? err : NULL));
+	if (r == 0 && s->without)
+		r = err_set(err, s->without_why.code, "%s", s->without_why.msg);
 	if (s->o.target == SES_TARGET_COMMAND)
 		(void)ses_command_poll(&s->cmd); /* asked again by ses_command_status */
-	ses_naming_stop(s);
+	ses_naming_stop(s, 0);
 	/* Before the sampler goes: from here on pfa_stats of another thread answers with the final
 	 * figures. */
 	pthread_mutex_lock(&s->stats_lock);
@@ -388,6 +588,16 @@ int ses_stop(struct ses *s, struct err *err)
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
+
+uint32_t ses_modes_run(const struct ses *s)
+{
+	return s->state == SES_NEW ? 0 : s->o.modes & ~s->without;
+}
+
+uint32_t ses_modes_written(const struct ses *s)
+{
+	return s->written;
+}
 
 bool ses_running(const struct ses *s)
 {
@@ -434,25 +644,31 @@ uint64_t ses_sum_drops(const struct ses *s, const struct abi_counters *c)
 	return sum;
 }
 
-/* Counters as of now: of the running program, or the final ones. With stats_lock, or on C. */
-static int counters_now(struct ses *s, struct abi_counters *ret)
+/* Counters as of now: of the running programs, or the final ones; @ret_off: of those off the CPU.
+ * With stats_lock, or on C. */
+static int counters_now(struct ses *s, struct abi_counters *ret, struct abi_counters *ret_off)
 {
-	if (s->state == SES_RUNNING)
-		return load_counters(smp_loader(s->smp), ret);
-	*ret = s->kernel_counters;
-	return 0;
+	int r;
+
+	*ret_off = s->off_counters;
+	if (s->state != SES_RUNNING) {
+		*ret = s->kernel_counters;
+		return 0;
+	}
+	r = load_counters(smp_loader(s->smp), ret);
+	return r == 0 && s->off ? ses_off_counters_now(s, ret_off, ret) : r;
 }
 
 int ses_stats(struct ses *s, struct ses_stats *ret)
 {
-	struct abi_counters c;
+	struct abi_counters c, off;
 	int r = 0;
 
 	pthread_mutex_lock(&s->stats_lock);
 	if (s->state != SES_RUNNING)
 		*ret = s->final;
 	else
-		r = counters_now(s, &c);
+		r = counters_now(s, &c, &off);
 	if (s->state == SES_RUNNING && r == 0) {
 		memset(ret, 0, sizeof(*ret));
 		ret->elapsed_ns = (s->end_ns ? s->end_ns : now_ns()) - s->start_ns;
@@ -463,6 +679,10 @@ int ses_stats(struct ses *s, struct ses_stats *ret)
 		ret->stacks = c.v[ABI_CNT_STACK_SHIPPED];
 		ret->agent_cpu_ns = ses_agent_cpu_ns(s, &c);
 		ret->locked_bytes = s->locked_bytes;
+		ret->waits_seen = off.v[ABI_CNT_SEEN];
+		ret->waits_dropped =
+		        off.v[ABI_CNT_DROP_COUNTS_FULL] + off.v[ABI_CNT_DROP_COUNTS_BUSY];
+		ret->waits = ret->waits_seen - MIN_OF(ret->waits_seen, ret->waits_dropped);
 	}
 	pthread_mutex_unlock(&s->stats_lock);
 	return r;
@@ -476,12 +696,12 @@ int ses_counter(struct ses *s, size_t i, struct ses_counter *ret)
 #include "session/counters.def"
 #undef X
 	};
-	struct abi_counters c;
+	struct abi_counters c, off;
 	int r;
 
 	if (i >= ARRAY_SIZE(table))
 		return -ENOENT;
-	r = counters_now(s, &c);
+	r = counters_now(s, &c, &off);
 	if (r < 0)
 		return r;
 	*ret = table[i];
@@ -494,33 +714,47 @@ const char *ses_note(const struct ses *s, size_t i)
 	return i < s->n_notes ? s->notes[i] : NULL;
 }
 
-const char *ses_quality(const struct ses *s, size_t i)
+const char *ses_quality(const struct ses *s, enum ses_kind kind, size_t i)
 {
-	return s->state == SES_STOPPED && i < s->quality.n ? s->quality.p[i] : NULL;
+	const struct ses_product *p = &s->product[kind];
+
+	return s->state == SES_STOPPED && i < p->quality.n ? p->quality.p[i] : NULL;
 }
 
-int ses_top(const struct ses *s, struct ses_function *ret, size_t max)
+int ses_top(const struct ses *s, enum ses_kind kind, struct ses_function *ret, size_t max)
 {
 	_cleanup_free_ struct prof_top *top = NULL;
+	const struct prof_model *m = s->product[kind].model;
 	size_t n = 0;
 	int r;
 
-	if (s->state != SES_STOPPED || !s->model)
+	if (s->state != SES_STOPPED || !m)
 		return -EINVAL;
-	r = prof_model_top(s->model, 1, max, &top, &n);
+	r = prof_model_top_beyond(m, 1, kind == SES_KIND_OFFCPU ? ses_off_is_switch : NULL, max,
+	                          &top, &n);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++) {
-		ret[i].name = prof_model_str(s->model, top[i].name);
-		ret[i].module =
-		        top[i].mapping
-		                ? prof_model_str(s->model,
-		                                 s->model->mappings.p[top[i].mapping - 1].path)
-		                : "";
+		ret[i].name = prof_model_str(m, top[i].name);
+		ret[i].module = top[i].mapping
+		                        ? prof_model_str(m, m->mappings.p[top[i].mapping - 1].path)
+		                        : "";
 		ret[i].self = (uint64_t)top[i].self;
 		ret[i].cum = (uint64_t)top[i].cum;
 	}
 	return (int)n;
+}
+
+int ses_top_waits(const struct ses *s, struct ses_wait *ret, size_t max)
+{
+	const struct prof_model *m = s->product[SES_KIND_OFFCPU].model;
+
+	return s->state == SES_STOPPED && m ? ses_waits_of(m, ret, max) : -EINVAL;
+}
+
+const struct met_snapshot *ses_metrics(const struct ses *s)
+{
+	return s->state == SES_STOPPED ? s->metrics : NULL;
 }
 
 const char *ses_weight_unit(const struct ses *s)

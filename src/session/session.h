@@ -26,27 +26,78 @@ enum ses_unwind { SES_UNWIND_AUTO = 0, SES_UNWIND_DWARF = 1, SES_UNWIND_FP = 2 }
 #define SES_BUDGET_MAX_BYTES ((uint64_t)1 << 30)
 #define SES_BUDGET_BYTES     ((uint64_t)256 << 20) /* uw_store_new has the same default */
 
+/* Of debug information, in user space. */
+#define SES_SYMBOLS_MIN_BYTES ((uint64_t)1 << 20)
+#define SES_SYMBOLS_MAX_BYTES ((uint64_t)16 << 30)
+#define SES_DEBUG_DIRS_MAX    64
+#define SES_PIDS_MAX          1024 /* processes, and threads, that are given by number */
+#define SES_FILTERS_MAX       64   /* names, and cgroups */
+
+/* What is captured, together where several are set; none: PROFILE. */
+#define SES_PROFILE (1u << 0) /* where it runs */
+#define SES_OFFCPU  (1u << 1) /* where it waits */
+#define SES_PMU     (1u << 2) /* scheduler statistics and hardware counters */
+/* The profiles of a capture. */
+enum ses_kind { SES_KIND_ONCPU = 0, SES_KIND_OFFCPU, SES_KIND_CNT };
+
 /* For tests and benchmarks: a sample's registers and stack, and the hash of its walk in the kernel
  * (walk_flags with ABI_WALK_COPY_ALL). Thread: D. */
 typedef void (*ses_copy_fn)(void *arg, const struct ev_copy *c);
 
+/* A process that is asked about; borrowed until the call returns. */
+struct ses_process {
+	uint32_t pid;      /* 0: it has no number in our pid namespace */
+	uint64_t start_ns; /* CLOCK_BOOTTIME; 0: not known */
+	const char *comm;  /* any bytes; "": not known */
+	const char
+	        *cgroup; /* version 2, as /proc tells: "/a/b"; NULL: not known, or it has ended */
+};
+#define SES_ENRICHERS_MAX     16
+#define SES_LABELS_MAX        16 /* of a process */
+#define SES_LABEL_KEY_BYTES   63
+#define SES_LABEL_VALUE_BYTES 255
+struct ses_label_sink;
+/* Adds labels to @to, which is gone when it returns. */
+typedef void (*ses_enrich_fn)(void *arg, const struct ses_process *p, struct ses_label_sink *to);
+
 /* Checked by ses_new; all pointers are copied. */
 struct ses_options {
 	enum ses_target target;
-	int64_t pid;
+	int64_t pid; /* PID: 0: pids or tids have them all */
+	/* PID: more processes; the threads of theirs that are sampled, which stand for their
+	 * processes where none is given. 0-terminated, may be NULL. */
+	const int32_t *pids, *tids;
+	bool follow_children;    /* PID: also what they forked and fork, and so on */
 	const char *const *argv; /* COMMAND */
+	/* Of the target only threads of one of these names, only tasks below one of these cgroups.
+	 * May be NULL. */
+	const char *const *comms, *const *cgroups;
 	uint32_t rate_hz;
 	enum ses_event event;
 	bool kernel_stacks;
 	bool exclude_process;      /* leave the whole calling process out of ALL */
 	const char *const *tags;   /* may be NULL */
+	uint32_t modes;            /* SES_PROFILE … */
 	struct enc_target profile; /* all zero: no output */
+	struct enc_target offcpu;  /* as well */
+	struct enc_target pmu;     /* as well */
+	bool pmu_json;             /* else text */
+	bool per_pid;              /* PMU of ALL: each process too */
+	uint32_t off_states; /* bit 1 << enum ev_off; 0: interruptible, uninterruptible, iowait */
+	bool off_wakers;     /* who woke each thread, and from where */
+	uint64_t off_min_ns, off_max_ns; /* of one wait, inclusive; max 0: no limit */
+	uint32_t off_threads;            /* threads of the target at a time; 0: chosen */
 	/* 0: chosen by target, rate and CPUs */
 	uint32_t ring_bytes, count_entries, range_entries, drain_interval_ms;
 	enum ses_unwind unwind;
-	uint64_t table_budget_bytes; /* of unwind tables in the kernel; 0: 256 MiB */
-	uint32_t walk_flags;         /* ABI_WALK_NO_CACHE …: tests and benchmarks */
-	ses_copy_fn copy_fn;         /* may be NULL */
+	uint64_t table_budget_bytes;   /* of unwind tables in the kernel; 0: 256 MiB */
+	const char *const *debug_dirs; /* may be NULL */
+	uint64_t symbol_budget_bytes;  /* 0: 64 MiB */
+	bool no_lines;                 /* names of symbol tables alone */
+	bool decode_in_process;        /* no child decodes files of others */
+	uint32_t naming_limit_ms;      /* all naming after the end of sampling; 0: 30 s */
+	uint32_t walk_flags;           /* ABI_WALK_NO_CACHE …: tests and benchmarks */
+	ses_copy_fn copy_fn;           /* may be NULL */
 	void *copy_arg;
 };
 
@@ -54,11 +105,22 @@ struct ses_stats {
 	uint64_t elapsed_ns;
 	uint64_t seen, kept, dropped, idle, weight, stacks;
 	uint64_t agent_cpu_ns, locked_bytes;
+	uint64_t waits, wait_ns; /* in the off-CPU profile; wait_ns: 0 until it is built */
+	uint64_t waits_seen, waits_dropped;
 };
 
 struct ses_function {
 	const char *name, *module; /* borrowed until the next start or free */
 	uint64_t self, cum;
+};
+
+/* A function of a program in whose behalf threads wait; strings borrowed as above. */
+struct ses_wait {
+	const char *name, *module; /* name: of several addresses without a name, one of them */
+	const char *where;    /* kernel function with most of the time, or the threads' state */
+	uint32_t where_cnt;   /* how many of them there are */
+	uint32_t unnamed_cnt; /* addresses without a name; 0: it has one */
+	uint64_t wait_ns, waits, longest_ns;
 };
 
 struct ses_counter {
@@ -79,8 +141,9 @@ int ses_new(const struct ses_options *o, struct ses **ret, struct err *err);
  * Results of the capture before are forgotten. A failure takes everything back; a command
  * that was not started yet is ended.
  * Returns: 0; -EBUSY (running), -EINVAL (the rate is over the kernel's limit, the pid is a thread
- * or a kernel thread), -ESRCH (no such process, it ended meanwhile, or /proc is of another pid
- * namespace), -EMFILE, -EPERM or -EACCES (@err says what is missing), -ENODEV, -EOPNOTSUPP and the
+ * or a kernel thread, a tid of another process, or a cgroup that is none), -ESRCH (no such process
+ * or thread, all ended meanwhile, or /proc is of another pid namespace), -ENOENT and -ENOTDIR (a
+ * cgroup), -EMFILE, -EPERM or -EACCES (@err says what is missing), -ENODEV, -EOPNOTSUPP and the
  * like (event cycles), -ECHILD or errno of execve (the command), -EINTR (ses_interrupt), -ENOMEM;
  * what else opening the output, the sampler, the side-band or the threads gives.
  */
@@ -108,7 +171,7 @@ struct ses *ses_free(struct ses *s);
 bool ses_running(const struct ses *s);
 
 /**
- * ses_ended_fd - pidfd of the process or command: readable once it has ended
+ * ses_ended_fd - readable once the process or command has ended, of several all of them
  * Borrowed until ses_stop. -1: all processes are the target, or no capture runs.
  */
 int ses_ended_fd(const struct ses *s);
@@ -140,13 +203,58 @@ int ses_counter(struct ses *s, size_t i, struct ses_counter *ret);
  * Quality is there after ses_stop only. NULL past the last. Borrowed until the next start or free.
  */
 const char *ses_note(const struct ses *s, size_t i);
-const char *ses_quality(const struct ses *s, size_t i);
+const char *ses_quality(const struct ses *s, enum ses_kind kind, size_t i);
 /**
  * ses_top - the hottest functions of the capture that was stopped, by self weight
  * @ret: ret[max]; name is "" for all code of a module that has no names
  * Returns: how many, -EINVAL (no profile: not stopped, or building it failed), -ENOMEM.
  */
-int ses_top(const struct ses *s, struct ses_function *ret, size_t max);
+int ses_top(const struct ses *s, enum ses_kind kind, struct ses_function *ret, size_t max);
+/**
+ * ses_top_waits - in which functions of programs the capture that was stopped waited, longest first
+ * @ret: ret[max]
+ * A wait belongs to the innermost user frame that is in no library of the system (libc and the
+ * like); where there is none to the innermost user frame, else to the kernel function. Addresses
+ * without a name are one entry for each module and kernel function.
+ * Returns: how many, -EINVAL (no off-CPU profile), -ENOMEM, -E2BIG. Cost: O(frames of all samples).
+ */
+int ses_top_waits(const struct ses *s, struct ses_wait *ret, size_t max);
+/**
+ * ses_metrics - scheduler statistics of the capture that was stopped, NULL: there are none
+ * Borrowed until the next start or free.
+ */
+const struct met_snapshot *ses_metrics(const struct ses *s);
+/**
+ * ses_export_metrics - encode and hand over, as the session does for its own output
+ * @write: called once with the whole
+ * Returns: 0, -ENOMEM, -E2BIG, or what @write returned (@err is then not set). Thread: any.
+ */
+int ses_export_metrics(const struct met_snapshot *m, bool json, enc_write_fn write, void *arg,
+                       struct err *err);
+/**
+ * ses_add_enricher - who is asked about each process while outputs are built
+ * Called once a process by ses_stop, in the order in which they were added. What they add are
+ * string labels of all samples of the process and of its entry in the metrics. Stays for later
+ * captures.
+ * Returns: 0, -EINVAL, -EBUSY (running), -E2BIG (SES_ENRICHERS_MAX).
+ */
+int ses_add_enricher(struct ses *s, ses_enrich_fn fn, void *arg, struct err *err);
+/**
+ * ses_label_add - add a label; copied
+ * Returns: 0; -EINVAL (empty, or a control character), -EEXIST (the process has this key, or it is
+ * one of ours: pid, tid, comm, state, longest, runqueue, waker), -E2BIG (too long, or
+ * SES_LABELS_MAX), -ENOMEM.
+ */
+int ses_label_add(struct ses_label_sink *to, const char *key, const char *value);
+/**
+ * ses_modes_run - SES_PROFILE …: modes of the capture, less those that were left out; 0: it never
+ * started
+ */
+uint32_t ses_modes_run(const struct ses *s);
+/**
+ * ses_modes_written - those whose output ses_stop has written whole, whatever it returned
+ */
+uint32_t ses_modes_written(const struct ses *s);
 /**
  * ses_weight_unit - "nanoseconds" or, once ses_start has chosen that event, "cycles"; static
  */

@@ -17,8 +17,10 @@
 #define SES_QUEUE_W      8192 /* process events and frames on their way to W */
 #define SES_QUEUE_JOBS   4096
 #define SES_ITEM_FRAMES  20
-#define SES_ROUND_ITEMS  1000 /* of W's queue in one round */
-#define SES_TAG_BYTES    4096 /* longest tag, and how many there may be */
+#define SES_JIT_ADDRS    32
+#define SES_ROUND_ITEMS  1000                /* of W's queue in one round */
+#define SES_NAMING_NS    (30 * NSEC_PER_SEC) /* all naming after the end of sampling */
+#define SES_TAG_BYTES    4096                /* longest tag, and how many there may be */
 #define SES_TAGS_MAX     1024
 
 enum ses_counter_id {
@@ -44,10 +46,13 @@ struct ses_item {
 	enum {
 		SES_ITEM_PROC,
 		SES_ITEM_FRAMES_,
-		SES_ITEM_COPY, /* a first sample; the item owns it */
-		SES_ITEM_WAKE, /* a table came: nothing but the round that follows */
+		SES_ITEM_COPY,    /* a first sample; the item owns it */
+		SES_ITEM_JIT,     /* a process was sampled in code that has no file */
+		SES_ITEM_WAKER,   /* a process wakes threads of the target */
+		SES_ITEM_WAKE,    /* a table came: nothing but the round that follows */
+		SES_ITEM_SETTLED, /* all process events up to settled_ns are behind us */
 	} type;
-	uint32_t n; /* FRAMES: addrs[n] */
+	uint32_t n; /* FRAMES: addrs[n]; JIT: jit.addrs[n] */
 	union {
 		struct {
 			struct ev_proc ev;
@@ -57,6 +62,12 @@ struct ses_item {
 		} proc;
 		struct ses_addr addrs[SES_ITEM_FRAMES];
 		struct ses_copy *copy;
+		struct ev_proc_id waker;
+		struct {
+			struct ev_proc_id proc;
+			uint64_t addrs[SES_JIT_ADDRS];
+		} jit;
+		uint64_t settled_ns; /* CLOCK_MONOTONIC */
 	};
 };
 
@@ -68,6 +79,8 @@ struct ses_job {
 	size_t n;
 	int fd; /* kept open by track, or the job's own */
 	bool close_fd;
+	const char *path; /* of the image, borrowed from track; "" */
+	int root_fd;     /* root of a process that maps it, where that is not ours: the job's own */
 	const void *mem; /* or bytes */
 	size_t mem_len;
 	enum ev_reason reason; /* != NAMED: the image cannot be read */
@@ -91,16 +104,24 @@ struct ses_group {
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+/* What an address is called. */
+struct ses_named {
+	const struct sym_frame *frames; /* frames[n], innermost first */
+	uint32_t n;                     /* 0 when reason != NAMED */
+	enum ev_reason reason;
+	uint64_t start; /* of the symbol; without a name the address that people know */
+};
+
 /* Which name belongs to which address, once all batches are in. Thread: C. */
 struct ses_names {
-	struct intern *keys;        /* struct ses_addr -> index */
-	VEC(struct sym_name) names; /* strings: borrowed from ses.results */
+	struct intern *keys;         /* struct ses_addr -> index */
+	VEC(struct ses_named) names; /* frames: borrowed from ses.results */
 };
 
 void ses_names_done(struct ses_names *n);
 /* From the results that B left: 0, -ENOMEM, -E2BIG. B must have ended. */
 int ses_names_collect(struct ses *s, struct ses_names *n);
-struct sym_name ses_name_find(const struct ses_names *n, uint32_t image, uint64_t addr);
+struct ses_named ses_name_find(const struct ses_names *n, uint32_t image, uint64_t addr);
 
 /* Raw frames of processes at their places. Thread: C. */
 struct ses_places {
@@ -147,7 +168,8 @@ struct ses_window {
 /* A first sample whose walk came to the end of its copy; count.ustack is what was found. */
 struct ses_cut {
 	struct ev_count count;
-	uint64_t guess; /* ev_copy.guess */
+	uint64_t guess;  /* ev_copy.guess */
+	bool is_promise; /* no sample: count.ustack is its name alone */
 };
 
 /* Of one capture; there is none with frame pointers only. */
@@ -180,6 +202,7 @@ struct ses_tables {
 	VEC(struct ses_cut) cut; /* as well */
 	struct ses_window window[SES_WINDOWS];
 	uint32_t next_window;
+	uint8_t stack[SMP_STACK_BYTES]; /* W: one that is read again */
 	struct uw_walk walk;
 	struct ev_frame frames[ABI_MAX_USER_FRAMES];
 };
@@ -210,8 +233,10 @@ void ses_tables_figures(struct ses *s);                   /* to counters. C, at 
 size_t ses_image_read(const struct ses *s, const struct trk_image *img, uint64_t off, void *buf,
                       size_t len);
 void ses_copy_take(struct ses *s, const struct ev_copy *c); /* D */
-void ses_copy_handle(struct ses *s, struct ses_copy *k);    /* W; takes it */
-void ses_copy_free(struct ses_copy *k);                     /* one that is still in the queue */
+/* How many copies of SMP_STACK_BYTES can be taken now, with room left for first samples. D. */
+size_t ses_copy_room(const struct ses *s);
+void ses_copy_handle(struct ses *s, struct ses_copy *k); /* W; takes it */
+void ses_copy_free(struct ses_copy *k);                  /* one that is still in the queue */
 /* Walks those that can be walked now, @final: all. Returns: how many are left. W. */
 size_t ses_copies_retry(struct ses *s, uint64_t now, bool final);
 void ses_copies_free(struct ses_tables *t);
@@ -235,6 +260,37 @@ struct ses_gaps {
 int ses_gap_add(const struct ses *s, const struct ev_stack *st, uint32_t i,
                 const struct ev_frame *placed, struct ses_gaps *to, size_t first);
 
+/* ---- code generated at run time -------------------------------------------------------------- */
+
+/* ses_jit.c; which thread calls what: D stack, count, copy, drained; W seen, walked, event, round;
+ * C the rest, before D and W and after them. */
+/* Before the threads: 0, -ENOMEM. After a failure too ses_jit_free is needed. */
+int ses_jit_new(struct ses *s);
+void ses_jit_free(struct ses *s);
+void ses_jit_stack(struct ses *s, const struct ev_stack *st); /* a new one */
+/* Gives a count its epoch, where its stack has such frames, and tells W of the process. */
+void ses_jit_count(struct ses *s, struct ev_count *c);
+void ses_jit_copy(struct ses *s, struct ev_count *c); /* of a first sample */
+/* After the rings were drained: ends the epoch if W asked for it. */
+void ses_jit_drained(struct ses *s, const struct smp_sink *sink);
+void ses_jit_seen(struct ses *s, const struct ev_proc_id *id, const uint64_t *addrs, uint32_t n);
+/* A first sample was walked: @count loses its epoch where there are no such frames. */
+void ses_jit_walked(struct ses *s, struct ev_count *count, const struct ev_stack *st);
+void ses_jit_event(struct ses *s, const struct ev_proc *ev); /* after track has it */
+void ses_jit_round(struct ses *s, uint64_t now);
+void ses_jit_want(struct ses *s, const struct ev_count *c); /* has such frames, as is known now */
+void ses_jit_finish(struct ses *s); /* reads everything for the last time; figures */
+/* Can this frame lie in code that was generated at run time? In no file, or in one without a name:
+ * .NET maps its code from a memfd. */
+bool ses_jit_maybe(const struct ses *s, const struct ev_frame *f);
+bool ses_jit_any(const struct ses *s);
+/* Number of a process for ses_jit_name, 0: it has no such names. */
+uint32_t ses_jit_proc(const struct ses *s, const struct ev_proc_id *id);
+/* What was at an address when an epoch began: false if nothing is known. @ret's frames are those of
+ * the last call. */
+bool ses_jit_name(struct ses *s, uint32_t proc, uint16_t epoch, uint64_t addr,
+                  struct ses_named *ret);
+
 /* ---- the command ----------------------------------------------------------------------------- */
 
 struct ses_command {
@@ -254,13 +310,95 @@ int ses_command_poll(struct ses_command *c);
 /* Before go: ends and reaps it. After go: closes descriptors only, the program goes on. */
 void ses_command_done(struct ses_command *c);
 
+/* ---- processes and filters ------------------------------------------------------------------- */
+
+/* Of PID; made by ses_targets_check. */
+struct ses_targets {
+	uint32_t *pids; /* pids[n], ascending */
+	int *fds;       /* fds[n]: their pidfds; -EBADF: it has ended, or ended_fd has it (n = 1) */
+	uint32_t n;
+	uint32_t left;  /* that have not ended; n > 1: D's */
+	int epoll_fd;   /* n > 1: readable when one of them ends */
+	uint32_t *tids; /* tids[n_tids], ascending */
+	uint32_t n_tids;
+	VEC(int) cgroups; /* folders, until ses_targets_load */
+};
+
+/* ses_off.c */
+int ses_off_options(const struct ses_options *o, struct err *err); /* 0, -EINVAL */
+int ses_off_open(struct ses *s, struct err *err);                  /* behind the sampler */
+/* The off-CPU programs' own, and added to those of the others. RUNNING: as counters_now. */
+int ses_off_counters_now(const struct ses *s, struct abi_counters *ret, struct abi_counters *all);
+void ses_off_figures(struct ses *s);          /* to counters. C, at the end */
+uint32_t ses_off_states(const struct ses *s); /* bit 1 << enum ev_off */
+void ses_off_kept(struct ses *s);             /* once its model is built */
+/* Whether a function of the kernel (@path: its mapping) is part of every wait: what switches
+ * threads, and the program that is called by it. */
+bool ses_off_is_switch(const char *path, const char *name);
+
+/* ses_waits.c: ses_top_waits of a model. */
+int ses_waits_of(const struct prof_model *m, struct ses_wait *ret, size_t max);
+
+/* ses_pmu.c */
+int ses_pmu_options(const struct ses_options *o, struct err *err); /* 0, -EINVAL */
+/* Behind the sampler. After a failure too ses_pmu_free is needed. */
+int ses_pmu_open(struct ses *s, struct err *err);
+int ses_pmu_start(struct ses *s, struct err *err);
+void ses_pmu_fold(struct ses *s, uint64_t now);      /* D */
+void ses_pmu_end(struct ses *s);                     /* counts no more */
+int ses_pmu_collect(struct ses *s, struct err *err); /* into s->metrics; once D has ended */
+uint64_t ses_pmu_locked_bytes(const struct ses *s);
+void ses_pmu_free(struct ses *s);
+
+/* ses_labels.c: what enrichers say of processes. C, in ses_stop. */
+struct ses_proc_labels {
+	struct met_label *v; /* v[n] */
+	uint32_t n;          /* at most SES_LABELS_MAX */
+};
+/* Asks the enrichers where that was not done yet: 0, -ENOMEM. @comm: where track does not know it;
+ * may be NULL. @ret: borrowed until ses_labels_free; no enricher: empty. */
+int ses_labels_of(struct ses *s, const struct ev_proc_id *proc, bool foreign_ns, const char *comm,
+                  struct ses_proc_labels *ret);
+int ses_labels_metrics(struct ses *s, struct err *err); /* to the entries of s->metrics */
+void ses_labels_free(struct ses *s);
+
+/* ses_targets.c */
+size_t ses_numbers_cnt(const int32_t *v); /* of a 0-terminated list; NULL: 0 */
+int ses_targets_options(const struct ses_options *o, struct err *err); /* 0, -EINVAL, -ENOMEM */
+/* Processes, threads and cgroups exist; opens a pidfd of each process. What is left of the capture
+ * before is released. */
+int ses_targets_check(struct ses *s, struct err *err);
+void ses_targets_done(struct ses *s);
+bool ses_targets_have(const struct ses_targets *t, uint32_t pid);
+bool ses_targets_have_tid(const struct ses_targets *t, uint32_t tid);
+/* Does the kernel side need a table of processes? */
+bool ses_targets_tree(const struct ses *s);
+void ses_targets_config(const struct ses *s, struct abi_config *cfg, struct load_sizes *sizes);
+int ses_targets_load(struct ses *s, struct load_oncpu *l, struct err *err); /* fills the tables */
+bool ses_targets_ended(const struct ses *s);                                /* all of them */
+/* Of several: makes ended_fd. Before D starts. */
+int ses_targets_watch(struct ses *s, struct err *err);
+void ses_targets_look(struct ses *s); /* which have ended? D */
+/* "pid 12 (nginx)"; "12, 13 and 7 more" */
+int ses_targets_text(const struct ses *s, struct sbuf *b);
+int ses_numbers_text(const uint32_t *v, uint32_t n, struct sbuf *b);
+
 /* ---- the session ----------------------------------------------------------------------------- */
+
+/* One profile of a capture. */
+struct ses_product {
+	struct enc_output *out;   /* NULL: it is written nowhere */
+	struct prof_model *model; /* NULL: not asked for, or not built */
+	VEC(char *) quality;
+	uint64_t kept, weight; /* samples or waits in the model */
+};
 
 enum ses_state { SES_NEW, SES_RUNNING, SES_STOPPED };
 
 struct ses_thread {
 	struct ses *s;
-	uint32_t slot; /* of abi_control.agent_tids */
+	uint32_t slot;             /* of abi_control.agent_tids */
+	struct ses_naming *naming; /* of B, what it has in hand; freed when it is joined */
 	pthread_t id;
 	bool made;               /* and not yet joined; changes under stats_lock */
 	_Atomic uint64_t cpu_ns; /* set when it ends */
@@ -269,21 +407,34 @@ struct ses_thread {
 struct ses {
 	struct ses_options o; /* pointers are owned: see ses_options_dup */
 	enum ses_state state;
+	struct {
+		ses_enrich_fn fn;
+		void *arg;
+	} enrichers[SES_ENRICHERS_MAX];
+	uint32_t n_enrichers;
 	_Atomic bool interrupted; /* by ses_interrupt */
+	_Atomic bool ended;       /* sampling; in one capture */
 
 	/* Of one capture; made by ses_start, most of it gone after ses_stop. */
-	struct enc_output *out;
 	struct smp *smp;
+	struct smp_off *off; /* NULL: not asked for, or not to be had */
+	struct ses_pmu *pmu; /* as well */
+	struct enc_output *pmu_out;
+	uint32_t written;       /* modes whose output was written whole */
+	uint32_t without;       /* modes that could not be started beside others */
+	struct err without_why; /* of the first */
 	struct trk *trk;
 	struct pev_sideband *sideband;
 	struct prof_agg *agg;      /* D until it is joined, then C */
 	struct ses_tables *tables; /* NULL: frame pointers only */
-	uint64_t hash_seed;        /* of stacks */
+	struct ses_jit *jit;
+	uint64_t hash_seed; /* of stacks */
 	struct ses_command cmd;
-	int ended_fd; /* pidfd of the target */
-	int stop_fd;  /* eventfd: D must finish */
+	int ended_fd; /* pidfd of the target; of several an eventfd */
+	struct ses_targets targets;
+	int stop_fd; /* eventfd: D must finish */
 	char target_comm[64];
-	uint32_t target_pid;
+	uint32_t target_pid; /* the first that was given */
 	uint32_t *cpus, n_cpus;
 	struct pev_spec spec;
 	bool cycles;
@@ -296,18 +447,26 @@ struct ses {
 	pthread_mutex_t results_lock;
 	VEC(struct ses_result) results;
 	_Atomic bool events_dropped; /* D -> W: the queue was full, look at all processes again */
-	int scan_error;              /* W: of its first scan */
+	_Atomic uint64_t follow_until_ns; /* W -> D: until then process events are read often */
+	uint64_t replaced;                /* W: trk_stats.replaced when that was set last */
+	int scan_error;                   /* W: of its first scan */
 
 	struct ses_group *groups; /* by image id; W, then C */
 	uint32_t n_groups;
 	struct intern
 	        *requested; /* struct ses_addr that went to B or waits in a group; W, then C */
 
-	pthread_mutex_t kernel_lock; /* guards kernel, kernel_error: loaded once by whichever B
-	                                comes first; leaf */
-	struct sym_kernel *kernel;
+	struct sym_files *files; /* B: locks inside */
+
+	pthread_mutex_t
+	        kernel_lock; /* guards what follows: loaded by whichever B comes first; leaf */
+	struct sym_kernel *kernel, *kernel_old; /* old: before it was read again */
+	uint64_t kernel_ns, kernel_state; /* when it was read, and what of: sym_kernel_state */
 	int kernel_error;
-	bool kernel_tried;
+	bool kernel_tried, kernel_cached;
+	/* Guards ksyms, of D and B: D must not wait until a table is loaded; leaf. */
+	pthread_mutex_t ksyms_lock;
+	struct sym_ksyms *ksyms; /* NULL: no record came */
 
 	/* Figures. */
 	/* For ses_stats of any thread: guards state, final, the figures up to kernel_counters and
@@ -323,16 +482,24 @@ struct ses {
 	uint64_t before_cpu_ns;  /* of the threads before sampling began: part of the setup */
 	uint64_t prepare_ns;     /* that start waited for unwind tables */
 	struct abi_counters kernel_counters; /* final */
+	struct abi_counters off_counters;    /* as well, of the off-CPU programs */
 	_Atomic uint64_t counters[SES_CNT_MAX];
 	uint64_t locked_bytes;
 	struct ses_stats final;
 
 	/* Results, until the next start. */
-	struct prof_model *model;
+	struct ses_product product[SES_KIND_CNT];
+	struct ses_product *now;   /* the one that is being built; C */
+	struct ses_labels *labels; /* NULL: nobody was asked; gone after ses_stop */
+	struct met_snapshot *metrics;
 	char *notes[SES_NOTES_MAX];
 	size_t n_notes;
-	VEC(char *) quality;
 };
+
+static inline bool ses_has(const struct ses *s, enum ses_kind kind)
+{
+	return kind == SES_KIND_ONCPU ? (s->o.modes & SES_PROFILE) != 0 : s->off != NULL;
+}
 
 void ses_note_add(struct ses *s, const char *fmt, ...) PRINTF_FMT(2, 3);
 static inline void ses_count(struct ses *s, enum ses_counter_id id, uint64_t n)
@@ -347,11 +514,14 @@ int ses_start_capture(struct ses *s, struct err *err);
 /* ses_threads.c */
 int ses_naming_start(struct ses *s, struct err *err);  /* queues and B */
 int ses_threads_start(struct ses *s, struct err *err); /* W and D */
+void ses_files_figures(struct ses *s);                 /* to counters. C, when B has ended */
 /* How an image can be read: fills in the rest of a job. W, C. */
 void ses_job_open(struct ses *s, struct ses_job *job);
 void ses_threads_stop(struct ses *s); /* D and W end; B goes on until its queue is closed */
-void ses_naming_stop(struct ses *s);  /* closes the queue of jobs, waits for B */
-uint64_t ses_thread_cpu_ns(void);     /* of the calling thread */
+/* Closes the queue of jobs and waits for B. What B has not named at @until_ns (CLOCK_MONOTONIC) is
+ * left without names: 0: all that it has not done yet. C. */
+void ses_naming_stop(struct ses *s, uint64_t until_ns);
+uint64_t ses_thread_cpu_ns(void); /* of the calling thread */
 /* Adds an address to its group unless it was asked for before. W, then C. */
 void ses_request(struct ses *s, uint32_t image, uint64_t addr);
 void ses_job_done(struct ses_job *job,
@@ -365,11 +535,21 @@ int ses_identify_round(struct ses *s);
 /* Keeps what B found; takes @res over. B. */
 void ses_result_add(struct ses *s, struct ses_result *res);
 
+/* ses_kernel.c */
+void ses_kernel_record(struct ses *s, const struct ev_proc *ev); /* D */
+/* As sym_kernel_resolve; reads /proc/kallsyms where need be. B. */
+int ses_kernel_names(struct ses *s, const uint64_t *addrs, size_t n, struct sym_batch *ret);
+/* Looks once more for names of addresses that have none. C, after D and B. */
+void ses_kernel_finish(struct ses *s);
+
 /* ses_check.c: what can be known before anything is opened, and what a refusal means. */
 int ses_check_target(struct ses *s, struct err *err);
 int ses_check_descriptors(const struct ses *s,
                           struct err *err); /* -EMFILE: RLIMIT_NOFILE is too low */
 void ses_check_privileges(struct ses *s);
+/* Of a capture of processes that had no waits at all: a note when threads of theirs sleep. C, at
+ * the end of sampling. */
+void ses_check_waits(struct ses *s);
 int ses_explain(struct ses *s, int code, struct err *err);
 
 /* ses_profile.c: from aggregation, track and names to the model. C. */
@@ -399,7 +579,7 @@ struct ses_quality_sums {
 	const uint64_t *guessed_in;
 	uint64_t guessed_early; /* all of whose frames have a rule by now */
 };
-int ses_quality_add(struct ses *s, const struct ses_quality_sums *q);
+int ses_quality_add(struct ses *s, enum ses_kind kind, const struct ses_quality_sums *q);
 /* Kernel threads have no user stack, and tasks that gave back their memory have none any more. */
 static inline bool ses_has_user_stack(enum ev_walk walk)
 {

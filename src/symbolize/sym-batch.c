@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbolize/symbolize_priv.h"
+#include "symbolize/sym-engine.h"
 
 int sym_batch_init(struct sym_batch *b, size_t n, enum ev_reason reason)
 {
@@ -12,6 +12,8 @@ int sym_batch_init(struct sym_batch *b, size_t n, enum ev_reason reason)
 		names[i].reason = reason;
 	b->n = n;
 	b->names = names;
+	memset(&b->frames, 0, sizeof(b->frames));
+	b->frames.max = UINT32_MAX;
 	arena_init(&b->strings, SYM_STRINGS_MAX);
 	return 0;
 }
@@ -21,6 +23,7 @@ void sym_batch_done(struct sym_batch *b)
 	if (!b->names) /* never filled */
 		return;
 	free(b->names);
+	vec_done(&b->frames);
 	b->names = NULL;
 	b->n = 0;
 	arena_done(&b->strings);
@@ -32,11 +35,11 @@ int sym_none_resolve(enum ev_reason reason, size_t n, struct sym_batch *ret)
 }
 
 int sym_batch_text(struct sym_batch *b, const char *linkage, const char *suffix,
-                   struct sbuf *scratch, struct sym_text *ret)
+                   struct sbuf *scratch, struct sym_frame *ret)
 {
 	/* "memcpy@@GLIBC_2.14": linkers put versions into .symtab; '@' is in no other name. */
 	size_t len = strcspn(linkage, "@");
-	struct sym_text t;
+	struct sym_frame t = {0};
 	int r;
 
 	t.linkage = arena_strndup(&b->strings, linkage, strlen(linkage));
@@ -73,6 +76,19 @@ int sym_batch_text(struct sym_batch *b, const char *linkage, const char *suffix,
 	return 0;
 }
 
+int sym_batch_symbol(struct sym_batch *b, const char *linkage, const char *suffix,
+                     struct sbuf *scratch, uint32_t *ret)
+{
+	struct sym_frame frame;
+	int r = sym_batch_text(b, linkage, suffix, scratch, &frame);
+
+	if (r == 0)
+		r = vec_push(&b->frames, frame);
+	if (r == 0)
+		*ret = (uint32_t)b->frames.n - 1;
+	return r;
+}
+
 int sym_name_cmp(const char *a, const char *b)
 {
 	size_t ua = strspn(a, "_"), ub = strspn(b, "_");
@@ -80,4 +96,13 @@ int sym_name_cmp(const char *a, const char *b)
 	if (ua != ub)
 		return ua < ub ? -1 : 1;
 	return strcmp(a, b);
+}
+
+int sym_batch_none(enum ev_reason reason, const uint64_t *offs, size_t n, struct sym_batch *ret)
+{
+	int r = sym_none_resolve(reason, n, ret);
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		ret->names[i].start = offs[i];
+	return r;
 }

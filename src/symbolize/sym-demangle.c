@@ -55,11 +55,26 @@ static bool demangle(const char *name, struct output *o)
 	return cplus_demangle_v3_callback(name, DMGL_PARAMS | DMGL_ANSI, take_piece, o) && !o->over;
 }
 
+/* "__module_MOD_procedure" of gfortran, as Fortran's own "procedure of module" is written by other
+ * tools: "module::procedure". A module's name has no "_MOD_" in it: names are in lower case. */
+static int demangle_fortran(const char *name, struct sbuf *b)
+{
+	const char *mod = strstr(name, "_MOD_");
+
+	if (!str_starts(name, "__") || !mod || mod == name + 1 || !mod[5])
+		return -ENOENT;
+	(void)sbuf_add(b, name + 2, (size_t)(mod - name - 2));
+	(void)sbuf_str(b, "::");
+	return sbuf_str(b, mod + 5);
+}
+
 int sym_demangle(const char *name, struct sbuf *b)
 {
 	const size_t before = b->len;
 	struct output o = {.b = b, .max_len = before + SYM_DEMANGLED_MAX};
 
+	if (str_starts(name, "__") && strstr(name, "_MOD_"))
+		return b->err ? b->err : demangle_fortran(name, b);
 	if (!str_starts(name, "_Z") && !str_starts(name, "_R") && !str_starts(name, "_GLOBAL_"))
 		return -ENOENT;
 	if (strnlen(name, SYM_MANGLED_MAX + 1) > SYM_MANGLED_MAX)

@@ -14,12 +14,14 @@
 #define TIES_BASE     65536
 #define TIES_PER_ADDR 16
 
+#define TABLES 2 /* of a file: .symtab and .dynsym */
+
 struct cand {
 	uint64_t start;
 	uint64_t extent; /* its size; of symbols of size 0: bytes up to its limit */
 	uint32_t name_off;
 	uint8_t bind_rank; /* 0 global, 1 weak, 2 local */
-	uint8_t table;
+	uint8_t table;     /* TABLES * file + img_symbol.table */
 	uint8_t set;
 };
 
@@ -43,8 +45,10 @@ struct name_buf {
 };
 
 struct resolver {
-	struct img_file *f;
-	struct addr *addrs; /* addrs[n], ascending */
+	struct img_file *const
+	        *files;       /* files[n_files]: the image, then what was stripped off it */
+	size_t n_files, file; /* file: whose symbols come now */
+	struct addr *addrs;   /* addrs[n], ascending */
 	size_t n;
 	struct cand *tree;  /* tree[2 * n]: node i has children 2i and 2i + 1, leaves from n */
 	struct cand *zero;  /* zero[i]: best of size 0 that starts after addrs[i - 1] */
@@ -90,14 +94,14 @@ static size_t lower_bound(const struct resolver *s, uint64_t vaddr, size_t from)
 
 static const char *cand_name(struct resolver *s, const struct cand *c, struct name_buf *nb)
 {
-	struct img_symbol sym = {.name_off = c->name_off, .table = c->table};
+	struct img_symbol sym = {.name_off = c->name_off, .table = c->table % TABLES};
 	int r;
 
 	if (nb->valid && nb->name_off == c->name_off && nb->table == c->table)
 		return nb->b.p;
 	nb->valid = false;
 	sbuf_reset(&nb->b);
-	r = img_symbol_name(s->f, &sym, &nb->b);
+	r = img_symbol_name(s->files[c->table / TABLES], &sym, &nb->b);
 	if (r == -ENOMEM)
 		s->err = r;
 	if (r < 0 || nb->b.len == 0)
@@ -174,7 +178,7 @@ static void take_symbol(void *arg, const struct img_symbol *sym)
 	        .extent = sym->size,
 	        .name_off = sym->name_off,
 	        .bind_rank = bind_rank(sym->bind),
-	        .table = sym->table,
+	        .table = (uint8_t)(s->file * TABLES + sym->table),
 	        .set = 1,
 	};
 	size_t first, last;
@@ -218,12 +222,15 @@ static int hit_cmp(const void *pa, const void *pb)
 	return (a->start > b->start) - (a->start < b->start);
 }
 
-static int resolver_init(struct resolver *s, struct img_file *f, const uint64_t *offs, size_t n)
+static int resolver_init(struct resolver *s, struct img_file *const *files, size_t n_files,
+                         const uint64_t *offs, size_t n)
 {
 	bool sorted = true;
 	uint64_t vaddr;
 
-	*s = (struct resolver){.f = f, .ties_left = TIES_BASE + TIES_PER_ADDR * (uint64_t)n};
+	*s = (struct resolver){.files = files,
+	                       .n_files = n_files,
+	                       .ties_left = TIES_BASE + TIES_PER_ADDR * (uint64_t)n};
 	sbuf_init(&s->names[0].b, SYM_DEMANGLED_MAX + 2);
 	sbuf_init(&s->names[1].b, SYM_DEMANGLED_MAX + 2);
 	if (n > UINT32_MAX / 2)
@@ -232,7 +239,7 @@ static int resolver_init(struct resolver *s, struct img_file *f, const uint64_t 
 	if (!s->addrs)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		if (img_off_to_vaddr(f, offs[i], &vaddr) < 0)
+		if (img_off_to_vaddr(files[0], offs[i], &vaddr) < 0)
 			continue;
 		if (s->n > 0 && s->addrs[s->n - 1].vaddr > vaddr)
 			sorted = false;
@@ -294,7 +301,7 @@ static int name_hits(struct resolver *s, const uint64_t *offs, const struct hit 
 	_cleanup_(sbuf_done) struct sbuf scratch;
 	const struct hit *prev = NULL;
 	enum ev_reason reason = EV_REASON_NAMED;
-	struct sym_text text = {0};
+	uint32_t frame = 0;
 	int r = 0;
 
 	sbuf_init(&scratch, 2 * SYM_DEMANGLED_MAX + 2);
@@ -311,7 +318,7 @@ static int name_hits(struct resolver *s, const uint64_t *offs, const struct hit 
 			if (s->err < 0)
 				return s->err;
 			reason = EV_REASON_NAMED;
-			r = linkage ? sym_batch_text(out, linkage, "", &scratch, &text) : 0;
+			r = linkage ? sym_batch_symbol(out, linkage, "", &scratch, &frame) : 0;
 			if (r == -ENOMEM)
 				return r;
 			if (!linkage)
@@ -323,47 +330,67 @@ static int name_hits(struct resolver *s, const uint64_t *offs, const struct hit 
 		name->reason = reason;
 		if (reason != EV_REASON_NAMED)
 			continue;
-		name->name = text.name;
-		name->linkage = text.linkage;
+		name->first = frame;
+		name->n = 1;
 		name->start = delta <= offs[a->idx] ? offs[a->idx] - delta : 0;
 	}
 	return 0;
 }
 
-int sym_elf_resolve(struct img_file *f, const uint64_t *offs, size_t n, struct sym_batch *ret)
+/* Why addresses have no name: by what all files had. */
+static enum ev_reason read_tables(struct resolver *s, int *ret)
+{
+	bool read = false, bad = false, failed = false;
+
+	for (s->file = 0; s->file < s->n_files; s->file++) {
+		struct img_file *f = s->files[s->file];
+		uint64_t bad_before = img_bad_items(f);
+		ssize_t handed = img_symbols(f, take_symbol, s);
+
+		if (handed == -ENOMEM || s->err < 0) {
+			*ret = -ENOMEM;
+			return EV_REASON_NO_MEMORY;
+		}
+		read |= handed > 0 || (handed == 0 && img_bad_items(f) == bad_before);
+		bad |= handed == 0 && img_bad_items(f) > bad_before;
+		failed |= handed < 0 && handed != -ENOENT;
+	}
+	*ret = 0;
+	return read     ? EV_REASON_NO_SYMBOL
+	       : bad    ? EV_REASON_BAD_ELF
+	       : failed ? EV_REASON_NO_FILE
+	                : EV_REASON_NO_SYMTAB;
+}
+
+int sym_elf_resolve_all(struct img_file *const *files, size_t n_files, const uint64_t *offs,
+                        size_t n, struct sym_batch *ret)
 {
 	_cleanup_(resolver_done) struct resolver s;
 	_cleanup_(sym_batch_done) struct sym_batch out = {0};
 	_cleanup_free_ struct hit *hits = NULL;
-	uint64_t bad_before = img_bad_items(f);
-	enum ev_reason reason = EV_REASON_NO_SYMBOL;
-	ssize_t handed;
+	enum ev_reason reason;
 	size_t n_hits;
 	int r;
 
-	r = resolver_init(&s, f, offs, n);
+	assert(n_files > 0 && n_files <= SYM_ELF_FILES_MAX);
+	r = resolver_init(&s, files, n_files, offs, n);
 	if (r < 0)
 		return r;
-	handed = img_symbols(f, take_symbol, &s);
-	if (handed == -ENOMEM || s.err < 0)
-		return -ENOMEM;
-	if (handed == -ENOENT)
-		reason = EV_REASON_NO_SYMTAB;
-	else if (handed < 0)
-		reason = EV_REASON_NO_FILE;
-	else if (handed == 0 && img_bad_items(f) > bad_before)
-		reason = EV_REASON_BAD_ELF;
-	r = sym_batch_init(&out, n, reason);
-	if (r < 0)
-		return r;
-	if (handed >= 0) {
+	reason = read_tables(&s, &r);
+	if (r == 0)
+		r = sym_batch_init(&out, n, reason);
+	if (r == 0)
 		r = collect_hits(&s, &hits, &n_hits);
-		if (r == 0)
-			r = name_hits(&s, offs, hits, n_hits, &out);
-		if (r < 0)
-			return r;
-	}
+	if (r == 0)
+		r = name_hits(&s, offs, hits, n_hits, &out);
+	if (r < 0)
+		return r;
 	*ret = out;
 	out = (struct sym_batch){0};
 	return 0;
+}
+
+int sym_elf_resolve(struct img_file *f, const uint64_t *offs, size_t n, struct sym_batch *ret)
+{
+	return sym_elf_resolve_all(&f, 1, offs, n, ret);
 }

@@ -5,49 +5,23 @@
  */
 #include <fcntl.h>
 
-#include "symbolize/symbolize_priv.h"
+#include <unistd.h>
+
+#include "symbolize/kernel_priv.h"
 
 #define READ_BYTES    (64 * 1024)
-#define NAME_MAX_LEN  1024 /* with module; KSYM_NAME_LEN is 512 and module names are below 64 */
-#define SYMBOLS_MAX   (4 * 1024 * 1024)
-#define BLOB_MAX      (64 * 1024 * 1024)
 #define SYMBOL_EXTENT (1024 * 1024)
-#define RANK_SHIFT    30 /* of ksym.name: BLOB_MAX leaves the two upper bits free */
+#define RANK_SHIFT    30 /* of sym_ksym.name: the blob's cap leaves the two upper bits free */
 #define NAME_MASK     ((1U << RANK_SHIFT) - 1)
-_Static_assert(BLOB_MAX <= NAME_MASK, "offsets of names are 30 bits");
+_Static_assert(SYM_KERNEL_BLOB_MAX <= NAME_MASK, "offsets of names are 30 bits");
 
-/* Split after sorting: 12 bytes a symbol, and look-ups touch addresses only. */
-struct sym_kernel {
-	uint64_t *addrs; /* addrs[n], ascending, unique */
-	uint32_t *names; /* names[n]: offset in blob of "symbol" or "symbol\t[module]", with NUL */
-	size_t n;
-	char *blob; /* blob[blob_len] */
-	size_t blob_len;
-	uint64_t bad_lines;
-};
-
-struct ksym {
-	uint64_t addr;
-	uint32_t name; /* offset in the blob; above it the rank: 0 global, 1 weak, 2 local */
-};
-
-struct parser {
-	VEC(struct ksym) syms;
-	struct sbuf blob;
-	size_t prev_name, prev_len; /* in blob: the name added last */
-	uint64_t bad_lines;
-	uint64_t hidden; /* text symbols at address 0 */
-	bool unsorted;
-	bool skipping; /* the rest of a line that was longer than the buffer */
-};
-
-static void parser_init(struct parser *p)
+void sym_kernel_parser_init(struct sym_kernel_parser *p)
 {
-	*p = (struct parser){.syms = VEC_INIT(SYMBOLS_MAX)};
-	sbuf_init(&p->blob, BLOB_MAX);
+	*p = (struct sym_kernel_parser){.syms = VEC_INIT(SYM_KERNEL_MAX)};
+	sbuf_init(&p->blob, SYM_KERNEL_BLOB_MAX);
 }
 
-static void parser_done(struct parser *p)
+void sym_kernel_parser_done(struct sym_kernel_parser *p)
 {
 	vec_done(&p->syms);
 	sbuf_done(&p->blob);
@@ -68,7 +42,7 @@ static int hex_digit(uint8_t c)
  * Puts a name into the blob. "__pfx_f" stands before each "f" in kernels with call padding, which
  * is half of all symbols: a name that ends the one before it is stored as its tail.
  */
-static int add_name(struct parser *p, const uint8_t *name, size_t len, size_t *ret)
+static int add_name(struct sym_kernel_parser *p, const uint8_t *name, size_t len, size_t *ret)
 {
 	int r;
 
@@ -77,7 +51,7 @@ static int add_name(struct parser *p, const uint8_t *name, size_t len, size_t *r
 		*ret = p->prev_name + p->prev_len - len;
 		return 0;
 	}
-	if (p->blob.len + len + 1 > BLOB_MAX)
+	if (p->blob.len + len + 1 > SYM_KERNEL_BLOB_MAX)
 		return -E2BIG;
 	p->prev_name = p->blob.len;
 	p->prev_len = len;
@@ -90,13 +64,12 @@ static int add_name(struct parser *p, const uint8_t *name, size_t len, size_t *r
 	return 0;
 }
 
-/* "symbol" or "symbol\t[module]", nothing unprintable. */
-static bool name_ok(const uint8_t *name, size_t len)
+bool sym_kernel_name_ok(const uint8_t *name, size_t len)
 {
 	const uint8_t *tab = memchr(name, '\t', len);
 	size_t rest = tab ? len - (size_t)(tab - name) : 0;
 
-	if (len == 0 || len > NAME_MAX_LEN || tab == name)
+	if (len == 0 || len > SYM_KERNEL_NAME_MAX || tab == name)
 		return false;
 	for (size_t i = 0; i < len; i++) {
 		if (name[i] <= ' ' && name + i != tab)
@@ -105,12 +78,40 @@ static bool name_ok(const uint8_t *name, size_t len)
 	return !tab || (rest > 3 && tab[1] == '[' && tab[rest - 1] == ']');
 }
 
+int sym_kernel_add(struct sym_kernel_parser *p, uint64_t addr, uint32_t rank, const uint8_t *name,
+                   size_t len)
+{
+	size_t at = 0;
+	int r = rank == SYM_KERNEL_NO_CODE ? 0 : add_name(p, name, len, &at);
+
+	if (r < 0)
+		return r;
+	if (p->syms.n > 0 && p->syms.p[p->syms.n - 1].addr > addr)
+		p->unsorted = true;
+	return vec_push(&p->syms,
+	                (struct sym_ksym){.addr = addr, .name = (uint32_t)at | rank << RANK_SHIFT});
+}
+
+/* Names that linker scripts give to where the kernel's own code ends. */
+static bool ends_text(const uint8_t *name, size_t len)
+{
+	static const char *const ends[] = {"_etext", "_einittext", "__inittext_end", "__init_end",
+	                                   "_end"};
+
+	if (len > sizeof("__inittext_end") - 1)
+		return false; /* most */
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		if (len == strlen(ends[i]) && memcmp(name, ends[i], len) == 0)
+			return true;
+	return false;
+}
+
 /* 0 also for lines that are skipped, or damaged and counted; -ENOMEM. */
-static int parse_line(struct parser *p, const uint8_t *line, size_t len)
+static int parse_line(struct sym_kernel_parser *p, const uint8_t *line, size_t len)
 {
 	uint64_t addr = 0;
 	uint32_t rank;
-	size_t i = 0, name;
+	size_t i = 0;
 	int digit, r;
 
 	while (i < len && (digit = hex_digit(line[i])) >= 0) {
@@ -132,25 +133,25 @@ static int parse_line(struct parser *p, const uint8_t *line, size_t len)
 	case 't':
 		rank = 2;
 		break;
-	default:
-		return 0; /* data */
+	case 'A': /* a number: no address, or that of something else */
+	case 'a':
+		return 0;
+	default: /* data: the code before it has ended */
+		rank = SYM_KERNEL_NO_CODE;
+		break;
 	}
 	i += 3;
-	if (addr == UINT64_MAX || !name_ok(line + i, len - i)) { /* nothing can follow it */
-		p->bad_lines++;
+	if (addr == UINT64_MAX || !sym_kernel_name_ok(line + i, len - i)) {
+		p->bad_lines++; /* nothing can follow that address */
 		return 0;
 	}
 	if (addr == 0) {
-		p->hidden++;
+		p->hidden += rank != SYM_KERNEL_NO_CODE;
 		return 0;
 	}
-	r = add_name(p, line + i, len - i, &name);
-	if (r == 0) {
-		if (p->syms.n > 0 && p->syms.p[p->syms.n - 1].addr > addr)
-			p->unsorted = true;
-		r = vec_push(&p->syms, (struct ksym){.addr = addr,
-		                                     .name = (uint32_t)name | rank << RANK_SHIFT});
-	}
+	if (ends_text(line + i, len - i))
+		rank = SYM_KERNEL_NO_CODE;
+	r = sym_kernel_add(p, addr, rank, line + i, len - i);
 	if (r == -E2BIG) {
 		p->bad_lines++;
 		return 0;
@@ -159,7 +160,7 @@ static int parse_line(struct parser *p, const uint8_t *line, size_t len)
 }
 
 /* Parses the lines of @buf; without @last, only those that end in it. */
-static int parse_lines(struct parser *p, const uint8_t *buf, size_t len, bool last,
+static int parse_lines(struct sym_kernel_parser *p, const uint8_t *buf, size_t len, bool last,
                        size_t *ret_used)
 {
 	size_t used = 0;
@@ -185,7 +186,7 @@ static int parse_lines(struct parser *p, const uint8_t *buf, size_t len, bool la
 	return 0;
 }
 
-static int parse_fd(struct parser *p, int fd, const char *path, struct err *err)
+static int parse_fd(struct sym_kernel_parser *p, int fd, const char *path, struct err *err)
 {
 	_cleanup_free_ uint8_t *buf = NULL;
 	size_t have = 0, used;
@@ -220,45 +221,53 @@ static int parse_fd(struct parser *p, int fd, const char *path, struct err *err)
 
 static int ksym_cmp(const void *pa, const void *pb)
 {
-	const struct ksym *a = pa, *b = pb;
+	const struct sym_ksym *a = pa, *b = pb;
 
 	return (a->addr > b->addr) - (a->addr < b->addr);
 }
 
-/* Of symbols at one address: global over weak over local, then as sym_name_cmp. */
-static bool better(const char *blob, const struct ksym *a, const struct ksym *b)
+/* Of symbols at one address: global over weak over local over data, then as sym_name_cmp. */
+static bool better(const char *blob, const struct sym_ksym *a, const struct sym_ksym *b)
 {
 	uint32_t rank_a = a->name >> RANK_SHIFT, rank_b = b->name >> RANK_SHIFT;
 
-	if (rank_a != rank_b)
+	if (rank_a != rank_b || rank_a == SYM_KERNEL_NO_CODE)
 		return rank_a < rank_b;
 	return sym_name_cmp(blob + (a->name & NAME_MASK), blob + (b->name & NAME_MASK)) < 0;
 }
 
-static size_t drop_aliases(struct ksym *syms, size_t n, const char *blob)
+static bool no_code(const struct sym_ksym *s)
+{
+	return s->name >> RANK_SHIFT == SYM_KERNEL_NO_CODE;
+}
+
+/* One symbol an address, and of data only what ends code. */
+static size_t drop_aliases(struct sym_ksym *syms, size_t n, const char *blob)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (kept == 0 || syms[kept - 1].addr != syms[i].addr)
+		if (kept > 0 && syms[kept - 1].addr == syms[i].addr) {
+			if (better(blob, &syms[i], &syms[kept - 1]))
+				syms[kept - 1] = syms[i];
+		} else if (!no_code(&syms[i]) || (kept > 0 && !no_code(&syms[kept - 1]))) {
 			syms[kept++] = syms[i];
-		else if (better(blob, &syms[i], &syms[kept - 1]))
-			syms[kept - 1] = syms[i];
+		}
 	}
 	return kept;
 }
 
-static int finish(struct parser *p, struct sym_kernel **ret)
+int sym_kernel_finish(struct sym_kernel_parser *p, struct sym_kernel **ret)
 {
 	_cleanup_(sym_kernel_freep) struct sym_kernel *k = NULL;
 	char *smaller;
 	size_t n;
 
-	if (p->syms.n == 0)
-		return p->hidden > 0 ? -EPERM : -ENODATA;
 	if (p->unsorted) /* modules and BPF programs come in the order of their loading */
 		qsort(p->syms.p, p->syms.n, sizeof(*p->syms.p), ksym_cmp);
 	n = drop_aliases(p->syms.p, p->syms.n, p->blob.p);
+	if (n == 0) /* it does not begin with data */
+		return p->hidden > 0 ? -EPERM : -ENODATA;
 
 	k = calloc(1, sizeof(*k));
 	if (!k)
@@ -269,7 +278,9 @@ static int finish(struct parser *p, struct sym_kernel **ret)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		k->addrs[i] = p->syms.p[i].addr;
-		k->names[i] = p->syms.p[i].name & NAME_MASK;
+		k->names[i] =
+		        no_code(&p->syms.p[i]) ? SYM_KERNEL_NO_NAME : p->syms.p[i].name & NAME_MASK;
+		k->cnt += !no_code(&p->syms.p[i]);
 	}
 	k->n = n;
 	k->bad_lines = p->bad_lines + p->hidden;
@@ -286,11 +297,11 @@ static int finish(struct parser *p, struct sym_kernel **ret)
 
 int sym_kernel_load(const char *path, struct sym_kernel **ret, struct err *err)
 {
-	_cleanup_(parser_done) struct parser p;
+	_cleanup_(sym_kernel_parser_done) struct sym_kernel_parser p;
 	_cleanup_close_ int fd = -EBADF;
 	int r;
 
-	parser_init(&p);
+	sym_kernel_parser_init(&p);
 	if (!path)
 		path = "/proc/kallsyms";
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -299,7 +310,7 @@ int sym_kernel_load(const char *path, struct sym_kernel **ret, struct err *err)
 	r = parse_fd(&p, fd, path, err);
 	if (r < 0)
 		return r == -ENOMEM ? err_set(err, r, "no memory for %s", path) : r;
-	r = finish(&p, ret);
+	r = sym_kernel_finish(&p, ret);
 	if (r == -EPERM)
 		return err_set(err, r,
 		               "%s: all addresses are hidden: needs CAP_SYSLOG, or "
@@ -314,15 +325,15 @@ int sym_kernel_load(const char *path, struct sym_kernel **ret, struct err *err)
 
 int sym_kernel_parse(const char *text, size_t len, struct sym_kernel **ret)
 {
-	_cleanup_(parser_done) struct parser p;
+	_cleanup_(sym_kernel_parser_done) struct sym_kernel_parser p;
 	size_t used;
 	int r;
 
-	parser_init(&p);
+	sym_kernel_parser_init(&p);
 	r = parse_lines(&p, (const uint8_t *)text, len, true, &used);
 	if (r < 0)
 		return r;
-	return finish(&p, ret);
+	return sym_kernel_finish(&p, ret);
 }
 
 struct sym_kernel *sym_kernel_free(struct sym_kernel *k)
@@ -341,13 +352,36 @@ void sym_kernel_freep(struct sym_kernel **k)
 	*k = sym_kernel_free(*k);
 }
 
-/* Where symbol @i ends. */
+const char *sym_kernel_module(const char *name)
+{
+	const char *tab = strchr(name, '\t');
+
+	return tab ? tab + 1 : NULL;
+}
+
+/* Where symbol @i, which has a name, ends: at the next one, but for the last of a module. Between
+ * modules is nothing, or what is not in this table; their memory is given out by the page. The
+ * sizes in /proc/modules would not tell more: they count data that lies elsewhere since Linux 6.4.
+ * Programs of BPF share pages, so that those of one kind lie one behind the other. */
 static uint64_t symbol_end(const struct sym_kernel *k, size_t i)
 {
-	uint64_t start = k->addrs[i];
+	const char *module = sym_kernel_module(k->blob + k->names[i]), *other = NULL;
+	uint64_t start = k->addrs[i], page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t end = start > UINT64_MAX - SYMBOL_EXTENT ? UINT64_MAX : start + SYMBOL_EXTENT;
+	bool code = false;
 
-	return i + 1 < k->n ? MIN_OF(end, k->addrs[i + 1]) : end;
+	if (i + 1 < k->n) {
+		end = MIN_OF(end, k->addrs[i + 1]);
+		code = k->names[i + 1] != SYM_KERNEL_NO_NAME;
+		if (code)
+			other = sym_kernel_module(k->blob + k->names[i + 1]);
+		if (!module && (!code || !other))
+			return end; /* the kernel's own code, up to its data at most */
+	}
+	if (module && (strcmp(module, "[bpf]") == 0 || (other && strcmp(module, other) == 0)))
+		return end;
+	return MIN_OF(end,
+	              (start | (page - 1)) == UINT64_MAX ? UINT64_MAX : (start | (page - 1)) + 1);
 }
 
 /* Number of symbols that start at or before @addr. */
@@ -367,20 +401,20 @@ static size_t upper_bound(const struct sym_kernel *k, uint64_t addr)
 }
 
 static int kernel_text(const struct sym_kernel *k, size_t i, struct sym_batch *out,
-                       struct sbuf *linkage, struct sbuf *scratch, struct sym_text *ret)
+                       struct sbuf *linkage, struct sbuf *scratch, uint32_t *ret)
 {
 	const char *raw = k->blob + k->names[i];
 	const char *tab = strchr(raw, '\t');
-	char suffix[NAME_MAX_LEN + 2] = "";
+	char suffix[SYM_KERNEL_NAME_MAX + 2] = "";
 
 	if (!tab)
-		return sym_batch_text(out, raw, "", scratch, ret);
+		return sym_batch_symbol(out, raw, "", scratch, ret);
 	suffix[0] = ' ';
 	(void)str_copy(suffix + 1, sizeof(suffix) - 1, tab + 1); /* name_ok bounded it */
 	sbuf_reset(linkage);
 	if (sbuf_add(linkage, raw, (size_t)(tab - raw)) < 0)
 		return linkage->err;
-	return sym_batch_text(out, linkage->p, suffix, scratch, ret);
+	return sym_batch_symbol(out, linkage->p, suffix, scratch, ret);
 }
 
 int sym_kernel_resolve(const struct sym_kernel *k, const uint64_t *addrs, size_t n,
@@ -389,30 +423,31 @@ int sym_kernel_resolve(const struct sym_kernel *k, const uint64_t *addrs, size_t
 	_cleanup_(sym_batch_done) struct sym_batch out = {0};
 	_cleanup_(sbuf_done) struct sbuf scratch;
 	_cleanup_(sbuf_done) struct sbuf linkage;
-	struct sym_text text = {0};
+	uint32_t frame = 0;
 	size_t prev = SIZE_MAX;
 	int r, text_r = 0;
 
-	sbuf_init(&scratch, SYM_DEMANGLED_MAX + NAME_MAX_LEN + 2);
-	sbuf_init(&linkage, NAME_MAX_LEN + 1);
+	sbuf_init(&scratch, SYM_DEMANGLED_MAX + SYM_KERNEL_NAME_MAX + 2);
+	sbuf_init(&linkage, SYM_KERNEL_NAME_MAX + 1);
 	r = sym_batch_init(&out, n, EV_REASON_NO_SYMBOL);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++) {
 		size_t at = upper_bound(k, addrs[i]);
 
-		if (at == 0 || addrs[i] >= symbol_end(k, at - 1))
+		if (at == 0 || k->names[at - 1] == SYM_KERNEL_NO_NAME ||
+		    addrs[i] >= symbol_end(k, at - 1))
 			continue;
 		at--;
 		if (at != prev)
-			text_r = kernel_text(k, at, &out, &linkage, &scratch, &text);
+			text_r = kernel_text(k, at, &out, &linkage, &scratch, &frame);
 		if (text_r == -ENOMEM)
 			return text_r;
 		prev = at;
 		out.names[i] = (struct sym_name){
 		        .reason = text_r < 0 ? EV_REASON_NO_MEMORY : EV_REASON_NAMED,
-		        .name = text_r < 0 ? NULL : text.name,
-		        .linkage = text_r < 0 ? NULL : text.linkage,
+		        .first = frame,
+		        .n = text_r < 0 ? 0 : 1,
 		        .start = k->addrs[at],
 		};
 	}
@@ -423,7 +458,7 @@ int sym_kernel_resolve(const struct sym_kernel *k, const uint64_t *addrs, size_t
 
 size_t sym_kernel_cnt(const struct sym_kernel *k)
 {
-	return k->n;
+	return k->cnt;
 }
 
 uint64_t sym_kernel_bad_lines(const struct sym_kernel *k)
@@ -440,7 +475,8 @@ int sym_kernel_range(const struct sym_kernel *k, uint64_t *ret_start, uint64_t *
 {
 	if (k->n == 0)
 		return -ENOENT;
-	*ret_start = k->addrs[0];
-	*ret_end = symbol_end(k, k->n - 1);
+	*ret_start = k->addrs[0]; /* code: data is dropped before it */
+	*ret_end = k->names[k->n - 1] == SYM_KERNEL_NO_NAME ? k->addrs[k->n - 1]
+	                                                    : symbol_end(k, k->n - 1);
 	return 0;
 }

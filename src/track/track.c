@@ -4,6 +4,7 @@
  */
 #include "track/track_priv.h"
 
+#include <stdlib.h>
 #include <sys/resource.h>
 
 #define TRK_PROCS_MAX    65536
@@ -20,6 +21,16 @@ int trk_new(const struct trk_options *o, struct trk **ret, struct err *err)
 	if (!t)
 		return err_set(err, -ENOMEM, "track: out of memory");
 	t->o = *o;
+	t->o.target_pids = NULL;
+	if (o->n_target_pids) {
+		uint32_t *pids = calloc(o->n_target_pids, sizeof(*pids));
+
+		t->o.target_pids = pids;
+		t->target_seen = calloc(o->n_target_pids, sizeof(*t->target_seen));
+		if (!pids || !t->target_seen)
+			return err_set(err, -ENOMEM, "track: out of memory");
+		memcpy(pids, o->target_pids, o->n_target_pids * sizeof(*pids));
+	}
 	if (t->o.max_procs == 0)
 		t->o.max_procs = TRK_PROCS_MAX;
 	if (t->o.max_images == 0)
@@ -50,6 +61,8 @@ struct trk *trk_free(struct trk *t)
 	trk_pub_done(t);
 	trk_img_free_all(t);
 	vec_done(&t->tmp);
+	free((void *)(uintptr_t)t->o.target_pids);
+	free(t->target_seen);
 	free(t);
 	return NULL;
 }
@@ -57,6 +70,22 @@ struct trk *trk_free(struct trk *t)
 void trk_freep(struct trk **t)
 {
 	*t = trk_free(*t);
+}
+
+static int cmp_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+int64_t trk_target(const struct trk *t, uint32_t pid)
+{
+	const uint32_t *p = t->o.n_target_pids ? bsearch(&pid, t->o.target_pids, t->o.n_target_pids,
+	                                                 sizeof(pid), cmp_u32)
+	                                       : NULL;
+
+	return p ? p - t->o.target_pids : -1;
 }
 
 static void fill(const struct trk *t, const struct trk_map *m, uint64_t addr, struct trk_place *ret)
@@ -84,6 +113,70 @@ int trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
 		return -ENOENT;
 	fill(t, m, addr, ret);
 	return 0;
+}
+
+/* Whatever was mapped there in its life says the same. */
+static const struct trk_map *find_sure(const struct trk_list *l, uint64_t addr, int *ret)
+{
+	const struct trk_map *m = trk_list_find(l, addr);
+
+	for (size_t i = l ? l->n_old : 0; i-- > 0;) {
+		const struct trk_map *o = &l->old[i];
+
+		if (addr < o->start || addr >= o->end)
+			continue;
+		if (m && !trk_map_agree(m, o)) {
+			*ret = -ENOTUNIQ;
+			return NULL;
+		}
+		m = o;
+	}
+	*ret = m ? 0 : -ENOENT;
+	return m;
+}
+
+int trk_place_any(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                  struct trk_place *ret)
+{
+	const struct trk_inc *i = trk_match(t, id);
+	const struct trk_map *m;
+	int r = -ENOENT;
+
+	*ret = (struct trk_place){.off = addr};
+	m = i ? find_sure(i->list, addr, &r) : NULL;
+	if (m)
+		fill(t, m, addr, ret);
+	return r;
+}
+
+int trk_place_at(const struct trk *t, const struct ev_proc_id *id, uint64_t addr, uint64_t time_ns,
+                 struct trk_place *ret)
+{
+	const struct trk_inc *i = trk_match(t, id);
+	const struct trk_map *m;
+	bool known;
+
+	if (!i || time_ns > t->settled_ns ||
+	    (time_ns > t->blur_begin_ns && time_ns < t->blur_end_ns))
+		return trk_place_any(t, id, addr, ret);
+	m = trk_list_find_gone(i->list, addr, time_ns, &known);
+	if (!known)
+		return trk_place_any(t, id, addr, ret);
+	if (!m)
+		return trk_place(t, id, addr, ret);
+	fill(t, m, addr, ret);
+	return 0;
+}
+
+void trk_settled(struct trk *t, uint64_t until_ns)
+{
+	if (!t->resync && until_ns > t->settled_ns)
+		t->settled_ns = until_ns;
+}
+
+uint64_t trk_settled_ns(const struct trk *t)
+{
+	return t->settled_ns;
 }
 
 static bool holds(const struct trk_map *m, uint32_t image, uint64_t off)

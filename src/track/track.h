@@ -27,6 +27,7 @@ struct trk_image {
 	uint32_t id;
 	struct ev_file_id file;
 	uint8_t kind;     /* enum ev_map_kind: FILE, VDSO, OTHER */
+	uint32_t pid;     /* the last process that was seen to map it; it may have ended */
 	const char *path; /* as first seen, " (deleted)" stripped */
 	int fd; /* kept open for reading; -EBADF when it could not be opened, is no ELF file, or
 	         * there are too many open: trk_image_fd() */
@@ -47,20 +48,26 @@ struct trk_place {
 
 struct trk_options {
 	struct load_oncpu *loader; /* may be NULL (tests): nothing is published */
-	uint32_t target_pid;       /* != 0: processes other than this one are ignored (PID) */
-	bool follow_children;      /* with target_pid: nor what it forks, and so on (COMMAND) */
+	/* target_pids[n_target_pids], ascending: processes other than these are ignored; none: all
+	 * are known. Copied. */
+	const uint32_t *target_pids;
+	uint32_t n_target_pids;
+	bool follow_children; /* with target_pids: nor are those ignored that they fork, and so on
+	                       */
 	uint32_t max_procs, max_images, max_mappings; /* 0: 65,536 · 65,536 · 4 M */
 };
 
 struct trk_stats {
 	uint64_t procs, images, mappings; /* known, ever */
-	uint64_t images_failed;           /* could not be opened when first seen */
-	uint64_t images_denied;           /* of these now: those that may not be opened */
-	uint64_t procs_denied; /* /proc/PID/maps not readable for lack of CAP_SYS_PTRACE */
+	uint64_t images_shut;   /* descriptors given back: more images than half of RLIMIT_NOFILE */
+	uint64_t images_failed; /* could not be opened when first seen */
+	uint64_t images_denied; /* of these now: those that may not be opened */
+	uint64_t procs_denied;  /* /proc/PID/maps not readable for lack of CAP_SYS_PTRACE */
 	uint64_t bad_map_lines, damaged_notes;
 	uint64_t dropped_procs, dropped_images, dropped_mappings; /* over a limit */
 	uint64_t ranges_full; /* processes that found no place in the BPF process map */
 	uint64_t resyncs;     /* times that all was read again after losses */
+	uint64_t replaced;    /* pieces of mappings in whose place another content was mapped */
 	int tasks_errno; /* the task iterator failed like this: exec ids are unknown, nothing is
 	                    published */
 };
@@ -79,12 +86,20 @@ struct trk *trk_free(struct trk *t);
 void trk_freep(struct trk **t);
 
 /**
- * trk_scan - learn every process (or the target) from the task iterator and /proc/PID/maps
+ * trk_scan - learn every process (or the targets) from the task iterator and /proc/PID/maps
  * Side-band rings must already be open. Flushes. An iterator that fails is no error (tasks_errno),
  * nor are maps that may not be read (procs_denied).
- * Returns: 0, -ESRCH (the target does not exist), errno of reading /proc.
+ * Returns: 0, -ESRCH (none of the targets exists), errno of reading /proc.
  */
 int trk_scan(struct trk *t, struct err *err);
+/**
+ * trk_learn - a process beyond the targets is known as they are from now on
+ * @id: as the kernel side tells of one that has a number here
+ * Its children are not, unless those of the targets are. Nothing is done for one that is known, or
+ * has ended. The next trk_flush looks at all processes again.
+ * Cost: reads its /proc/PID/maps, and opens what it maps.
+ */
+void trk_learn(struct trk *t, const struct ev_proc_id *id);
 /**
  * trk_event - one side-band event
  * @ev: its pointers are borrowed
@@ -98,6 +113,17 @@ void trk_event(struct trk *t, const struct ev_proc *ev);
  * crossed with a reading of /proc) and, at most once a second, everything after a LOST event.
  */
 void trk_flush(struct trk *t);
+
+/**
+ * trk_settled - all events up to this time were handed on
+ * @until_ns: CLOCK_MONOTONIC. While something that was lost has not been read again it says
+ * nothing. The next trk_flush tells the kernel side.
+ */
+void trk_settled(struct trk *t, uint64_t until_ns);
+/**
+ * trk_settled_ns - up to this time it is known what was mapped; 0: not yet
+ */
+uint64_t trk_settled_ns(const struct trk *t);
 
 /*
  * Which program an ev_proc_id means:
@@ -118,6 +144,21 @@ void trk_flush(struct trk *t);
  */
 int trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
               struct trk_place *ret);
+/**
+ * trk_place_at - where it lay at a time
+ * @time_ns: CLOCK_MONOTONIC
+ * Where that is not known (events up to this time were not handed on yet, some were lost, or too
+ * much was replaced since) as trk_place_any. Returns: 0, -ENOENT, -ENOTUNIQ.
+ */
+int trk_place_at(const struct trk *t, const struct ev_proc_id *id, uint64_t addr, uint64_t time_ns,
+                 struct trk_place *ret);
+/**
+ * trk_place_any - where it lay at a time that is not known
+ * Returns: 0, -ENOENT (unknown process, or nothing was mapped there), -ENOTUNIQ (more than one
+ * content was). Cost: O(replaced mappings of the process).
+ */
+int trk_place_any(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                  struct trk_place *ret);
 /**
  * trk_place_image - the mapping of an image that holds a file offset, for the profile's addresses
  * @off: bytes; TRK_OFF_ANY: the first of its mappings

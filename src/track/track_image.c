@@ -9,6 +9,8 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -135,6 +137,7 @@ static void take_file(struct trk *t, struct trk_img *g, int fd_taken)
 		t->fds_open++;
 	} else {
 		g->shut = true;
+		t->stats.images_shut++;
 	}
 }
 
@@ -166,6 +169,19 @@ static void open_image(struct trk *t, struct trk_img *g, uint32_t pid, const str
 	g->next_try_ns = now_ns() + g->wait_ns;
 }
 
+/* By its path in the file system of a process that mapped it, else in ours; looked at before it is
+ * opened: another namespace has chosen the path. */
+static int open_again(const struct trk_img *g)
+{
+	_cleanup_(sbuf_done) struct sbuf b;
+	int fd = -ENOENT;
+
+	sbuf_init(&b, 16384);
+	if (sbuf_addf(&b, "/proc/%u/root%s", g->pub.pid, g->pub.path) == 0)
+		fd = proc_open_path(b.p, &g->pub.file);
+	return fd >= 0 ? fd : proc_open_path(g->pub.path, &g->pub.file);
+}
+
 int trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close)
 {
 	_cleanup_close_ int fd = -EBADF;
@@ -187,9 +203,9 @@ int trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close)
 		*ret_close = false;
 		return g->pub.fd;
 	}
-	fd = open(g->pub.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = open_again(g);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_ino != g->pub.file.ino || st.st_dev != g->st_dev ||
@@ -200,6 +216,8 @@ int trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close)
 }
 
 /* ---- vDSO ----------------------------------------------------------------------------------- */
+
+#define VDSO_MAX_BYTES (64 * 1024) /* it has 4 to 8 KiB */
 
 static int find_vdso(void *arg, const struct ev_mapping *m)
 {
@@ -226,18 +244,72 @@ static void copy_vdso(struct trk *t)
 	memcpy(t->vdso, (const void *)(uintptr_t)m.start, t->vdso_len);
 }
 
-static void fill_vdso(struct trk *t, struct trk_img *g, uint64_t size)
+/* 32-bit processes have another one, of the same size or not, below 4 GiB where 64-bit processes
+ * have none. */
+static bool is_narrow(const struct ev_mapping *m)
+{
+	return m->end <= 1ULL << 32;
+}
+
+/* Of code or, if it could not be read, of none. Which process it is that shows its bytes must not
+ * matter for others: whoever changes them (in a copy of its own) has an image of its own, too. */
+static void *read_narrow(uint32_t pid, const struct ev_mapping *m)
+{
+	size_t len = (size_t)(m->end - m->start);
+	struct iovec to = {.iov_len = len},
+	             from = {.iov_base = (void *)(uintptr_t)m->start, .iov_len = len};
+
+	if (len > VDSO_MAX_BYTES)
+		return NULL;
+	to.iov_base = malloc(len);
+	if (!to.iov_base)
+		return NULL;
+	if (process_vm_readv((pid_t)pid, &to, 1, &from, 1, 0) == (ssize_t)len)
+		return to.iov_base;
+	free(to.iov_base);
+	return NULL;
+}
+
+/* @ret_mem: to be freed, NULL where there is nothing to read. */
+static void vdso_key(const struct trk *t, uint32_t pid, const struct ev_mapping *m,
+                     struct trk_img_key *key, void **ret_mem)
+{
+	struct trk_img *known;
+
+	key->size = m->end - m->start;
+	*ret_mem = NULL;
+	if (!is_narrow(m))
+		return;
+	key->file.dev_minor = 32;
+	*ret_mem = read_narrow(pid, m);
+	if (!*ret_mem)
+		return;
+	key->file.ino = hash_bytes(*ret_mem, key->size) | 1;
+	HASH_FIND(hh, t->images, key, sizeof(*key), known);
+	/* A process may write to its own: what differs is kept a few times only. */
+	if (!known && t->n_narrow >= TRK_NARROW_MAX) {
+		key->file.ino = 0;
+		freep(ret_mem);
+	}
+}
+
+/* @mem: taken over; NULL: the 64-bit one. */
+static void fill_vdso(struct trk *t, struct trk_img *g, void **mem)
 {
 	_cleanup_(img_file_freep) struct img_file *f = NULL;
+	const void *bytes = *mem;
 
-	copy_vdso(t);
 	g->pub.reason = EV_REASON_NO_FILE;
-	/* 32-bit processes have another one, of another size. */
-	if (!t->vdso || size != t->vdso_len ||
-	    img_file_open_mem(t->vdso, t->vdso_len, &f, NULL) < 0)
+	if (g->key.file.dev_minor == 0) {
+		copy_vdso(t);
+		bytes = g->key.size == t->vdso_len ? t->vdso : NULL;
+	}
+	if (!bytes || img_file_open_mem(bytes, g->key.size, &f, NULL) < 0)
 		return;
-	g->pub.mem = t->vdso;
-	g->pub.mem_len = t->vdso_len;
+	t->n_narrow += *mem != NULL;
+	g->own_mem = TAKE_PTR(*mem);
+	g->pub.mem = bytes;
+	g->pub.mem_len = g->key.size;
 	g->pub.reason = EV_REASON_NAMED;
 	read_build_id(t, &g->pub, f);
 }
@@ -252,6 +324,7 @@ static void img_free(struct trk_img *g)
 		close(g->pub.fd);
 	free((void *)(uintptr_t)g->pub.path); /* ours; const for readers */
 	free(g->seg);
+	free(g->own_mem);
 	free(g);
 }
 
@@ -291,7 +364,8 @@ static struct trk_img *img_new(struct trk *t, const struct trk_img_key *key, con
 	g->pub.path = copy;
 	g->pub.fd = -EBADF;
 	g->pub.kind = (uint8_t)key->kind;
-	g->pub.file = key->file;
+	if (key->kind == EV_MAP_FILE)
+		g->pub.file = key->file;
 	g->pub.reason = EV_REASON_NO_FILE;
 	g->key = *key;
 	if (key->kind == EV_MAP_OTHER)
@@ -355,8 +429,9 @@ static struct trk_img *img_follow(struct trk *t, struct trk_img *old, const char
 	return g;
 }
 
+/* @vdso: its bytes, if they are not ours; taken over or left */
 static struct trk_img *img_get(struct trk *t, const struct trk_img_key *key,
-                               const struct ev_mapping *m, uint64_t mapped_ns)
+                               const struct ev_mapping *m, void **vdso, uint64_t mapped_ns)
 {
 	struct trk_img *g = img_find(t, key, m->path);
 
@@ -365,7 +440,7 @@ static struct trk_img *img_get(struct trk *t, const struct trk_img_key *key,
 		if (g)
 			g->first_ns = mapped_ns;
 		if (g && m->kind == EV_MAP_VDSO)
-			fill_vdso(t, g, key->size);
+			fill_vdso(t, g, vdso);
 		return g;
 	}
 	if (m->kind == EV_MAP_FILE && g->pub.reason == EV_REASON_NAMED)
@@ -376,18 +451,20 @@ static struct trk_img *img_get(struct trk *t, const struct trk_img_key *key,
 uint32_t trk_img_get(struct trk *t, uint32_t pid, const struct ev_mapping *m, uint64_t mapped_ns)
 {
 	struct trk_img_key key = {.kind = m->kind};
+	_cleanup_free_ void *vdso = NULL;
 	struct trk_img *g;
 	size_t known = t->img.n;
 
 	if (m->kind == EV_MAP_FILE)
 		key.file = m->file;
 	else if (m->kind == EV_MAP_VDSO)
-		key.size = m->end - m->start;
-	g = img_get(t, &key, m, mapped_ns);
+		vdso_key(t, pid, m, &key, &vdso);
+	g = img_get(t, &key, m, &vdso, mapped_ns);
 	if (!g) {
 		t->stats.dropped_images++;
 		return 0;
 	}
+	g->pub.pid = pid;
 	if (m->kind != EV_MAP_FILE || g->pub.fd >= 0 || g->shut || g->replaced ||
 	    g->pub.reason == EV_REASON_NOT_ELF || g->pub.reason == EV_REASON_BAD_ELF ||
 	    (g->next_try_ns != 0 && now_ns() < g->next_try_ns))
@@ -432,6 +509,19 @@ void trk_img_note(struct trk *t, const struct trk_map *m)
 	}
 	g->seg = seg;
 	g->seg[g->n_seg++] = *m;
+}
+
+uint32_t trk_img_content(const struct trk *t, uint32_t id)
+{
+	const struct trk_img *g = id ? t->img.p[id - 1] : NULL;
+
+	if (!g || g->replaced || (g->pub.fd < 0 && !g->shut))
+		return 0;
+	/* Of some file systems (btrfs, overlays) stat tells of another inode than the one that is
+	 * mapped. */
+	if (g->st_dev != makedev(g->pub.file.dev_major, g->pub.file.dev_minor))
+		return 0;
+	return abi_content(g->pub.file.ino, (uint64_t)g->mtime.tv_sec, (uint64_t)g->mtime.tv_nsec);
 }
 
 size_t trk_image_cnt(const struct trk *t)

@@ -19,11 +19,12 @@ void trk_list_unref(struct trk *t, struct trk_list *l)
 	if (!l || --l->ref > 0)
 		return;
 	trk_pub_forget_list(l);
-	t->n_maps -= l->n + l->n_old;
+	t->n_maps -= l->n + l->n_old + l->n_gone;
 	for (uint32_t i = 0; i < l->n_chunks; i++)
 		free(l->chunk[i]);
 	free(l->chunk);
 	free(l->old);
+	free(l->gone);
 	free(l);
 }
 
@@ -31,15 +32,17 @@ struct trk_list *trk_list_copy(struct trk *t, const struct trk_list *l)
 {
 	struct trk_list *c;
 
-	if (!trk_hold_maps(t, l->n + l->n_old))
+	if (!trk_hold_maps(t, l->n + l->n_old + l->n_gone))
 		return NULL;
 	c = trk_list_new();
 	if (!c)
 		return NULL;
 	c->chunk = calloc(MAX_OF(l->n_chunks, 1U), sizeof(*c->chunk));
 	c->old = calloc(MAX_OF(l->n_old, (size_t)1), sizeof(*c->old));
-	if (!c->chunk || !c->old)
+	c->gone = calloc(MAX_OF(l->n_gone, 1U), sizeof(*c->gone));
+	if (!c->chunk || !c->old || !c->gone)
 		goto fail;
+	c->cap_gone = MAX_OF(l->n_gone, 1U);
 	c->cap_chunks = MAX_OF(l->n_chunks, 1U);
 	c->cap_old = MAX_OF(l->n_old, (size_t)1);
 	for (; c->n_chunks < l->n_chunks; c->n_chunks++) {
@@ -54,9 +57,13 @@ struct trk_list *trk_list_copy(struct trk *t, const struct trk_list *l)
 	}
 	if (l->n_old)
 		memcpy(c->old, l->old, l->n_old * sizeof(*l->old));
+	if (l->n_gone)
+		memcpy(c->gone, l->gone, l->n_gone * sizeof(*l->gone));
+	c->forgot_ns = l->forgot_ns;
 	c->n = l->n;
 	c->n_old = l->n_old;
-	t->n_maps += c->n + c->n_old;
+	c->n_gone = l->n_gone;
+	t->n_maps += c->n + c->n_old + c->n_gone;
 	return c;
 fail:
 	trk_list_unref(t, c); /* c->n is still 0: nothing was held */
@@ -123,6 +130,29 @@ const struct trk_map *trk_list_find_old(const struct trk_list *l, uint64_t addr)
 	for (size_t i = l ? l->n_old : 0; i-- > 0;)
 		if (l->old[i].start <= addr && addr < l->old[i].end)
 			return &l->old[i];
+	return NULL;
+}
+
+const struct trk_map *trk_list_find_gone(const struct trk_list *l, uint64_t addr, uint64_t time_ns,
+                                         bool *ret_known)
+{
+	uint32_t lo = 0, hi = l ? l->n_gone : 0;
+
+	*ret_known = !l || time_ns >= l->forgot_ns;
+	if (!*ret_known)
+		return NULL;
+	/* The first one that was there longer than that. */
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (l->gone[mid].until_ns > time_ns)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	for (; l && lo < l->n_gone; lo++)
+		if (l->gone[lo].m.start <= addr && addr < l->gone[lo].m.end)
+			return &l->gone[lo].m;
 	return NULL;
 }
 
@@ -310,12 +340,47 @@ fail:
 	t->stats.dropped_mappings++;
 }
 
+/* @k: how many of the oldest. */
+static void forget_gone(struct trk *t, struct trk_list *l, uint32_t k)
+{
+	l->forgot_ns = l->gone[k - 1].until_ns;
+	memmove(l->gone, l->gone + k, (l->n_gone - k) * sizeof(*l->gone));
+	l->n_gone -= k;
+	t->n_maps -= k;
+}
+
+void trk_list_note_gone(struct trk *t, struct trk_list *l, const struct trk_map *m,
+                        uint64_t until_ns)
+{
+	if (l->n_gone)
+		until_ns = MAX_OF(until_ns, l->gone[l->n_gone - 1].until_ns);
+	if (l->n_gone == TRK_GONE_MAX)
+		forget_gone(t, l, TRK_GONE_MAX / 2);
+	if (l->n_gone == l->cap_gone) {
+		uint32_t cap = MAX_OF(l->cap_gone * 2, 4U);
+		struct trk_gone *gone = realloc(l->gone, cap * sizeof(*gone));
+
+		if (!gone)
+			goto fail;
+		l->gone = gone;
+		l->cap_gone = cap;
+	}
+	if (!trk_hold_maps(t, 1))
+		goto fail;
+	l->gone[l->n_gone++] = (struct trk_gone){.m = *m, .until_ns = until_ns};
+	t->n_maps++;
+	return;
+fail:
+	l->forgot_ns = until_ns;
+}
+
 void trk_list_append(struct trk *t, struct trk_list *l, const struct trk_map *m)
 {
 	insert(t, l, (struct trk_pos){l->n_chunks, 0}, m);
 }
 
-void trk_list_put(struct trk *t, struct trk_list *l, const struct trk_map *m, bool cut)
+void trk_list_put(struct trk *t, struct trk_list *l, const struct trk_map *m, bool cut,
+                  uint64_t time_ns)
 {
 	struct trk_pos p = trk_list_lower(l, m->start);
 	struct trk_map *o;
@@ -335,8 +400,11 @@ void trk_list_put(struct trk *t, struct trk_list *l, const struct trk_map *m, bo
 		} else {
 			p = erase(t, l, p);
 		}
-		if (cut || !trk_map_agree(&was, m))
+		if (cut || !trk_map_agree(&was, m)) {
 			trk_list_remember(t, l, &gone);
+			trk_list_note_gone(t, l, &gone, time_ns);
+			t->stats.replaced++;
+		}
 		if (was.end > m->end)
 			break;
 		if (was.start < m->start)

@@ -42,6 +42,14 @@ struct trk_map {
 	uint32_t pad;
 };
 
+/* What was replaced, and when: for samples whose time is known. 256: copies wait a second for a
+ * table, and a program that loads a hundred times a second is a strange one. */
+#define TRK_GONE_MAX 256
+struct trk_gone {
+	struct trk_map m;
+	uint64_t until_ns; /* CLOCK_MONOTONIC */
+};
+
 struct trk_chunk {
 	uint32_t n, cap; /* 1 … n <= cap <= TRK_CHUNK_MAPS */
 	struct trk_map m[];
@@ -55,6 +63,10 @@ struct trk_list {
 	size_t n;                 /* mappings in all chunks: ascending, disjoint */
 	struct trk_map *old;      /* old[n_old]: replaced, oldest first */
 	size_t n_old, cap_old;
+	struct trk_gone *gone; /* gone[n_gone]: the last of them, in order of time */
+	uint32_t n_gone, cap_gone;
+	uint64_t
+	        forgot_ns; /* until_ns of the last one that gone no longer holds; 0: it holds all */
 	struct trk_block *block; /* weak: the published copy of exactly this content, or NULL */
 };
 
@@ -75,9 +87,17 @@ const struct trk_map *trk_list_find(const struct trk_list *l, uint64_t addr);
 const struct trk_map *trk_list_find_old(const struct trk_list *l, uint64_t addr);
 /* Does the list already say all that @m says? */
 bool trk_list_covers(const struct trk_list *l, const struct trk_map *m);
-/* Puts @m over what is there (@cut: only takes away what is there). The list must be exclusive.
- * What finds no memory or is over the limit is counted and left out. */
-void trk_list_put(struct trk *t, struct trk_list *l, const struct trk_map *m, bool cut);
+/* Of what was replaced since: the one that was there at @time_ns. NULL: none was, or *ret_known is
+ * false: it is not known any more. */
+const struct trk_map *trk_list_find_gone(const struct trk_list *l, uint64_t addr, uint64_t time_ns,
+                                         bool *ret_known);
+/* Puts @m over what is there (@cut: only takes away what is there) at @time_ns. The list must be
+ * exclusive. What finds no memory or is over the limit is counted and left out. */
+void trk_list_put(struct trk *t, struct trk_list *l, const struct trk_map *m, bool cut,
+                  uint64_t time_ns);
+/* Notes that @m was there until @until_ns. */
+void trk_list_note_gone(struct trk *t, struct trk_list *l, const struct trk_map *m,
+                        uint64_t until_ns);
 /* Adds behind all others; used to fill a new list in order. */
 void trk_list_append(struct trk *t, struct trk_list *l, const struct trk_map *m);
 /* Adds to the history. */
@@ -100,15 +120,20 @@ bool trk_map_agree(const struct trk_map *a, const struct trk_map *b);
  * scan of all processes looks at each library a few times. */
 #define TRK_CHECK_EVERY_NS NSEC_PER_MSEC
 
+/* Different vDSOs of 32-bit processes; a kernel has one. */
+#define TRK_NARROW_MAX 16
+
 struct trk_img_key {
-	struct ev_file_id file;
-	uint64_t size; /* VDSO: of the mapping */
+	struct ev_file_id file; /* VDSO: all 0, or that of a 32-bit process, by its bytes:
+	                         * vdso_key */
+	uint64_t size;          /* VDSO: of the mapping */
 	uint64_t kind;
 };
 _Static_assert(sizeof(struct trk_img_key) == 32, "hashed as bytes");
 
 struct trk_img {
 	struct trk_image pub;
+	void *own_mem;          /* VDSO of a 32-bit process: its bytes */
 	struct trk_img_key key; /* FILE, VDSO: key of images; OTHER: path is the key in others */
 	bool shut;     /* over the cap of descriptors: opened again by path when asked for */
 	bool replaced; /* its content is gone since written_ns (CLOCK_MONOTONIC) */
@@ -128,6 +153,9 @@ struct trk_img {
  * @mapped_ns: when it was mapped, or seen mapped (CLOCK_MONOTONIC). Not for ANON. */
 uint32_t trk_img_get(struct trk *t, uint32_t pid, const struct ev_mapping *m, uint64_t mapped_ns);
 void trk_img_note(struct trk *t, const struct trk_map *m);
+/* abi_content() of an image's file, as it was when it was looked at last; 0: not known, or the file
+ * system tells of other files than are mapped. */
+uint32_t trk_img_content(const struct trk *t, uint32_t id);
 void trk_img_free_all(struct trk *t);
 
 /* ---- processes ------------------------------------------------------------------------------ */
@@ -260,7 +288,8 @@ struct trk_ranges {
 	size_t blocks;                /* in use or in quarantine */
 	struct trk_block *quarantine; /* oldest first */
 	struct trk_pid *dirty, *wait;
-	bool freed; /* since the waiting were tried last */
+	bool freed;          /* since the waiting were tried last */
+	uint64_t settled_ns; /* as the kernel side was told */
 };
 
 int trk_pub_init(struct trk *t, struct err *err);
@@ -277,7 +306,8 @@ void trk_pub_flush(struct trk *t, uint64_t now);
 /* ---- all together --------------------------------------------------------------------------- */
 
 struct trk {
-	struct trk_options o;
+	struct trk_options o; /* target_pids: owned */
+	bool *target_seen;    /* target_seen[o.n_target_pids]: by the scan that goes on */
 	struct trk_stats stats;
 	struct trk_pid *pids; /* uthash by pid */
 	struct trk_inc *past; /* in order of their end */
@@ -285,16 +315,23 @@ struct trk {
 	size_t n_incs, n_maps; /* held now */
 	bool resync;
 	uint64_t resync_due_ns; /* not before */
+	uint64_t settled_ns;    /* all events up to this time were heard of */
+	/* Between these two events were lost: when what they told of happened is not known. */
+	uint64_t blur_begin_ns, blur_end_ns;
 	uint64_t round;
 	struct trk_ranges ranges;
 
 	struct trk_img *images, *others; /* uthash by key, by path */
 	VEC(struct trk_img *) img;       /* by id - 1 */
 	size_t fds_open, fds_max;
-	void *vdso; /* our own, copied */
+	uint32_t n_narrow; /* vDSOs of 32-bit processes that are held */
+	void *vdso;        /* our own, copied */
 	size_t vdso_len;
 
 	VEC(struct trk_map) tmp; /* maps of the process being read */
 };
+
+/* Which target this is; -1: none. */
+int64_t trk_target(const struct trk *t, uint32_t pid);
 
 #endif

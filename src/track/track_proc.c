@@ -89,8 +89,11 @@ void trk_inc_revive(struct trk *t, struct trk_inc *i)
 void trk_inc_end(struct trk *t, struct trk_inc *i)
 {
 	make_past(t, i);
-	if (i->p->newest == i)
-		trk_pub_drop(t, i->p);
+	if (i->p->newest != i)
+		return;
+	trk_pub_drop(t, i->p);
+	if (t->o.loader)
+		load_proc_ended(t->o.loader, i->p->pid);
 }
 
 void trk_set_unsure(struct trk *t, struct trk_pid *p, uint64_t until_ns)
@@ -298,7 +301,7 @@ static void mmap_event(struct trk *t, const struct ev_proc *ev)
 		/* It had gone again when /proc was read. */
 		trk_list_remember(t, i->list, &m);
 	} else {
-		trk_list_put(t, i->list, &m, cut);
+		trk_list_put(t, i->list, &m, cut, ev->time_ns);
 		trk_pub_dirty(t, i->p);
 	}
 	if (!cut) {
@@ -415,25 +418,26 @@ static void exit_event(struct trk *t, const struct ev_proc *ev)
 		trk_inc_end(t, i);
 }
 
-/* Is this event of the target, or of what it forked? */
+/* Is this event of a target, of what it forked, or of what was learnt of? */
 static bool is_followed(const struct trk *t, const struct ev_proc *ev)
 {
-	if (ev->pid == t->o.target_pid)
+	if (trk_target(t, ev->pid) >= 0 || trk_pid_find(t, ev->pid))
 		return true;
-	if (!t->o.follow_children)
-		return false;
-	return trk_pid_find(t, ev->pid) || (ev->type == EV_PROC_FORK && trk_pid_find(t, ev->ppid));
+	return t->o.follow_children && ev->type == EV_PROC_FORK && trk_pid_find(t, ev->ppid);
 }
 
 void trk_event(struct trk *t, const struct ev_proc *ev)
 {
 	if (ev->type == EV_PROC_LOST) {
+		if (!t->resync)
+			t->blur_begin_ns = t->settled_ns;
 		t->resync = true;
+		t->blur_end_ns = UINT64_MAX;
 		return;
 	}
 	if (ev->pid == 0 || ev->pid == UINT32_MAX)
 		return; /* outside our pid namespace */
-	if (t->o.target_pid != 0 && !is_followed(t, ev))
+	if (t->o.n_target_pids && !is_followed(t, ev))
 		return;
 	switch (ev->type) {
 	case EV_PROC_MMAP:
@@ -448,6 +452,7 @@ void trk_event(struct trk *t, const struct ev_proc *ev)
 	case EV_PROC_EXIT:
 		exit_event(t, ev);
 		break;
+	case EV_PROC_KSYMBOL: /* no process */
 	case EV_PROC_LOST:
 		break;
 	}

@@ -197,7 +197,7 @@ void trk_pub_abandon(struct trk_pid *p)
 /* Hands on what the kernel side needs of @l: neighbours joined where they continue each other.
  * Writes to
  * @to (NULL: counts only); returns how many ranges. */
-static uint32_t write_ranges(const struct trk_list *l, struct abi_range *to)
+static uint32_t write_ranges(const struct trk *t, const struct trk_list *l, struct abi_range *to)
 {
 	struct abi_range cur = {0};
 	struct trk_pos p = {0, 0};
@@ -216,8 +216,11 @@ static uint32_t write_ranges(const struct trk_list *l, struct abi_range *to)
 				to[n - 1].end = cur.end;
 			continue;
 		}
-		cur = (struct abi_range){
-		        .start = m->start, .end = m->end, .pgoff = m->pgoff, .image = m->image};
+		cur = (struct abi_range){.start = m->start,
+		                         .end = m->end,
+		                         .pgoff = m->pgoff,
+		                         .image = m->image,
+		                         .content = trk_img_content(t, m->image)};
 		if (to)
 			to[n] = cur;
 		n++;
@@ -243,7 +246,7 @@ static int publish(struct trk *t, struct trk_pid *p, uint64_t now)
 	}
 	b = l->block;
 	if (!b) {
-		cnt = write_ranges(l, NULL);
+		cnt = write_ranges(t, l, NULL);
 		if (cnt == 0) {
 			withdraw(t, p);
 			return 0;
@@ -251,7 +254,7 @@ static int publish(struct trk *t, struct trk_pid *p, uint64_t now)
 		b = block_new(g, cnt);
 		if (!b)
 			return -ENOSPC;
-		(void)write_ranges(l, g->r + b->first);
+		(void)write_ranges(t, l, g->r + b->first);
 		b->list = l;
 		l->block = b;
 	}
@@ -259,6 +262,8 @@ static int publish(struct trk *t, struct trk_pid *p, uint64_t now)
 	v.first = b->first;
 	v.cnt = b->cnt;
 	v.start_ns = i->start_coarse ? 0 : i->start_ns;
+	if (l->n_gone && !load_hooked(t->o.loader))
+		v.flags = ABI_PROC_VERIFY;
 	r = load_proc_set(t->o.loader, p->pid, &v);
 	if (r < 0) {
 		block_unref(t, b);
@@ -313,6 +318,11 @@ void trk_pub_flush(struct trk *t, uint64_t now)
 			enqueue_dirty(t, p);
 		else
 			try_publish(t, p, now, &full);
+	}
+	/* Unless some list is still an older one. */
+	if (!g->dirty && t->settled_ns > g->settled_ns) {
+		g->settled_ns = t->settled_ns;
+		load_settled(t->o.loader, g->settled_ns);
 	}
 	if (!g->freed || full)
 		return;

@@ -88,9 +88,15 @@ static void replace_list(struct trk *t, struct trk_inc *i)
 	if (was) {
 		for (size_t k = 0; k < was->n_old; k++)
 			trk_list_remember(t, l, &was->old[k]);
-		for (; (o = trk_list_at(was, p)); p = trk_list_next(was, p))
-			if (!trk_list_covers(l, o))
-				trk_list_remember(t, l, o);
+		l->forgot_ns = was->forgot_ns;
+		for (uint32_t k = 0; k < was->n_gone; k++)
+			trk_list_note_gone(t, l, &was->gone[k].m, was->gone[k].until_ns);
+		for (; (o = trk_list_at(was, p)); p = trk_list_next(was, p)) {
+			if (trk_list_covers(l, o))
+				continue;
+			trk_list_remember(t, l, o);
+			trk_list_note_gone(t, l, o, i->maps_begin_ns);
+		}
 	}
 	trk_list_unref(t, was);
 	i->list = l;
@@ -208,7 +214,8 @@ static bool is_wanted(const struct tasks *ts, uint32_t pid)
 {
 	if (pid == 0 || pid == UINT32_MAX)
 		return false;
-	if (ts->t->o.target_pid != 0 && pid != ts->t->o.target_pid && !ts->t->o.follow_children)
+	if (ts->t->o.n_target_pids && !ts->t->o.follow_children && trk_target(ts->t, pid) < 0 &&
+	    !trk_pid_find(ts->t, pid))
 		return false;
 	return !ts->only_unsure || is_due(trk_pid_find(ts->t, pid), ts->now);
 }
@@ -216,7 +223,10 @@ static bool is_wanted(const struct tasks *ts, uint32_t pid)
 static void take_task(void *arg, const struct abi_task *a)
 {
 	struct tasks *ts = arg;
+	int64_t target = trk_target(ts->t, a->tgid);
 
+	if (target >= 0)
+		ts->t->target_seen[target] = true;
 	if (!is_wanted(ts, a->tgid))
 		return;
 	if (vec_push(&ts->v, (struct task){.a = *a}) < 0) {
@@ -248,12 +258,14 @@ static int take_pid(void *arg, uint32_t pid)
 	return 0;
 }
 
-static bool has_task(const struct tasks *ts, uint32_t pid)
+/* Targets one by one; @unseen: those that the iterator did not show. */
+static void take_targets(struct tasks *ts, bool unseen)
 {
-	for (size_t i = 0; i < ts->v.n; i++)
-		if (ts->v.p[i].a.tgid == pid)
-			return true;
-	return false;
+	struct trk *t = ts->t;
+
+	for (uint32_t i = 0; i < t->o.n_target_pids; i++)
+		if (!unseen || !t->target_seen[i])
+			(void)take_pid(ts, t->o.target_pids[i]); /* never stops */
 }
 
 /* From the iterator; without it from /proc, which knows no exec ids: then nothing is published. */
@@ -263,6 +275,8 @@ static int tasks_read(struct tasks *ts, struct err *err)
 	int r = -ENOSYS;
 
 	ts->v.max = t->o.max_procs;
+	if (t->target_seen)
+		memset(t->target_seen, 0, t->o.n_target_pids * sizeof(*t->target_seen));
 	if (t->o.loader) {
 		r = load_tasks(t->o.loader, take_task, ts);
 		t->stats.tasks_errno = r < 0 ? -r : 0;
@@ -270,14 +284,15 @@ static int tasks_read(struct tasks *ts, struct err *err)
 	if (r >= 0) {
 		/* Seen on a virtual machine: the iterator leaves out its pid 1, which is there in
 		 * /proc. */
-		if (t->o.target_pid != 0 && !has_task(ts, t->o.target_pid))
-			return take_pid(ts, t->o.target_pid);
+		take_targets(ts, true);
 		return 0;
 	}
 	ts->v.n = 0;
 	ts->incomplete = false;
-	if (t->o.target_pid != 0 && !t->o.follow_children)
-		return take_pid(ts, t->o.target_pid);
+	if (t->o.n_target_pids && !t->o.follow_children) {
+		take_targets(ts, false);
+		return 0;
+	}
 	return proc_each(take_pid, ts, err);
 }
 
@@ -352,7 +367,7 @@ static bool is_followed(const struct trk *t, struct task *k)
 {
 	struct proc_status st;
 
-	if (t->o.target_pid == 0 || k->a.tgid == t->o.target_pid || trk_pid_find(t, k->a.tgid))
+	if (!t->o.n_target_pids || trk_target(t, k->a.tgid) >= 0 || trk_pid_find(t, k->a.tgid))
 		return true;
 	if (k->ppid == 0 && proc_status_read(k->a.tgid, &st, NULL) == 0)
 		k->ppid = st.ppid;
@@ -375,7 +390,7 @@ static int scan(struct trk *t, bool only_unsure, struct err *err)
 			if (k->done || !is_followed(t, k))
 				continue;
 			k->done = true;
-			more = t->o.target_pid != 0;
+			more = t->o.n_target_pids != 0;
 			scan_task(t, k);
 		}
 	}
@@ -390,18 +405,38 @@ static int scan(struct trk *t, bool only_unsure, struct err *err)
 	return r;
 }
 
+void trk_learn(struct trk *t, const struct ev_proc_id *id)
+{
+	struct task k = {.a = {.tgid = id->pid, .exec_id = id->exec_id, .start_ns = id->start_ns}};
+	struct trk_pid *p = trk_pid_find(t, id->pid);
+	struct proc_status st;
+
+	if (!t->o.n_target_pids || trk_target(t, id->pid) >= 0 || (p && !p->newest->past))
+		return;
+	if (proc_status_read(id->pid, &st, NULL) < 0 || st.tgid != id->pid || st.kthread)
+		return;
+	(void)str_copy(k.a.comm, sizeof(k.a.comm), st.name);
+	scan_task(t, &k);
+	/* It may have executed another program, or another process may have its number. */
+	p = trk_pid_find(t, id->pid);
+	if (p)
+		trk_set_unsure(t, p, now_ns());
+}
+
 int trk_scan(struct trk *t, struct err *err)
 {
-	const struct trk_pid *p;
 	int r = scan(t, false, err);
+	bool there = false;
 
 	if (r < 0)
 		return r;
-	if (t->o.target_pid != 0) {
-		p = trk_pid_find(t, t->o.target_pid);
-		if (!p || p->newest->past)
-			return err_set(err, -ESRCH, "there is no process %u", t->o.target_pid);
+	for (uint32_t i = 0; i < t->o.n_target_pids && !there; i++) {
+		const struct trk_pid *p = trk_pid_find(t, t->o.target_pids[i]);
+
+		there = p && !p->newest->past;
 	}
+	if (t->o.n_target_pids && !there)
+		return err_set(err, -ESRCH, "there is no process %u", t->o.target_pids[0]);
 	trk_flush(t);
 	return 0;
 }
@@ -422,6 +457,8 @@ void trk_rescan(struct trk *t, uint64_t now)
 	}
 	begin = now_ns();
 	r = scan(t, !all, NULL);
+	if (all)
+		t->blur_end_ns = now_ns();
 	if (all)
 		t->resync_due_ns = now_ns() + trk_resync_rest_ns(now_ns() - begin);
 	/* Out of descriptors or memory: what is known stays, and a later flush tries again. */

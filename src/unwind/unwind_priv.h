@@ -8,6 +8,7 @@
  *   uw_go.c          functions of Go programs from .gopclntab
  *   uw_go_special.c  Go functions that change stacks
  *   uw_go_growth.c   those by which stacks grow
+ *   uw_go_rows.c     rows of one Go function
  *   uw_rules.c       interned rules and their codes
  *   uw_build.c       from all sources to one sorted table
  *   uw_store.c       tables in the word space

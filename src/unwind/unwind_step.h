@@ -664,7 +664,8 @@ UW_INLINE int uw_step(struct uw_state *u, UW_MEM *mem, __u32 code)
 #define UW_SIGRETURN     0xd4000001d2801168ULL
 #define UW_SIGRETURN_LEN 8
 /* mov x8, #93 */
-#define UW_IS_END(insn) (((insn)&0xffffffff) == 0xd2800ba8)
+#define UW_IS_END(insn)      (((insn)&0xffffffff) == 0xd2800ba8)
+#define UW_POPS(insn, exact) 0
 #else
 /* mov $15, %rax; syscall: the first 8 of its 9 bytes */
 #define UW_SIGRETURN     0x0f0000000fc0c748ULL
@@ -676,6 +677,19 @@ UW_INLINE int uw_step(struct uw_state *u, UW_MEM *mem, __u32 code)
 	((insn) == 0x0000003cb8c78948ULL ||                                                        \
 	 ((insn)&0x00ffffffffffffffULL) == 0x0000003cb8c789ULL ||                                  \
 	 (insn) == 0x050f3cb0c031c789ULL || ((insn)&0x00ffffffffffffffULL) == 0x243c8b48dc8948ULL)
+/* add $n, %rsp; ret, with n of 8 to 120: n + 8; else 0 */
+#define UW_POPS_BEHIND(insn)                                                                       \
+	(((insn)&0xff87ffffffULL) == 0xc300c48348ULL && ((insn)&0x78000000ULL)                     \
+	         ? ((__u32)((insn) >> 24) & 0x78) + 8                                              \
+	         : 0)
+/* How far above the stack pointer the caller's frame is at: ret · call *%rcx, and what is above ·
+ * sub $n, %rsp; call *%rcx */
+#define UW_POPS_AT(insn)                                                                           \
+	(((insn)&0xff) == 0xc3 || ((insn)&0xffff87ffffffULL) == 0xd1ff00ec8348ULL ? 8              \
+	 : ((insn)&0xffff) == 0xd1ff ? UW_POPS_BEHIND((insn) >> 16)                                \
+	                             : 0)
+#define UW_POPS(insn, exact)                                                                       \
+	(UW_POPS_BEHIND(insn) ? UW_POPS_BEHIND(insn) : (exact) ? UW_POPS_AT(insn) : 0)
 #endif
 
 enum uw_special {
@@ -685,6 +699,8 @@ enum uw_special {
 	                    * coroutine ends: C libraries leave that code without rules, or without
 	                    * one before its first byte; what returns there has no caller */
 	UW_UNREAD = 3,     /* taken for ordinary, but another process may know better */
+	UW_FRAME_POPS = 4, /* it pops its frame and returns, or is about to call and then does: it
+	                    * has saved no register. CPython's perf trampolines; any return */
 };
 
 /* What code without a rule says about itself. */
@@ -699,6 +715,8 @@ UW_INLINE enum uw_special uw_special(const struct uw_state *u, UW_MEM *mem)
 		return UW_TRAMPOLINE;
 	if (!u->exact && UW_IS_END(insn))
 		return UW_THREAD_END;
+	if (UW_POPS(insn, u->exact))
+		return UW_FRAME_POPS;
 	if (!u->leaf || u->exact)
 		return UW_ORDINARY;
 	if (UW_READ_CODE(mem, &insn, u->pc - UW_SIGRETURN_LEN))
@@ -782,12 +800,26 @@ UW_INLINE int uw_guess_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 t
 	return ABI_WALK_IMPLAUSIBLE;
 }
 
+/* The caller's frame of code that pops its own and returns. */
+UW_INLINE int uw_step_pops(struct uw_state *u, UW_MEM *mem)
+{
+	__u64 insn, cfa = u->reg[ABI_REG_SP], ra;
+
+	if (UW_READ_CODE(mem, &insn, u->pc))
+		return ABI_WALK_FAULT;
+	cfa += UW_POPS(insn, u->exact);
+	if (UW_READ(mem, &ra, cfa - 8))
+		return ABI_WALK_FAULT;
+	return uw_finish(u, cfa, ra, 0);
+}
+
 /**
  * uw_step_guess - the caller's frame of code without a rule
  * @special: what uw_special says, or ORDINARY where that is known
  * @code: ABI_CODE_NONE, ABI_CODE_BAD, or ABI_CODE_GUESS
  * @jit:  non-zero in code that was generated at run time: such code has frame pointers
- * In this order: a signal's trampoline and the end of a thread (no guesses: their code says it); a
+ * In this order: a signal's trampoline, the end of a thread, and a frame that is popped behind the
+ * call (no guesses: their code says it); a
  * leaf that has pushed nothing (PLT stubs, small assembly), whose return address is on top; the
  * frame pointer; the words above the stack pointer. u->guessed counts what a guess found, but for
  * frame pointers of JIT code. Returns: 0, or ABI_WALK_*: UNCOVERED, BAD_RULE and JIT where nothing
@@ -803,6 +835,8 @@ UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, enum uw_special spe
 		return uw_step_sigframe(u, mem);
 	case UW_THREAD_END:
 		return ABI_WALK_ROOT;
+	case UW_FRAME_POPS:
+		return uw_step_pops(u, mem);
 	case UW_ORDINARY:
 	case UW_UNREAD:
 		break;

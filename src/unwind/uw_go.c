@@ -3,7 +3,7 @@
  * Rows of Go functions from .gopclntab: all that a stripped Go program has. It knows more than
  * .debug_frame of the same program, which never tells where the caller's frame pointer is.
  */
-#include "unwind/uw_go_tab.h"
+#include "unwind/uw_go_rows.h"
 
 /* Codes of the depths that are met most, so that few rows are looked up. */
 #define DEPTHS 256
@@ -38,7 +38,7 @@ static int code_of(struct reader *rd, const struct uw_go_row *row, uint16_t *ret
 	return r;
 }
 
-static int give_function(struct reader *rd, const struct uw_go_func *fn,
+static int give_function(struct reader *rd, const struct gotab_func *fn,
                          const struct uw_go_rows *rows)
 {
 	struct uw_sink *s = rd->sink;
@@ -63,7 +63,7 @@ int uw_go_read(struct img_file *f, struct uw_sink *sink, const struct uw_build_l
 	_cleanup_(uw_go_tab_done) struct uw_go_tab t = {0};
 	struct reader rd = {.sink = sink};
 	struct uw_go_rows rows = {0};
-	struct uw_go_func fn;
+	struct gotab_func fn;
 	int r;
 
 	r = uw_go_tab_open(f, lim, &t);
@@ -73,9 +73,9 @@ int uw_go_read(struct img_file *f, struct uw_sink *sink, const struct uw_build_l
 	}
 	if (r < 0)
 		return r;
-	for (uint64_t i = 0; i < t.n; i++) {
+	for (uint64_t i = 0; i < gotab_count(t.tab); i++) {
 		sink->stats->entries++;
-		r = uw_go_tab_func(&t, i, &fn);
+		r = gotab_func(t.tab, i, &fn);
 		if (r == 0 && !fn.top)
 			r = uw_go_tab_rows(&t, &fn, &rows);
 		if (r == -EINVAL || r == -ENOENT) {

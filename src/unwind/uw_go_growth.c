@@ -84,9 +84,8 @@ static uint64_t find_way(struct uw_special *sp, uint64_t from, enum uw_go_way *r
 	int32_t rel;
 
 	while (from + 5 <= to) {
-		const size_t len =
-		        uw_go_tab_code(sp->t, from, sp->code,
-		                       (size_t)MIN_OF(to - from, (uint64_t)UW_SPECIAL_CODE));
+		const size_t len = gotab_code(sp->t->tab, from, sp->code,
+		                              (size_t)MIN_OF(to - from, (uint64_t)UW_SPECIAL_CODE));
 
 		for (size_t i = 0; i + 5 <= len; i++) {
 			if (sp->code[i] != 0xe8)

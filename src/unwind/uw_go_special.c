@@ -492,9 +492,9 @@ static int do_sigreturn(struct uw_special *sp)
 /* Code of the function in work. */
 static void load_code(struct uw_special *sp)
 {
-	sp->len = uw_go_tab_code(sp->t, sp->fn.start, sp->code,
-	                         (size_t)MIN_OF(sp->rows.end - sp->fn.start,
-	                                        (uint64_t)sizeof(sp->code)));
+	sp->len =
+	        gotab_code(sp->t->tab, sp->fn.start, sp->code,
+	                   (size_t)MIN_OF(sp->rows.end - sp->fn.start, (uint64_t)sizeof(sp->code)));
 }
 
 static int do_special(struct uw_special *sp, enum kind kind)
@@ -577,7 +577,7 @@ static int each(struct uw_special *sp, const struct all *all,
 	int r = 0;
 
 	for (size_t k = 0; k < all->n && r >= 0; k++) {
-		if (uw_go_tab_func(sp->t, all->p[k].i, &sp->fn) < 0)
+		if (gotab_func(sp->t->tab, all->p[k].i, &sp->fn) < 0)
 			continue;
 		r = uw_go_tab_rows(sp->t, &sp->fn, &sp->rows);
 		if (r == 0)
@@ -598,8 +598,8 @@ int uw_go_special_read(struct img_file *f, struct uw_sink *sink, const struct uw
 	r = uw_go_tab_open(f, lim, &t);
 	if (r < 0)
 		return r == -EINVAL || r == -ENODATA ? -ENOENT : r; /* uw_go_read counts it */
-	for (uint64_t i = 0; i < t.n; i++)
-		if (uw_go_tab_func(&t, i, &sp.fn) == 0)
+	for (uint64_t i = 0; i < gotab_count(t.tab); i++)
+		if (gotab_func(t.tab, i, &sp.fn) == 0)
 			look_at(&sp, i, &all);
 	r = each(&sp, &all, survey);
 	if (r >= 0)

@@ -6,7 +6,7 @@
 #ifndef PA_UW_GO_SPECIAL_H
 #define PA_UW_GO_SPECIAL_H
 
-#include "unwind/uw_go_tab.h"
+#include "unwind/uw_go_rows.h"
 
 #define UW_REG_R14 14
 
@@ -36,7 +36,7 @@ struct uw_go_growth {
 struct uw_special {
 	struct uw_go_tab *t;
 	struct uw_sink *sink;
-	struct uw_go_func fn;
+	struct gotab_func fn;
 	struct uw_go_rows rows;
 	uint8_t code[UW_SPECIAL_CODE]; /* code[len], from fn.start */
 	size_t len;

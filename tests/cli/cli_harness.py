@@ -34,7 +34,8 @@ class Result:
 
 def environment(env):
     clean = {k: v for k, v in os.environ.items() if not k.startswith('FAKE_')}
-    return {**clean, 'TERM': 'xterm', **(env or {})}
+    # What an earlier capture kept of this machine is no part of a test, nor is it to be changed.
+    return {'XDG_CACHE_HOME': '/nonexistent', **clean, 'TERM': 'xterm', **(env or {})}
 
 
 def default_signals():

@@ -9,6 +9,11 @@
  * "<errno>" FAKE_STOP_MS     pfa_stop takes so long FAKE_END_MS      the target (not of COMMAND)
  * ends after so long FAKE_SEEN, FAKE_DROPPED, FAKE_OWN, FAKE_ELAPSED_MS, FAKE_AGENT_MS FAKE_UNIT
  * "nanoseconds" unless given FAKE_TOP         functions, one a line: self cum module name…
+ *   FAKE_WAITS, FAKE_WAITS_DROPPED; FAKE_OFF_QUALITY: as FAKE_QUALITY, of the off-CPU
+ *                    profile
+ *   FAKE_OFF_PLACES  where they wait, one a line:
+ *                    ns waits longest where where_cnt unnamed_cnt module name…
+ *   FAKE_WITHOUT     "<modes> <message>": they are left out, which pfa_stop tells last
  *   FAKE_NOTES, FAKE_LATE_NOTES (after pfa_stop), FAKE_QUALITY   lines
  *   FAKE_NEW_WAIT, FAKE_START_WAIT   that call waits until this FIFO is opened and closed
  *   FAKE_LOG         file to which the options that were given are appended, one "name value" a
@@ -30,6 +35,7 @@
 
 enum {
 	LINES_MAX = 64,
+	PRODUCTS = 3,
 };
 
 enum state {
@@ -46,17 +52,18 @@ struct lines {
 
 struct pfa_session {
 	struct pfa_options o;
-	char *path;
+	char *path[PRODUCTS];
 	char **argv;
 	enum state state;
 	int ended_fd;
 	pid_t child;
 	int child_ended, child_status;
 	volatile sig_atomic_t interrupted;
-	struct lines top, notes, quality;
+	unsigned int without, written;                  /* modes */
+	struct lines notes, places, top[2], quality[2]; /* by enum pfa_kind */
 };
 
-static const char profile[] = "fake profile\n";
+static const char *const content[PRODUCTS] = {"fake profile\n", "fake waits\n", "fake metrics\n"};
 
 static const char *get(const char *name, const char *otherwise)
 {
@@ -130,12 +137,29 @@ static void log_options(const struct pfa_options *o)
 	        o->flags);
 	for (size_t i = 0; o->argv && o->argv[i]; i++)
 		fprintf(f, "argv %s\n", o->argv[i]);
+	for (size_t i = 0; o->pids && o->pids[i]; i++)
+		fprintf(f, "also %d\n", o->pids[i]);
+	for (size_t i = 0; o->tids && o->tids[i]; i++)
+		fprintf(f, "tid %d\n", o->tids[i]);
+	for (size_t i = 0; o->comms && o->comms[i]; i++)
+		fprintf(f, "comm %s\n", o->comms[i]);
+	for (size_t i = 0; o->cgroups && o->cgroups[i]; i++)
+		fprintf(f, "cgroup %s\n", o->cgroups[i]);
 	for (size_t i = 0; o->tags && o->tags[i]; i++)
 		fprintf(f, "tag %s\n", o->tags[i]);
 	fprintf(f, "path %s\nfd %d\n", o->profile_path ? o->profile_path : "(none)",
 	        o->profile_fd > 0);
+	fprintf(f, "modes %u\noffcpu_path %s\noffcpu_fd %d\npmu_path %s\npmu_fd %d\n", o->modes,
+	        o->offcpu_path ? o->offcpu_path : "(none)", o->offcpu_fd > 0,
+	        o->pmu_path ? o->pmu_path : "(none)", o->pmu_fd > 0);
+	fprintf(f, "states %u\nmin %llu\nmax %llu\noff_threads %u\nformat %u\n", o->offcpu_states,
+	        (unsigned long long)o->offcpu_min_ns, (unsigned long long)o->offcpu_max_ns,
+	        o->offcpu_threads, o->pmu_format);
 	fprintf(f, "ring %u\ncounts %u\nranges %u\n", o->ring_bytes, o->count_entries,
 	        o->range_entries);
+	for (size_t i = 0; o->debug_dirs && o->debug_dirs[i]; i++)
+		fprintf(f, "debug-dir %s\n", o->debug_dirs[i]);
+	fprintf(f, "symbols %llu\n", (unsigned long long)o->symbol_budget_bytes);
 	fprintf(f, "budget %llu\n", (unsigned long long)o->table_budget_bytes);
 	fclose(f);
 }
@@ -174,7 +198,9 @@ int pfa_new(const struct pfa_options *opts, struct pfa_session **ret, struct pfa
 	s->o = *opts;
 	s->ended_fd = -1;
 	s->argv = copy_strings(opts->argv);
-	s->path = opts->profile_path ? strdup(opts->profile_path) : NULL;
+	s->path[0] = opts->profile_path ? strdup(opts->profile_path) : NULL;
+	s->path[1] = opts->offcpu_path ? strdup(opts->offcpu_path) : NULL;
+	s->path[2] = opts->pmu_path ? strdup(opts->pmu_path) : NULL;
 	*ret = s;
 	return 0;
 }
@@ -231,6 +257,7 @@ int pfa_start(struct pfa_session *s, struct pfa_error *err)
 	s->interrupted = 0;
 	if (!rc)
 		rc = split_lines(&s->notes, "FAKE_NOTES", "");
+	s->without = (unsigned int)get_number("FAKE_WITHOUT");
 	if (!rc && s->o.target == PFA_TARGET_COMMAND)
 		rc = start_command(s, err);
 	else if (!rc && getenv("FAKE_END_MS"))
@@ -240,30 +267,61 @@ int pfa_start(struct pfa_session *s, struct pfa_error *err)
 	return rc;
 }
 
-static int write_output(struct pfa_session *s, struct pfa_error *err)
+static int write_output(const char *path, int fd, const char *text, struct pfa_error *err)
 {
-	size_t len = sizeof(profile) - 1;
+	size_t len = strlen(text);
 	char name[256];
-	int rc = 0, fd;
+	int rc = 0;
 
-	if (s->o.profile_write)
-		return s->o.profile_write(s->o.profile_write_arg, profile, len);
-	if (!s->path && s->o.profile_fd <= 0)
+	if (!path && fd <= 0)
 		return 0;
-	fd = s->path ? open(s->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)
-	             : s->o.profile_fd;
 	(void)snprintf(name, sizeof(name), "descriptor %d", fd);
-	if (s->path)
-		(void)snprintf(name, sizeof(name), "%s", s->path);
-	if (fd < 0 || write(fd, profile, len) != (ssize_t)len) {
-		rc = -errno;
-		err->code = rc;
-		(void)snprintf(err->message, sizeof(err->message), "write %s: %s", name,
-		               strerrorname_np(-rc));
+	if (path) {
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		(void)snprintf(name, sizeof(name), "%s", path);
 	}
-	if (s->path && fd >= 0)
+	if (fd < 0 || write(fd, text, len) != (ssize_t)len) {
+		rc = -errno;
+		if (err) {
+			err->code = rc;
+			(void)snprintf(err->message, sizeof(err->message), "write %s: %s", name,
+			               strerrorname_np(-rc));
+		}
+	}
+	if (path && fd >= 0)
 		close(fd);
 	return rc;
+}
+
+/* All of them, as the real one: the first failure is told. */
+static int write_outputs(struct pfa_session *s, struct pfa_error *err)
+{
+	const int fds[PRODUCTS] = {s->o.profile_fd, s->o.offcpu_fd, s->o.pmu_fd};
+	int first = 0;
+
+	s->written = 0;
+	if (s->o.profile_write)
+		return s->o.profile_write(s->o.profile_write_arg, content[0], strlen(content[0]));
+	for (int i = 0; i < PRODUCTS; i++) {
+		int rc = 0;
+
+		if (!(pfa_modes_run(s) >> i & 1))
+			continue;
+		rc = write_output(s->path[i], fds[i], content[i], first ? NULL : err);
+		s->written |= rc ? 0 : 1u << i;
+		first = first ? first : rc;
+	}
+	return first;
+}
+
+uint32_t pfa_modes_run(const struct pfa_session *s)
+{
+	return (s->o.modes ? s->o.modes : PFA_MODE_PROFILE) & ~s->without;
+}
+
+uint32_t pfa_modes_written(const struct pfa_session *s)
+{
+	return s->written;
 }
 
 void pfa_interrupt(struct pfa_session *s)
@@ -285,14 +343,20 @@ int pfa_stop(struct pfa_session *s, struct pfa_error *err)
 	if (s->ended_fd >= 0)
 		close(s->ended_fd);
 	s->ended_fd = -1;
-	rc = split_lines(&s->quality, "FAKE_QUALITY", "");
+	rc = split_lines(&s->quality[0], "FAKE_QUALITY", "");
 	if (!rc)
-		rc = split_lines(&s->top, "FAKE_TOP", "");
+		rc = split_lines(&s->quality[1], "FAKE_OFF_QUALITY", "");
+	if (!rc)
+		rc = split_lines(&s->top[0], "FAKE_TOP", "");
+	if (!rc)
+		rc = split_lines(&s->places, "FAKE_OFF_PLACES", "");
 	if (!rc)
 		rc = split_lines(&s->notes, "FAKE_NOTES", get("FAKE_LATE_NOTES", ""));
 	if (!rc)
 		rc = scripted_failure("FAKE_STOP", err);
-	return rc ? rc : write_output(s, err);
+	if (!rc)
+		rc = write_outputs(s, err);
+	return rc || !s->without ? rc : scripted_failure("FAKE_WITHOUT", err);
 }
 
 void pfa_free(struct pfa_session *s)
@@ -304,10 +368,14 @@ void pfa_free(struct pfa_session *s)
 	for (size_t i = 0; s->argv && s->argv[i]; i++)
 		free(s->argv[i]);
 	free(s->argv);
-	free(s->path);
-	free(s->top.text);
+	for (int i = 0; i < PRODUCTS; i++)
+		free(s->path[i]);
+	for (int i = 0; i < 2; i++) {
+		free(s->top[i].text);
+		free(s->quality[i].text);
+	}
 	free(s->notes.text);
-	free(s->quality.text);
+	free(s->places.text);
 	free(s);
 }
 
@@ -353,8 +421,13 @@ int pfa_stats(const struct pfa_session *s, struct pfa_stats *ret)
 	                          .dropped = get_number("FAKE_DROPPED") + get_number("FAKE_OWN"),
 	                          .agent_cpu_ns = get_number("FAKE_AGENT_MS") * 1000000};
 	ret->kept = ret->seen - ret->dropped;
-	for (size_t i = 0; i < s->top.n; i++)
-		ret->weight += top_number(s->top.line[i], 0);
+	for (size_t i = 0; i < s->top[0].n; i++)
+		ret->weight += top_number(s->top[0].line[i], 0);
+	ret->waits_seen = get_number("FAKE_WAITS");
+	ret->waits_dropped = get_number("FAKE_WAITS_DROPPED");
+	ret->waits = ret->waits_seen - ret->waits_dropped;
+	for (size_t i = 0; i < s->places.n; i++)
+		ret->wait_ns += top_number(s->places.line[i], 0);
 	return 0;
 }
 
@@ -365,6 +438,8 @@ int pfa_counter(const struct pfa_session *s, size_t i, struct pfa_counter *ret)
 	        {"dropped_counts_full", "samples", "the table of counts was full",
 	         get_number("FAKE_DROPPED")},
 	        {"dropped_agent", "samples", "the agent's own", get_number("FAKE_OWN")},
+	        {"offcpu_dropped_tables_full", "waits", "the tables were full",
+	         get_number("FAKE_WAITS_DROPPED")},
 	};
 
 	(void)s;
@@ -379,28 +454,64 @@ const char *pfa_note(const struct pfa_session *s, size_t i)
 	return i < s->notes.n ? s->notes.line[i] : NULL;
 }
 
-const char *pfa_quality(const struct pfa_session *s, size_t i)
+const char *pfa_quality_of(const struct pfa_session *s, uint32_t kind, size_t i)
 {
-	return s->state == STATE_STOPPED && i < s->quality.n ? s->quality.line[i] : NULL;
+	return s->state == STATE_STOPPED && kind < 2 && i < s->quality[kind].n
+	               ? s->quality[kind].line[i]
+	               : NULL;
 }
 
-int pfa_top(const struct pfa_session *s, struct pfa_function *ret, size_t max)
+const char *pfa_quality(const struct pfa_session *s, size_t i)
 {
-	static char modules[LINES_MAX][256];
+	return pfa_quality_of(s, PFA_KIND_ONCPU, i);
+}
+
+int pfa_top_of(const struct pfa_session *s, uint32_t kind, struct pfa_function *ret, size_t max)
+{
+	static char modules[2][LINES_MAX][256];
+	size_t i;
+
+	if (s->state != STATE_STOPPED || kind >= 2)
+		return -EINVAL;
+	for (i = 0; i < s->top[kind].n && i < max; i++) {
+		const char *line = s->top[kind].line[i];
+		int at = 0;
+
+		ret[i].self = top_number(line, 0);
+		ret[i].cum = top_number(line, 1);
+		(void)sscanf(line, "%*s %*s %255s %n", modules[kind][i], &at);
+		ret[i].module = modules[kind][i];
+		ret[i].name = line + at;
+	}
+	return (int)i;
+}
+
+int pfa_top_waits(const struct pfa_session *s, struct pfa_wait *ret, size_t max)
+{
+	static char words[LINES_MAX][2][128];
 	size_t i;
 
 	if (s->state != STATE_STOPPED)
 		return -EINVAL;
-	for (i = 0; i < s->top.n && i < max; i++) {
+	for (i = 0; i < s->places.n && i < max; i++) {
+		unsigned long long ns = 0, waits = 0, longest = 0;
 		int at = 0;
 
-		ret[i].self = top_number(s->top.line[i], 0);
-		ret[i].cum = top_number(s->top.line[i], 1);
-		(void)sscanf(s->top.line[i], "%*s %*s %255s %n", modules[i], &at);
-		ret[i].module = modules[i];
-		ret[i].name = s->top.line[i] + at;
+		ret[i] = (struct pfa_wait){.where = words[i][0], .module = words[i][1]};
+		(void)sscanf(s->places.line[i], "%llu %llu %llu %127s %u %u %127s %n", &ns, &waits,
+		             &longest, words[i][0], &ret[i].where_cnt, &ret[i].unnamed_cnt,
+		             words[i][1], &at);
+		ret[i].wait_ns = ns;
+		ret[i].waits = waits;
+		ret[i].longest_ns = longest;
+		ret[i].name = s->places.line[i] + at;
 	}
 	return (int)i;
+}
+
+int pfa_top(const struct pfa_session *s, struct pfa_function *ret, size_t max)
+{
+	return pfa_top_of(s, PFA_KIND_ONCPU, ret, max);
 }
 
 const char *pfa_weight_unit(const struct pfa_session *s)

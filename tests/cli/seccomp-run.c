@@ -2,14 +2,16 @@
 /*
  * seccomp-run - runs a program under a filter that refuses one system call.
  *
- * usage: seccomp-run bpf|perf_event_open EPERM|ENOSYS|EACCES PROGRAM [ARGUMENT …]
+ * usage: seccomp-run bpf|bpf-tracepoint|perf_event_open EPERM|ENOSYS|EACCES PROGRAM [ARGUMENT …]
  * Ends with 125 when the filter cannot be installed, else as the program does.
  */
 #include <errno.h>
 #include <linux/audit.h>
+#include <linux/bpf.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -20,26 +22,34 @@ int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
-		unsigned int number;
-	} calls[] = {{"bpf", SYS_bpf}, {"perf_event_open", SYS_perf_event_open}},
-	  errors[] = {{"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EACCES", EACCES}};
-	unsigned int call = 0, error = 0;
+		unsigned int number, command; /* command 0: all of them */
+	} calls[] = {{"bpf", SYS_bpf, 0},
+	             {"bpf-tracepoint", SYS_bpf, BPF_RAW_TRACEPOINT_OPEN},
+	             {"perf_event_open", SYS_perf_event_open, 0}},
+	  errors[] = {{"EPERM", EPERM, 0}, {"ENOSYS", ENOSYS, 0}, {"EACCES", EACCES, 0}};
+	unsigned int call = 0, command = 0, error = 0;
 
 	for (size_t i = 0; argc > 3 && i < sizeof(calls) / sizeof(calls[0]); i++)
-		if (strcmp(argv[1], calls[i].name) == 0)
+		if (strcmp(argv[1], calls[i].name) == 0) {
 			call = calls[i].number;
+			command = calls[i].command;
+		}
 	for (size_t i = 0; argc > 3 && i < sizeof(errors) / sizeof(errors[0]); i++)
 		if (strcmp(argv[2], errors[i].name) == 0)
 			error = errors[i].number;
 	if (!call || !error) {
-		fprintf(stderr, "usage: seccomp-run bpf|perf_event_open EPERM|ENOSYS|EACCES "
-		                "PROGRAM [ARGUMENT ...]\n");
+		fprintf(stderr,
+		        "usage: seccomp-run bpf|bpf-tracepoint|perf_event_open EPERM|ENOSYS|EACCES "
+		        "PROGRAM [ARGUMENT ...]\n");
 		return 125;
 	}
 	/* The caller is of this machine's native kind: no look at seccomp_data.arch is needed. */
 	struct sock_filter filter[] = {
 	        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+	        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 3),
+	        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)), /* low */
+	        BPF_JUMP((uint16_t)(BPF_JMP | (command ? BPF_JEQ : BPF_JGE) | BPF_K), command, 0,
+	                 1),
 	        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
 	        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};

@@ -63,8 +63,19 @@ def usage_names_the_option():
         (['--profile', '-a', '--tag', '=x'], '--tag'), (['--profile', '-a', '--event', 'x'], '--event'),
         (['--profile', '--pid', '0'], '--pid'), (['--profile', '--pid', '-3'], '--pid'),
         (['--profile', '--pid', '4294967297'], '--pid'), (['--profile', '--pid', 'x'], '--pid'),
+        (['--profile', '--pid', '1,x'], '--pid'), (['--profile', '--pid', '1,,2'], '--pid'),
+        (['--profile', '--tid', '0'], '--tid'), (['--profile', '--tid', '-3'], '--tid'),
+        (['--profile', '--tid', '4294967297'], '--tid'), (['--profile', '--tid', '1', '-a'], '--tid'),
+        (['--profile', '--pid', own, '--comm', ''], '--comm'), (['--profile', '--comm', 'x'], '--pid.*--comm'),
+        (['--profile', '--cgroup', ''], '--cgroup'), (['--profile', '--follow-children', '-a'], '--follow-children'),
         (['--profile', '-a', '--no-such-option'], '--no-such-option'),
         (['--profile', '-a', '--profile-output', ''], '--profile-output'),
+        (['--offcpu', '-a', '--offcpu-states', 'running'], '--offcpu-states'),
+        (['--offcpu', '-a', '--offcpu-min', '2s', '--offcpu-max', '1s'], '--offcpu-min.*--offcpu-max'),
+        (['--profile', '-a', '--offcpu-min', '1s'], '--offcpu-min.*--offcpu'),
+        (['--pmu', '--pid', own, '--per-pid'], '--per-pid.*-a.*--pmu'), (['--profile', '-a', '--per-pid'], '--per-pid'),
+        (['--pmu', '-a', '--pmu-format', 'xml'], '--pmu-format'),
+        (['--profile', '-a', '--profile-output', '-', '--pmu'], '--profile-output.*--pmu-output.*standard output'),
     ]
     if limit:
         cases.append((['--profile', '-a', '--sample-rate', str(limit + 1)], f'--sample-rate.*{limit}'))
@@ -97,6 +108,49 @@ def a_thread_names_its_process():
 
 
 @test
+def one_of_several_that_is_wrong_refuses_all():
+    p = subprocess.Popen(['true'])
+    p.wait()
+    with Workload([SPIN, '--seconds', '100', '--threads', '2']) as w:
+        tids = []
+        while len(tids) < 3:
+            tids = [int(t) for t in os.listdir(f'/proc/{w.pid}/task')]
+        thread = max(tids)
+        refused(['--profile', '--pid', f'{w.pid},{p.pid}', *SHORT], 1, f'process {p.pid} does not exist')
+        refused(['--profile', '--pid', str(w.pid), '--pid', str(thread), *SHORT], 1, f'{thread} is a thread of process')
+        refused(['--profile', '--tid', f'{thread},{p.pid}', *SHORT], 1, f'thread {p.pid} does not exist')
+        refused(['--profile', '--pid', str(os.getpid()), '--tid', str(thread), *SHORT], 1,
+                f'thread {thread} belongs to process {w.pid}, which is not among those given')
+
+
+@test
+def a_thread_that_has_ended():
+    p = subprocess.Popen(['true'])
+    os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
+    refused(['--profile', '--tid', str(p.pid), *SHORT], 1, f'thread {p.pid} .* has ended')
+    p.wait()
+
+
+@test
+def paths_that_are_no_cgroups():
+    with open('/proc/self/mounts', encoding='utf-8') as f:
+        mounts = [line.split() for line in f]
+    new = [m[1] for m in mounts if m[2] == 'cgroup2']
+    where = re.escape(new[0]) if new else 'mount'
+    refused(['--profile', '--cgroup', '/no/such/cgroup', *SHORT], 1, 'cgroup /no/such/cgroup does not exist', where)
+    refused(['--profile', '--cgroup', 'no/such/cgroup', *SHORT], 1, 'cgroup no/such/cgroup', where)
+    refused(['--profile', '--cgroup', os.getcwd(), *SHORT], 1, 'is no cgroup', where)
+    refused(['--profile', '--cgroup', '/proc/self/stat', *SHORT], 1, 'is a file')
+    refused(['--profile', '--pid', str(os.getpid()), '--cgroup', '/dev/null', *SHORT], 1, 'is a file')
+    for m in mounts:
+        if m[2] == 'cgroup':
+            refused(['--profile', '--cgroup', m[1], *SHORT], 1, 'cgroup v1', where)
+            break
+    if new:
+        refused(['--profile', '--cgroup', new[0] + '/cgroup.procs', *SHORT], 1, 'is a file')
+
+
+@test
 def a_zombie_has_ended():
     p = subprocess.Popen(['true'])
     os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
@@ -113,7 +167,8 @@ def a_kernel_thread():
         except OSError:
             continue
         if flags & 0x200000:  # PF_KTHREAD
-            refused(['--profile', '--pid', pid, *SHORT], 1, f'process {pid} ', 'kernel thread')
+            refused(['--profile', '--pid', pid, *SHORT], 1, f'process {pid} ', 'kernel thread', '-a with --comm NAME')
+            refused(['--profile', '--tid', pid, *SHORT], 1, f'thread {pid} ', 'kernel thread', '-a with --comm NAME')
             return None
     return 'no kernel thread is visible here'
 
@@ -182,6 +237,27 @@ def outputs_that_cannot_be_written():
             refused(base[:-1], 1, 'current directory', 'EACCES', '--profile-output', before=as_other)
         finally:
             os.chdir('..')
+
+
+@test
+def one_of_several_outputs_that_cannot_be_written():
+    reason = needs('CAP_BPF', 'CAP_PERFMON')
+    if reason:
+        return reason
+    with Workload([SPIN, '--seconds', '100']) as w:
+        target = ['--profile', '--offcpu', '--pid', str(w.pid), *SHORT]
+        refused([*target, '--profile-output', 'p', '--offcpu-output', 'missing/o'], 1, 'missing', 'does not exist')
+        refused([*target, '--offcpu-output', '.'], 1, 'directory')
+        refused([*target, '--profile-output', 'p', '--offcpu-output', './p'], 2, '--profile-output.*--offcpu-output')
+        r = run([AGENT, *target, '--profile-output', '/dev/full', '--offcpu-output', 'o'])
+        equal((r.rc, os.listdir('.')), (1, ['o']), r)
+        check('/dev/full' in r.lines[-1] and 'ENOSPC' in r.lines[-1], r)
+        check('perf-agent: off-CPU profile written: o' in r.lines and 'profile not written: /dev/full' in r.err, r)
+        os.unlink('o')
+        r = run([AGENT, *target, '--profile-output', 'p', '--offcpu-output', '/dev/full'])
+        equal((r.rc, os.listdir('.')), (1, ['p']), r)
+        check('/dev/full' in r.lines[-1] and 'perf-agent: profile written: p' in r.lines, r)
+    return None
 
 
 @test

@@ -36,15 +36,17 @@ def max_rate():
 
 SHORT = ['--duration', '50ms']
 ME = ['--profile', '--pid', str(os.getpid())]
+OFF = ['--offcpu', '--pid', str(os.getpid())]
+PMU = ['--pmu', '--pid', str(os.getpid())]
 
 # words, what the one line must have in it
 USAGE_ERRORS = [
     ([], 'no target'),
-    (['--profile'], 'one of --pid, -a/--all and -- COMMAND'),
-    (['--pid', '1'], 'no mode: --profile is required'),
-    (['--profile=false', '--pid', '1'], 'no mode: --profile is required'),
-    (['-a'], 'no mode: --profile is required'),
-    (['--', 'true'], 'no mode: --profile is required'),
+    (['--profile'], 'one of --pid, --tid, -a/--all, --cgroup and -- COMMAND'),
+    (['--pid', '1'], 'no mode: --profile, --offcpu or --pmu is required'),
+    (['--profile=false', '--pid', '1'], 'no mode: --profile, --offcpu or --pmu is required'),
+    (['-a'], 'no mode: --profile, --offcpu or --pmu is required'),
+    (['--', 'true'], 'no mode: --profile, --offcpu or --pmu is required'),
     (['--profile', '-a', '--pid', '1'], '--pid and -a/--all'),
     (['--profile', '-a', '--', 'true'], '-a/--all and -- COMMAND'),
     (['--profile', '--pid', '1', '--', 'true'], '--pid and -- COMMAND'),
@@ -72,6 +74,12 @@ USAGE_ERRORS = [
     ([*ME, '--duration', '300000h', '--duration=3000000h'], '292 years'),
     ([*ME, '--unwind', 'lbr'], "--unwind: 'lbr' is none of auto, dwarf and fp"),
     ([*ME, '--unwind='], "--unwind: ''"),
+    *[([*ME, '--symbol-budget', v],
+       f"--symbol-budget: '{v}' is not a size from 1M to 16G: a number of bytes, or one with K, M or G behind it")
+      for v in ('', '0', '1023K', '17G', 'x', '-1M', '1T')],
+    ([*ME, '--debug-dir', ''], '--debug-dir: the path is empty'),
+    ([*ME, *['--debug-dir=x'] * 65], '--debug-dir: more than 64 directories'),
+    ([*ME, '--lines=perhaps'], '--lines'),
     *[([*ME, '--table-budget', v],
        f"--table-budget: '{v}' is not a size from 1M to 1G: a number of bytes, or one with K, M or G behind it")
       for v in ['', '0', 'M', '-1M', '1023K', '1048575', '1025M', '2G', '64m', '64MiB', '64MB', '1.5G', '0x100000',
@@ -102,12 +110,34 @@ USAGE_ERRORS = [
     ([*ME, 'sleep', '1'], "'sleep'"),
     ([*ME, '-'], "'-'"),
     ([*ME, ''], "''"),
-    ([*ME, '--offcpu'], '--offcpu: unknown option'),
     ([*ME, '-x=3'], '-x: unknown option'),
     ([*ME, '--dur=3s'], '--dur: unknown option'),
     ([*ME, '---pid=3'], '---pid: unknown option'),
     ([*ME, '--=3'], '--: unknown option'),
     ([*ME, '--test-ring-bytes', 'x'], '--test-ring-bytes'),
+    (['--profile', '--pid', '1,x'], "--pid: 'x' is not a number from 1 to 2147483647"),
+    (['--profile', '--pid', '1,,2'], "--pid: '' is not a number"),
+    (['--profile', '--pid', '1,', '--pid', '2'], "--pid: '' is not a number"),
+    (['--profile', '--pid', '1,0'], "--pid: '0' is not a number"),
+    (['--profile', '--pid', '1', '--pid', '-2'], "--pid: '-2' is not a number"),
+    (['--profile', '--pid', '1' * 4000], '--pid'),
+    (['--profile', '--pid', ','.join(map(str, range(1, 1026)))], '--pid: more than 1024'),
+    (['--profile', '--tid', '0'], '--tid'),
+    (['--profile', '--tid', '4294967297'], '--tid'),
+    (['--profile', '--tid', '1', '-a'], '--tid and -a/--all exclude each other'),
+    (['--profile', '--tid', '1', '--', 'true'], '--tid and -- COMMAND exclude each other'),
+    ([*ME, '--tid=1', '--follow-children'], '--tid and --follow-children exclude each other'),
+    (['--profile', '-a', '--follow-children'], '--follow-children and -a/--all exclude each other'),
+    (['--profile', '--follow-children'], 'no target'),
+    (['--profile', '--comm', 'x'], 'no target: one of --pid, --tid, -a/--all, --cgroup and -- COMMAND is required; --comm'),
+    (['--offcpu', '--comm', 'x'], '--comm chooses threads of it, as in -a --comm NAME'),
+    ([*ME, '--comm', 'a' * 4096], f"--comm: '{'a' * 40}...' is longer than 4095 bytes"),
+    ([*ME, '--cgroup=' + 'a' * 4096], f"--cgroup: '{'a' * 40}...' is longer than 4095 bytes"),
+    ([*ME, '--comm', ''], '--comm: the value is empty'),
+    ([*ME, '--comm'], '--comm: a value is missing'),
+    ([*ME, *['--comm=x'] * 65], '--comm: more than 64'),
+    ([*ME, '--cgroup='], '--cgroup: the value is empty'),
+    ([*ME, *['--cgroup=x'] * 65], '--cgroup: more than 64'),
 ]
 
 
@@ -155,6 +185,20 @@ def options_reach_the_library():
     lines = logged('--profile', '--event', 'cycles', '--profile-output', 'p', '--', 'true', '--pid', '3')
     for want in ['target 3', 'event 1', 'flags 0', 'argv true', 'argv --pid', 'argv 3']:
         check(want in lines, want, lines)
+    lines = logged('--profile', '--pid', '5,7', '--pid=6', '--pid=7', '--follow-children', '--comm', 'a b', '--comm=c',
+                   '--cgroup', '/x', '--cgroup=y/z', *SHORT, '--profile-output', 'p')
+    for want in ['target 1', 'pid 5', 'flags 4']:
+        check(want in lines, want, lines)
+    equal([l for l in lines if l.split()[0] in ('also', 'tid', 'comm', 'cgroup')],
+          ['also 7', 'also 6', 'comm a b', 'comm c', 'cgroup /x', 'cgroup y/z'])
+    lines = logged('--profile', '--tid', '9,8', *SHORT, '--profile-output', 'p')
+    for want in ['target 1', 'pid 0', 'tid 9', 'tid 8', 'flags 0']:
+        check(want in lines, want, lines)
+    # A cgroup alone is one of the whole machine; a command's children are followed without a word.
+    lines = logged('--profile', '--cgroup', 'x', *SHORT, '--profile-output', 'p')
+    check('target 2' in lines and 'flags 2' in lines, lines)
+    lines = logged('--profile', '--follow-children', '--cgroup', 'x', '--profile-output', 'p', '--', 'true')
+    check('target 3' in lines and 'flags 0' in lines and 'cgroup x' in lines, lines)
     check('flags 2' in logged('--profile', '-a=T', '--profile-output', 'p', *SHORT), 'agent not left out')
 
 
@@ -185,6 +229,10 @@ def made_names():
             (['--profile', '-a', *SHORT], ''),
             (['--profile', '--pid', str(child.pid), *SHORT], '_a_b c-'),
             (['--profile', '--pid', '2147483647', *SHORT], 'pid2147483647-'),
+            (['--profile', '--pid', f'{child.pid},2147483647', *SHORT], '_a_b c-'),
+            (['--profile', '--tid', str(child.pid), *SHORT], '_a_b c-'),
+            (['--profile', '--tid', '2147483647', *SHORT], 'tid2147483647-'),
+            (['--profile', '--cgroup', 'x', *SHORT], ''),
             (['--profile', '--', '/bin/true'], 'true-'),
             (['--profile', '--', 'sh', '-c', ':'], 'sh-'),
         ]
@@ -198,6 +246,22 @@ def made_names():
                 name = new.pop()
                 check(re.fullmatch(re.escape(prefix) + FULL_NAME, name), words, name)
                 check(f'perf-agent: profile written: {name}' in r.lines, name, r)
+        for words, suffix in [(['--offcpu'], '-off-cpu.pb.gz'), (['--offcpu', '--offcpu-output=auto'], '-off-cpu.pb.gz'),
+                              (['--profile', '--profile-output', 'auto'], '-on-cpu.pb.gz'), (['--pmu', '--pmu-output=auto'], '-pmu.txt'),
+                              (['--pmu', '--pmu-output', 'auto', '--pmu-format=json'], '-pmu.json')]:
+            for _ in range(2):
+                before = set(files())
+                r = run(*words, '--pid', '2147483647', *SHORT)
+                equal(r.rc, 0, r)
+                name = re.search(r'(?:profile|metrics) written: (.*)', r.err)[1]
+                check(re.fullmatch(r'pid2147483647-\d{12}(-\d+)?' + re.escape(suffix), name), name, r)
+                equal(set(files()) - before, {name}, r)
+        # The name of a file, and not the word.
+        for words in [*PMU, '--pmu-output=./auto'], [*OFF, '--offcpu-output=./auto'], [*ME, '--profile-output=./auto']:
+            equal(run(*words, *SHORT).rc, 0)
+            check('auto' in files(), files())
+            os.unlink('auto')
+        equal([f for f in files() if f.startswith('.')], [])
     finally:
         child.stdin.close()
         child.wait(WAIT_S)
@@ -301,9 +365,23 @@ def start_line_says_what_is_sampled():
         (['--profile', '--', '/bin/true'], 'unwind auto, until it ends', {}),
         (['--profile', '--pid=2147483647', *SHORT], 'profiling pid 2147483647 at', {}),
         (ME, 'for 10.0 s; Ctrl-C ends early', {'FAKE_END_MS': '20'}),
+        (['--profile', '--pid', '2147483646,2147483647', *SHORT], 'profiling pids 2147483646, 2147483647 at', {}),
+        (['--profile', '--pid', '1,2,3,4,5,6', *SHORT], 'profiling pids 1, 2, 3, 4 and 2 more at', {}),
+        (['--profile', '--pid', '2147483647', '--follow-children', *SHORT], 'pid 2147483647 and its children at', {}),
+        (['--profile', '--pid', '1,2', '--follow-children', *SHORT], 'pids 1, 2 and their children at', {}),
+        (['--profile', '--tid', str(os.getpid()), *SHORT], f'profiling thread {os.getpid()} ({comm}) at', {}),
+        ([*ME, '--tid', '1,2', *SHORT], f'pid {os.getpid()} ({comm}), threads 1, 2 at', {}),
+        ([*ME, '--comm', 'a', '--comm', 'b', *SHORT], f'({comm}), threads named a or b at', {}),
+        (['--profile', '--cgroup', 'c', *SHORT], 'the whole machine, in cgroup c at', {}),
+        ([*ME, '--offcpu', '--offcpu-output=o', *SHORT], 'at 99 Hz, cpu-clock, with waits, unwind auto, for', {}),
+        ([*ME, '--pmu', *SHORT], 'at 99 Hz, cpu-clock, with scheduling, unwind auto, for', {}),
+        ([*ME, '--offcpu', '--pmu', '--offcpu-output=o', *SHORT], ', with waits and scheduling, unwind auto, for', {}),
+        (['--offcpu', '-a', '--offcpu-output=o', *SHORT], 'profiling waits of the whole machine, unwind auto, for', {}),
+        (['--pmu', '-a', *SHORT], 'profiling scheduling of the whole machine, for 50.0 ms; Ctrl-C', {}),
+        (['--pmu', '--offcpu', '-a', '--offcpu-output=o', *SHORT], 'profiling waits and scheduling of the whole', {}),
     ]
     for words, text, env in cases:
-        r = run(*words[:1], *out, *words[1:], env=env)
+        r = run(*words[:1], *(out if '--profile' in words else []), *words[1:], env=env)
         equal(r.rc, 0, r)
         # With dwarf a line about what is waited for stands before it.
         check(text in r.lines[1 if 'dwarf' in words else 0], words, r)
@@ -325,6 +403,14 @@ def endings():
     r = run(*ME, '--duration=1h', '--profile-output=p', env={'FAKE_END_MS': '50'})
     equal(r.rc, 0, r)
     check(f'pid {os.getpid()} ended after' in r.err, r)
+    ended = ['--duration=1h', '--profile-output=p']
+    for words, text in [(['--pid=1,2'], 'all 2 processes ended after'), (['--tid=1'], 'the process of thread 1 ended after'),
+                        (['--tid=1,2'], 'the processes of threads 1 and others ended after'),
+                        (['--pid=1', '--follow-children'], '; its children are not waited for'),
+                        (['--pid=1,2', '--follow-children'], '; their children are not waited for')]:
+        r = run('--profile', *words, *ended, env={'FAKE_END_MS': '50'})
+        equal(r.rc, 0, r)
+        check(text in r.err, text, r)
 
 
 @test
@@ -385,7 +471,7 @@ def signal_before_sampling_starts_nothing():
                     p.send_signal(number)
                 r = finish(p)
                 equal((r.rc, files()), (1, ['fifo']), where, target, r)
-                equal(r.lines, [f'perf-agent: {number.name} before sampling began: no profile'], where, target)
+                equal(r.lines, [f'perf-agent: {number.name} before the capture began: no profile'], where, target)
 
 
 @test
@@ -554,8 +640,25 @@ def names_cannot_command_the_terminal():
     top = '1 1 /b/\x1b[31m ev\x1b]0;il\x07'
     r = run('--profile', *SHORT, '--', './x\x1b[2J', env={'FAKE_TOP': top})
     check('\x1b' not in r.err, r)
+    place = '1 1 1 w\x1b[31m 1 0 /b/\x1b[31m ev\x1b]0;il\x07'
+    r = run(*OFF, *SHORT, '--offcpu-output=o', env={'FAKE_OFF_PLACES': place, 'FAKE_WAITS': '1'})
+    check('\x1b' not in r.err and '\x07' not in r.err and 'ev?]0;il?' in r.err, r)
     r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_TOP': top, 'FAKE_NOTES': 'n\x1b[1m', 'FAKE_SEEN': '1'})
     check('\x1b' not in r.err and '\x07' not in r.err and 'ev?]0;il?' in r.err, r)
+
+
+@test
+def names_that_are_no_text_are_text_on_standard_error():
+    whole = 'ä€\U0001f427\xa0x'.encode()
+    for name, shown in [(b'na\xffm\xfee', b'na?m?e'), (whole, whole), (b'\xc3', b'?'), (b'\xe2\x82', b'??'),
+                        (b'\xf0\x9f\x90', b'???'), (b'\xe2\x82x', b'??x'), (b'\xc0\xaf\xc1\x81', b'????'),
+                        (b'\xe0\x80\xaf', b'???'), (b'\xed\xa0\x80', b'???'), (b'\xf0\x80\x80\xaf', b'????'),
+                        (b'\xf4\x90\x80\x80', b'????'), (b'\xf5\x80\x80\x80', b'????'), (b'\x9b31m', b'?31m'),
+                        (b'a\xc2\x9b31m', b'a??31m')]:
+        p = start_fake(['--profile', *SHORT, '--comm', name, '-a', '--profile-output=p'])
+        err = p.communicate(timeout=WAIT_S)[1]
+        equal(p.returncode, 0, err)
+        check(b'the whole machine, threads named ' + shown + b' at ' in err, name, err)
 
 
 @test
@@ -613,6 +716,9 @@ def terminal_without_duration_runs_until_ctrl_c():
     own = Terminal(FAKE, [*ME, '--profile-output=q', '--duration=100ms'], env={'FAKE_SEEN': '6', 'FAKE_OWN': '5'})
     equal(own.finish(), 0, own.text)
     check('s left, 1 sample, 0 lost' in own.text, own.text)
+    waits = Terminal(FAKE, [*OFF, '--offcpu-output=o', '--duration=100ms'], env={'FAKE_SEEN': '6'})
+    equal(waits.finish(), 0, waits.text)
+    check(re.search(r'perf-agent: 0\.\d s left\r', waits.text) and 'sample' not in waits.text, waits.text)
     check('until Ctrl-C' in t.text, t.text)
     t.type(b'\x03')
     equal(t.finish(), 0, t.text)
@@ -664,6 +770,8 @@ def read_commands():
 def how_to_unwind_reaches_the_library():
     for words, want in [(['--unwind', 'auto'], 'unwind 0'), (['--unwind=fp'], 'unwind 2'), (['--unwind', 'dwarf'], 'unwind 1'),
                         (['--table-budget', '1048576'], 'budget 1048576'), (['--table-budget=64M'], f'budget {64 << 20}'),
+                        (['--symbol-budget=16G'], f'symbols {16 << 30}'), (['--lines=false'], 'flags 8'),
+                        (['--debug-dir', '/a', '-debug-dir=/b'], 'debug-dir /b'),
                         (['--table-budget', '2048K'], f'budget {2 << 20}'), (['-table-budget=1G'], f'budget {1 << 30}')]:
         lines = logged(*ME, *SHORT, '--profile-output', 'p', *words)
         check(want in lines, want, lines)
@@ -700,7 +808,7 @@ def where_incomplete_stacks_end_is_said():
 def why_stacks_are_incomplete_is_said():
     walks = ('walk_no_walk_pct: 7.00', 'walk_root_reached_pct: 90.00', 'walk_read_fault_pct: 3.10', 'walk_bad_rule_pct: 0.00',
              'walk_no_rule_pct: 6.50', 'walk_32_bit_task_pct: 0.40', 'walk_memory_given_back_pct: 2.00')
-    said = 'perf-agent: incomplete stacks, of all user stacks: 6.50 % no rule, 3.10 % read fault, 0.40 % 32 bit task'
+    said = 'perf-agent: incomplete stacks, of all user stacks: 6.50 % no rule, 3.10 % read fault, 0.40 % 32-bit task'
     r = run(*ME, *SHORT, '--profile-output', 'p', env={'FAKE_QUALITY': '\n'.join(walks), 'FAKE_SEEN': '9'})
     check(said in r.lines, r)
     files = ('incomplete_in: a file.so 6.00', 'incomplete_in: [others] 4.00')
@@ -725,7 +833,7 @@ def every_option_is_in_every_text():
     options = read_table()
     with open(OPTIONS_DEF, encoding='utf-8') as f:
         hidden = re.findall(r'^CLI_HIDDEN\(\w+, "([^"]+)"', f.read(), re.M)
-    check(len(options) >= 12 and len(hidden) == 3, options, hidden)
+    check(len(options) >= 12 and len(hidden) == 4, options, hidden)
     with open(MAN, encoding='utf-8') as f:
         man = f.read().replace('\\', '')
     with open(COMPLETION, encoding='utf-8') as f:
@@ -747,7 +855,7 @@ def every_option_is_in_every_text():
     # In the parser they are by construction; this would find a row whose kind is wrong.
     for o in options:
         r = run('--profile=false', f'--{o.name}=\x01')
-        if o.name != 'profile-output':
+        if o.name not in ('profile-output', 'offcpu-output', 'pmu-output', 'debug-dir', 'comm', 'cgroup'):  # which take any word
             equal(r.rc, 2, o.name, r)
             check(f'--{o.name}: ' in r.err, o.name, r)
 
@@ -763,6 +871,9 @@ try perf-agent --event c
 try perf-agent --event = cy
 try perf-agent --event =
 try perf-agent --duration 1
+try perf-agent --pmu-format j
+try perf-agent --offcpu-states un
+try perf-agent --offcpu-output exa
 try perf-agent --pid {os.getpid()}
 try perf-agent --profile-output exa
 try perf-agent --profile -- /bin/ech
@@ -776,9 +887,10 @@ try perf-agent unwind-info example-file --p
     equal((r.rc, r.err), (0, ''), r)
     lines = r.out.split('\n')
     equal(lines[:5], ['--sample-rate', 'cpu-clock cycles', 'cycles', 'cpu-clock cycles auto', ''], r)
-    check(str(os.getpid()) in lines[5].split(), r)
-    equal(lines[6:9], ['example-file', '/bin/echo', 'example-file'], r)
-    equal(lines[9:12], ['unwind-info', 'example-file', '--pc'], r)
+    equal(lines[5:8], ['json', 'uninterruptible', 'example-file'], r)
+    check(str(os.getpid()) in lines[8].split(), r)
+    equal(lines[9:12], ['example-file', '/bin/echo', 'example-file'], r)
+    equal(lines[12:15], ['unwind-info', 'example-file', '--pc'], r)
 
 
 @test

@@ -34,9 +34,8 @@ static void resolve(struct img_file *f, const uint64_t *offs, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		bool named = b.names[i].reason == EV_REASON_NAMED;
 
-		assert(named == (b.names[i].name != NULL));
-		assert(named == (b.names[i].linkage != NULL));
-		assert(!named || (*b.names[i].name && b.names[i].start <= offs[i]));
+		assert(named == (sym_batch_frames(&b, i) != NULL));
+		assert(!named || (*sym_batch_frames(&b, i)->name && b.names[i].start <= offs[i]));
 	}
 	sym_batch_done(&b);
 }

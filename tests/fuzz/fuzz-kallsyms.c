@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	assert(b.names[0].reason == EV_REASON_NO_SYMBOL);
 	assert(b.names[1].reason == EV_REASON_NAMED && b.names[1].start == first);
-	assert(*b.names[1].name && *b.names[1].linkage);
+	assert(*sym_batch_frames(&b, 1)->name && *sym_batch_frames(&b, 1)->linkage);
 	assert(b.names[n - 1].reason == EV_REASON_NO_SYMBOL || end == UINT64_MAX);
 	sym_batch_done(&b);
 	return 0;

@@ -20,9 +20,11 @@ static void one(const uint8_t *bytes, size_t len)
 	r = pev_record_parse(rec, len, &e);
 	assert(r == 1 || r == 0 || r == -EINVAL);
 	if (r == 1) {
-		assert(e.type >= EV_PROC_MMAP && e.type <= EV_PROC_LOST);
+		assert(e.type >= EV_PROC_MMAP && e.type <= EV_PROC_KSYMBOL);
 		assert(strnlen(e.comm, sizeof(e.comm)) < sizeof(e.comm));
 		assert(strlen(e.map.path) < len);
+		if (e.type == EV_PROC_KSYMBOL)
+			assert(e.ksym.start && e.ksym.len && *e.ksym.name);
 		if (e.type == EV_PROC_MMAP)
 			assert(e.map.start < e.map.end && e.map.kind != 0);
 	}

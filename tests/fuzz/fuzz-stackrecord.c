@@ -8,6 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct ev_frame frames[ABI_MAX_USER_FRAMES];
 	struct ev_stack st;
 	struct ev_count count = {.ustack = 1};
+	struct ev_waker waker;
 	struct ev_copy copy;
 	int r;
 
@@ -20,12 +21,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			sum = (uint8_t)(sum + ((const volatile uint8_t *)copy.bytes)[i]);
 		(void)sum; /* read: they must all be there */
 	}
-	r = smp_record_parse(data, size, frames, &st, &count);
+	r = smp_record_parse(data, size, frames, &st, &count, &waker);
 	if (r < 0)
 		return 0;
+	if (r == 2) {
+		if (waker.hash == 0 || waker.comm[EV_COMM_LEN - 1])
+			abort();
+		return 0;
+	}
 	if (r == 1 && (count.ustack != st.hash || st.kernel))
 		abort();
-	if (st.n > ABI_MAX_USER_FRAMES || st.hash == 0 || st.walk >= EV_WALK_CNT ||
+	if (st.n > ABI_MAX_USER_FRAMES || st.hash == 0 || st.walk >= EV_WALK_KERNEL_CNT ||
 	    (st.flags & ~(EV_STACK_GUESSED | EV_STACK_JIT)))
 		abort();
 	for (uint32_t i = 0; i < st.n; i++)

@@ -65,7 +65,7 @@ static int step_read_code(struct stack *s, __u64 *ret, __u64 addr);
 #define UW_RULE(m, i)                ((i)-ABI_CODE_FIRST < RULES ? &(m)->h->rules[(i)-ABI_CODE_FIRST] : NULL)
 #define UW_WIDE(m, i)                ((i) < WIDES ? &(m)->h->wides[i] : NULL)
 #define UW_OP(m, i)                  ((i) < OPS ? &(m)->h->ops[i] : NULL)
-#include "unwind/unwind_step.h"
+#include "unwind/unwind_compat.h"
 
 static int step_read_code(struct stack *s, __u64 *ret, __u64 addr)
 {
@@ -122,6 +122,33 @@ static void walk_by_fp(struct stack *s, const struct start *at)
 		if (s->reads > 2 || (r && (r < ABI_WALK_ROOT || r > ABI_WALK_BAD_PC)))
 			abort();
 	}
+}
+
+static void walk_32_bit(struct stack *s, const struct start *at)
+{
+	uint64_t base = s->base, limit;
+	struct uw_state u;
+	int r = 0;
+
+	memset(&u, 0, sizeof(u));
+	u.pc = at->pc & 0xffffffff;
+	u.reg[ABI_REG_SP] = at->sp;
+	u.reg[ABI_REG_FP] = at->fp;
+	s->base = at->sp & 0xffffffff;
+	limit = s->base;
+	uw_begin(&u);
+	for (size_t n = 0; n < ABI_MAX_USER_FRAMES && r == 0; n++) {
+		s->reads = 0;
+		r = uw_step_compat(&u, s);
+		if (s->reads > 2 || (r && (r < ABI_WALK_ROOT || r > ABI_WALK_BAD_PC)))
+			abort();
+		if (r == 0 && u.reg[ABI_REG_SP] <= limit) /* always up: it ends */
+			abort();
+		if (r == 0 && (u.reg[ABI_REG_SP] > 1ULL << 32 || u.pc >> 32))
+			abort();
+		limit = u.reg[ABI_REG_SP];
+	}
+	s->base = base;
 }
 
 static void walk_by_rules(struct stack *s, const struct start *at)
@@ -184,6 +211,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	s.len = cursor_left(&c);
 	s.base = at.sp;
 	walk_by_fp(&s, &at);
+	walk_32_bit(&s, &at);
 	walk_by_rules(&s, &at);
 	return 0;
 }

@@ -4,6 +4,11 @@
 A test file is called with the path of perf-agent and those of the workloads. Each test runs in an empty folder of its
 own; what it started is ended by its number when it ends. Bounds are statistical, never of time: these machines are
 shared.
+
+A file makes thousands of comparisons at three standard deviations, on a machine whose CPUs are taken away for moments:
+one of them fails now and then where nothing is wrong. So a test that fails is run a second time, and has failed when
+both did. At most two tests of a file are, or a tenth of them if that is more; none after a crash or a sanitizer's
+report, and none with LIVE_ONCE=1. Second runs are told ("# second run: …"), by tools/summary.py too.
 """
 import gzip
 import json
@@ -23,9 +28,11 @@ import traceback
 WAIT_S = 60  # longest that a start or an end may take on a loaded machine
 TESTS = []
 STARTED = []  # Popen of the test in work
+CRASHES = {-getattr(signal, name) for name in ('SIGSEGV', 'SIGABRT', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGSYS')}
 NS = 1_000_000_000
 
 perf_agent = None  # path
+crashed = []       # what no second run may hide
 workload = {}      # name -> path
 
 
@@ -62,6 +69,14 @@ def check_total(got_ns, cpu_ns, window_ns, period_ns, *what, extra_ns=0):
     note(f'{what[0] if what else "total"}: {got_ns / 1e9:.4f} s of {cpu_ns / 1e9:.4f} s, {100 * got_ns / cpu_ns - 100:+.2f} %, '
          f'room {100 * room / cpu_ns:.2f} % + {100 * extra_ns / cpu_ns:.2f} %')
     within(got_ns, cpu_ns - room, cpu_ns + room + extra_ns, f'CPU clock {cpu_ns}, window {window_ns}', *what)
+
+
+def taken_ns():
+    """Time that a hypervisor and interrupts took from all CPUs, which is no thread's by the scheduler's clocks but
+    passes for who was on the CPU; in steps of 10 ms."""
+    with open('/proc/stat', encoding='ascii') as f:
+        fields = list(map(int, f.readline().split()[1:]))
+    return sum(fields[5:8]) * (NS // os.sysconf('SC_CLK_TCK'))
 
 
 def check_share(part, whole, want, *what):
@@ -124,10 +139,11 @@ def start(argv, **more):
 class Agent:
     """A run of perf-agent. Standard output is collected, standard error line by line as it comes."""
 
-    def __init__(self, *args):
-        env = {**os.environ, 'TERM': 'dumb'}
+    def __init__(self, *args, modes=('--profile',)):
+        # What an earlier capture kept of this machine is no part of a test, nor is it to be changed.
+        env = {'XDG_CACHE_HOME': '/nonexistent', **os.environ, 'TERM': 'dumb'}
         self.args = [str(a) for a in args]
-        self.p = subprocess.Popen([perf_agent, '--profile', *self.args], stdin=subprocess.DEVNULL,
+        self.p = subprocess.Popen([perf_agent, *modes, *self.args], stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
         STARTED.append(self.p)
         self.pid = self.p.pid
@@ -167,7 +183,10 @@ class Agent:
             t.join(WAIT_S)
         self.p.stdout.close()
         self.p.stderr.close()
-        return Result(self)
+        r = Result(self)
+        if r.rc in CRASHES or any('Sanitizer' in line or 'runtime error:' in line for line in r.lines):
+            crashed.append(r)
+        return r
 
 
 class Result:
@@ -268,11 +287,11 @@ def single(data):
 
 
 class Frame:
-    """A location with the names of its lines."""
+    """A location with the names of its lines: name is the function, functions[:-1] what was inlined into it."""
 
-    def __init__(self, ident, address, mapping, functions):
-        self.id, self.address, self.mapping, self.functions = ident, address, mapping, functions
-        self.name = functions[0].name if functions else None
+    def __init__(self, ident, address, mapping, functions, lines):
+        self.id, self.address, self.mapping, self.functions, self.lines = ident, address, mapping, functions, lines
+        self.name = functions[-1].name if functions else None
         self.kernel = bool(mapping) and mapping.path == '[kernel]'
         # perf-agent's own words for what is no frame stand in brackets and have no mapping.
         self.synthetic = not mapping and bool(self.name) and self.name.startswith('[')
@@ -328,14 +347,17 @@ class Profile:
         self.functions = {}
         for v in raw[5]:
             m = single(v)
-            self.functions[m[1]] = Item(id=m[1], name=text(m.get(2, 0)), system_name=text(m.get(3, 0)))
+            self.functions[m[1]] = Item(id=m[1], name=text(m.get(2, 0)), system_name=text(m.get(3, 0)),
+                                        file=text(m.get(4, 0)), start_line=m.get(5, 0))
         mappings = {m.id: m for m in self.mappings}
         self.frames = {}
         for v in raw[4]:
             m = single(v)
-            functions = [self.functions[single(line)[1]] for number, line in fields(v) if number == 4]
+            lines = [single(line) for number, line in fields(v) if number == 4]
+            functions = [self.functions[line[1]] for line in lines]
             check(m[1] not in self.frames, 'two locations of one id')
-            self.frames[m[1]] = Frame(m[1], m.get(3, 0), mappings[m[2]] if m.get(2) else None, functions)
+            self.frames[m[1]] = Frame(m[1], m.get(3, 0), mappings[m[2]] if m.get(2) else None, functions,
+                                      [line.get(2, 0) for line in lines])
         self.samples = []
         for v in raw[2]:
             ids, values, labels = [], [], {}
@@ -465,25 +487,39 @@ def main():
     only = os.environ.get('LIVE_ONLY')  # for people: a part of a test's name
     tests = [t for t in TESTS if not only or only in t.__name__]
     print(f'1..{len(tests)}')
-    failed = 0
-    home = os.getcwd()
+    failed, left = 0, 0 if os.environ.get('LIVE_ONCE') else max(2, len(tests) // 10)
     for i, t in enumerate(tests, 1):
         name = t.__name__.replace('_', ' ')
-        folder = tempfile.mkdtemp(prefix='perf-agent-live-')
-        os.chdir(folder)
         began = time.monotonic()
+        crashed.clear()
         try:
-            skip = t()
+            try:
+                skip = run_in_folder(t)
+            except AssertionError as e:
+                if not left or crashed:
+                    raise
+                left -= 1
+                note(traceback.format_exc())
+                note(f'second run: {name}: {" ".join(str(e).split())[:200]}')
+                skip = run_in_folder(t)
             print(f'ok {i} - {name}' + (f' # SKIP {skip}' if skip else ''), flush=True)
         except Exception:  # whatever it is, the next test is to run
             failed += 1
             print(f'not ok {i} - {name}')
             note(traceback.format_exc())
-        finally:
-            for p in STARTED:
-                end(p)
-            STARTED.clear()
-            os.chdir(home)
-            shutil.rmtree(folder, ignore_errors=True)  # what is left of it disturbs nobody
         note(f'{time.monotonic() - began:.1f} s')
     return 1 if failed else 0
+
+
+def run_in_folder(t):
+    """Runs a test in an empty folder and ends what it started; returns why it was skipped, if it was."""
+    home, folder = os.getcwd(), tempfile.mkdtemp(prefix='perf-agent-live-')
+    os.chdir(folder)
+    try:
+        return t()
+    finally:
+        for p in STARTED:
+            end(p)
+        STARTED.clear()
+        os.chdir(home)
+        shutil.rmtree(folder, ignore_errors=True)  # what is left of it disturbs nobody

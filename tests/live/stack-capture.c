@@ -164,7 +164,7 @@ static int open_tables(struct cap *c, struct err *err)
 static int start(struct cap *c, struct err *err)
 {
 	uint32_t cpus[PEV_CPUS_MAX / 4];
-	struct trk_options to = {.target_pid = c->o.pid};
+	struct trk_options to = {.target_pids = &c->o.pid, .n_target_pids = c->o.pid != 0};
 	int n, r = open_sampler(c, err);
 
 	if (r == 0)
@@ -185,7 +185,7 @@ static int start(struct cap *c, struct err *err)
 		return r;
 	trk_flush(c->trk);
 	install_new(c);
-	return smp_start(c->smp, cpus, (uint32_t)n, 0, err);
+	return smp_start(c->smp, cpus, (uint32_t)n, NULL, err);
 }
 
 int cap_start(const struct cap_options *o, struct cap **ret, struct err *err)

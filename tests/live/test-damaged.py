@@ -111,13 +111,13 @@ def value_size_of_notes(e):
         e.put(U32, at + 4, 0xffffffff)
 
 
-# Damage, and whether names are left: yes, no, or that is not for this test to say (.dynsym may have some).
+# Damage, and whether names are left: yes, no, or that is not for this test to say (.dynsym or DWARF may have some).
 # Then whether it is counted: what cannot be told from sound bytes, or is not needed for anything, is not.
 CASES = (
     (section_headers_past_the_end, False, True), (section_headers_in_text, None, False), (no_of_sections, None, True),
     (size_of_a_section_header, False, True), (names_of_sections, True, False), (size_of_symtab, None, True),
     (place_of_symtab, None, True), (entry_size_of_symtab, None, True), (link_of_symtab, None, True),
-    (size_of_strings, None, True), (names_of_symbols, False, True), (name_size_of_notes, True, True),
+    (size_of_strings, None, True), (names_of_symbols, None, True), (name_size_of_notes, True, True),
     (value_size_of_notes, True, True),
 )
 

@@ -3,163 +3,11 @@
  * test-live-api - the library against the running kernel: life cycle, what it leaves behind, two at
  * once. Also run under ThreadSanitizer. Usage: test-live-api SPIN
  */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/capability.h>
-#include <poll.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "perfagent/perfagent.h"
+#include "apilib.h"
 
 static const char *spin; /* the workload */
-static char folder[64];  /* empty but for what a test writes */
-
-#define ok(call)                                                                                   \
-	do {                                                                                       \
-		int r_ = (call);                                                                   \
-		if (r_ < 0)                                                                        \
-			fail_msg("%s: %d: %s", #call, r_, err.message);                            \
-	} while (0)
-
-/* ---- what is there, before and after --------------------------------------------------------- */
-
-static int entries(const char *path)
-{
-	DIR *d = opendir(path);
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n - 2;
-}
-
-struct traces {
-	int fds, threads, files, children;
-	sigset_t mask;
-};
-
-static int children_cnt(void)
-{
-	char path[64], text[4096];
-	FILE *f;
-	size_t n;
-	int count = 0;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-	f = fopen(path, "re");
-	if (!f)
-		return 0; /* a kernel without CONFIG_PROC_CHILDREN */
-	n = fread(text, 1, sizeof(text) - 1, f);
-	fclose(f);
-	for (size_t i = 0; i < n; i++)
-		count += text[i] == ' ';
-	return count;
-}
-
-static struct traces look(void)
-{
-	struct traces t;
-
-	memset(&t, 0, sizeof(t));
-	t.fds = entries("/proc/self/fd");
-	t.threads = entries("/proc/self/task");
-	t.files = entries(folder);
-	t.children = children_cnt();
-	pthread_sigmask(SIG_SETMASK, NULL, &t.mask);
-	return t;
-}
-
-static void assert_no_traces(const struct traces *before)
-{
-	struct traces now = look();
-
-	/* A joined thread leaves /proc a moment after pthread_join. */
-	for (int i = 0; i < 100 && now.threads != before->threads; i++) {
-		const struct timespec ts = {.tv_nsec = 10 * 1000 * 1000};
-
-		nanosleep(&ts, NULL);
-		now = look();
-	}
-	assert_int_equal(now.fds, before->fds);
-	assert_int_equal(now.threads, before->threads);
-	assert_int_equal(now.files, before->files);
-	assert_int_equal(now.children, before->children);
-	assert_memory_equal(&now.mask, &before->mask, sizeof(now.mask));
-}
-
-/* ---- work ------------------------------------------------------------------------------------ */
-
-static void burn_ms(unsigned int ms)
-{
-	struct timespec t;
-	uint64_t until = 0, now;
-
-	do {
-		for (volatile int i = 0; i < 10000; i++)
-			continue;
-		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-		now = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-		if (!until)
-			until = now + (uint64_t)ms * 1000000;
-	} while (now < until);
-}
-
-struct sink {
-	size_t calls, bytes;
-	bool gzip;
-	int answer;
-};
-
-static int take(void *arg, const void *data, size_t len)
-{
-	struct sink *s = arg;
-	const uint8_t *p = data;
-
-	s->calls++;
-	s->bytes = len;
-	s->gzip = len > 18 && p[0] == 0x1f && p[1] == 0x8b;
-	return s->answer;
-}
-
-static struct pfa_options own_process(struct sink *sink)
-{
-	struct pfa_options o = PFA_OPTIONS_INIT;
-
-	o.target = PFA_TARGET_PID;
-	o.pid = (int32_t)getpid();
-	o.sample_rate_hz = 999;
-	o.profile_write = sink ? take : NULL;
-	o.profile_write_arg = sink;
-	return o;
-}
-
-static struct pfa_stats stats_of(const struct pfa_session *s)
-{
-	struct pfa_stats st = {.size = sizeof(st)};
-
-	assert_int_equal(pfa_stats(s, &st), 0);
-	return st;
-}
-
-/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void test_states_follow_the_header(void **state)
 {
@@ -178,6 +26,7 @@ static void test_states_follow_the_header(void **state)
 	assert_int_equal(err.code, -EINVAL);
 	assert_int_equal(pfa_ended_fd(s), -1);
 	assert_int_equal(pfa_command_pid(s), -EINVAL);
+	assert_int_equal(pfa_modes_run(s) | pfa_modes_written(s), 0);
 	assert_int_equal(pfa_command_status(s, &status), -EINVAL);
 	assert_int_equal(pfa_top(s, top, 3), -EINVAL);
 	assert_null(pfa_quality(s, 0));
@@ -198,7 +47,9 @@ static void test_states_follow_the_header(void **state)
 		st = stats_of(s);
 		assert_true(st.seen > 0 && st.elapsed_ns >= 100000000 && st.locked_bytes > 0);
 		assert_null(pfa_quality(s, 0));
+		assert_int_equal(pfa_modes_run(s) | pfa_modes_written(s) << 8, PFA_MODE_PROFILE);
 		ok(pfa_stop(s, &err));
+		assert_int_equal(pfa_modes_run(s) & pfa_modes_written(s), PFA_MODE_PROFILE);
 		assert_int_equal(pfa_stop(s, &err), -EINVAL);
 		assert_int_equal(pfa_ended_fd(s), -1);
 		assert_int_equal(sink.calls, i + 1);
@@ -361,7 +212,7 @@ static void test_interrupted_start_starts_no_command(void **state)
 	at_fork = s;
 	assert_int_equal(pfa_start(s, &err), -EINTR);
 	at_fork = NULL;
-	assert_non_null(strstr(err.message, "before sampling began"));
+	assert_non_null(strstr(err.message, "before the capture began"));
 	assert_no_traces(&before); /* the marker is one, and the command */
 
 	/* Too late for this one, and not meant for the next. */
@@ -720,15 +571,6 @@ static void test_signals_stay_with_the_program(void **state)
 	pfa_free(s);
 }
 
-static bool has_cap(unsigned int cap)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
-
-	return syscall(SYS_capget, &head, data) == 0 &&
-	       (data[CAP_TO_INDEX(cap)].effective & CAP_TO_MASK(cap));
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -747,41 +589,11 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(test_two_sessions_at_once),
 	        cmocka_unit_test(test_signals_stay_with_the_program),
 	};
-	const char *tmp = getenv("TMPDIR");
-	struct pfa_options o = PFA_OPTIONS_INIT;
-	struct pfa_session *s = NULL;
-	struct pfa_error err;
-	int failed;
 
 	if (argc != 2) {
 		fprintf(stderr, "usage: test-live-api SPIN\n");
 		return 2;
 	}
 	spin = argv[1];
-	if (!has_cap(CAP_BPF) || !has_cap(CAP_PERFMON)) {
-		printf("1..0 # SKIP needs CAP_BPF and CAP_PERFMON\n");
-		return 0;
-	}
-	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0) {
-		printf("1..0 # SKIP a kernel without BTF\n");
-		return 0;
-	}
-	snprintf(folder, sizeof(folder), "%.30s/perf-agent-api-XXXXXX", tmp ? tmp : "/tmp");
-	if (!mkdtemp(folder)) {
-		perror(folder);
-		return 1;
-	}
-	/* What is made once in a process (libelf, sanitizers' threads) is made here. */
-	o.target = PFA_TARGET_PID;
-	o.pid = (int32_t)getpid();
-	if (pfa_new(&o, &s, &err) < 0 || pfa_start(s, &err) < 0 || pfa_stop(s, &err) < 0) {
-		fprintf(stderr, "%s\n", err.message);
-		return 1;
-	}
-	pfa_free(s);
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	rmdir(folder);
-	return failed;
+	return run_api_tests(tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -141,7 +141,9 @@ def flags_of_mappings_are_true():
     for m in p.mappings:
         frames = [f for f in p.frames.values() if f.mapping is m]
         equal(m.has_functions, any(f.named for f in frames), m, *frames)
-        equal((m.has_filenames, m.has_line_numbers, m.has_inline_frames), (False, False, False), m)
+        equal(m.has_filenames, any(fn.file for f in frames for fn in f.functions), m, *frames)
+        equal(m.has_line_numbers, any(any(f.lines) for f in frames), m, *frames)
+        equal(m.has_inline_frames, any(len(f.functions) > 1 for f in frames), m, *frames)
     check(p.mappings[0].has_functions, p.mappings[0])
 
 

@@ -127,6 +127,52 @@ for count in range(len(ALL) + 1):
         subset_test(subset)
 
 
+WAITS = {'--offcpu': ['--offcpu', '--offcpu-output', 'o'], '--pmu': ['--pmu', '--pmu-output', 'm']}
+
+
+def waits(caps, words, agent=None):
+    """Off-CPU profile, statistics, or both, of a process of the same user that waits for nobody but sleeps."""
+    with subprocess.Popen(as_nobody([], ['sleep', '100'])) as p:
+        try:
+            return run(as_nobody(caps, [agent or AGENT, *words, '--pid', str(p.pid), '--duration', '300ms']))
+        finally:
+            p.kill()
+
+
+def check_waits(r, words):
+    """All of it is there, and nothing is missing but what other capabilities are for."""
+    equal(r.rc, 0, r)
+    equal([n for n in r.notes if 'left out' in n or 'hidden from BPF' in n], [], r)
+    equal(sorted(os.listdir('.')), sorted(w for w in words if w in ('o', 'm')), r)
+    if '--offcpu' in words:
+        mine = Profile('o').samples
+        check(mine and {s.labels['comm'] for s in mine} == {'sleep'}, mine, r)
+        check(sum(s.weight for s in mine) >= 1, mine)
+        os.unlink('o')
+    if '--pmu' in words:
+        with open('m', encoding='utf-8') as f:
+            check('Off CPU:' in f.read(), r)
+        os.unlink('m')
+
+
+@test
+def waits_and_statistics_need_the_same_as_samples():
+    modes = [WAITS['--offcpu'], WAITS['--pmu'], [*WAITS['--offcpu'], *WAITS['--pmu']]]
+    for count in range(len(ALL) + 1):
+        for caps in itertools.combinations(ALL, count):
+            missing = [c for c in NEEDED if c not in caps]
+            for words in modes[:2] if missing else modes:
+                r = waits(caps, words)
+                if missing:
+                    check_refused(r, missing)
+                else:
+                    check_waits(r, words)
+    for words in ([*WAITS['--offcpu'], '--offcpu-wakers'], [*modes[2], '--offcpu-wakers']):
+        check_waits(waits(NEEDED, words), words)
+    r = waits(['CAP_BPF'], modes[2])  # neither can be started: one line, as of one
+    check_refused(r, ['CAP_PERFMON'])
+
+
 @test
 def each_event_names_what_is_missing():
     with Workload(as_nobody([], [SPIN, '--seconds', '100'])) as w:
@@ -203,6 +249,12 @@ def file_capabilities_are_enough():
             r = run([*plain, agent, '--profile', '--pid', str(pid), '--duration', '600ms', '--profile-output', OUT])
             equal((r.rc, r.notes), (0, []), r)
             check_user(result(), pid, SPIN_NAMES, 'spin')
+        words = [*WAITS['--offcpu'], *WAITS['--pmu']]
+        with subprocess.Popen([*plain, 'sleep', '100']) as p:
+            try:
+                check_waits(run([*plain, agent, *words, '--pid', str(p.pid), '--duration', '300ms']), words)
+            finally:
+                p.kill()
         r = run([*plain, agent, '--profile', '-a', '--duration', '600ms', '--profile-output', OUT])
         equal((r.rc, [n for n in r.notes if 'needs CAP_SYS' in n]), (0, []), r)
         p = result()

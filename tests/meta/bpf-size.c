@@ -36,6 +36,16 @@ static const struct config {
           .hash_seed = 1,
           .unwind = ABI_UNWIND_TABLES,
           .copy_quota = 32}},
+        {"tables, all filters",
+         {.target = ABI_TARGET_TREE,
+          .follow = 1,
+          .filters = ABI_FILTER_TID | ABI_FILTER_COMM | ABI_FILTER_CGROUP,
+          .n_cgroups = ABI_FILTER_CGROUPS,
+          .kernel_stacks = 1,
+          .nested_ns = 1,
+          .hash_seed = 1,
+          .unwind = ABI_UNWIND_TABLES,
+          .copy_quota = 32}},
         {"tables, all of the tests'",
          {.target = ABI_TARGET_ALL,
           .kernel_stacks = 1,
@@ -116,6 +126,20 @@ static uint32_t processed(const char *log)
 	return p ? (uint32_t)strtoul(p + strlen("processed "), NULL, 10) : 0;
 }
 
+/* As src/loader/oncpu.c asks: some machines refuse programs at functions of the kernel. */
+static bool refuses_hooks(void)
+{
+	const struct bpf_insn empty[] = {
+	        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+	        {.code = BPF_JMP | BPF_EXIT},
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, o, .expected_attach_type = BPF_TRACE_FEXIT,
+	            .attach_btf_id = 1);
+
+	return bpf_prog_load(BPF_PROG_TYPE_TRACING, "probe", "GPL", empty, ARRAY_SIZE(empty), &o) ==
+	       -EPERM;
+}
+
 static bool check_object(const char *compiler, const char *path, const struct config *c)
 {
 	struct bpf_object_open_opts opts = {.sz = sizeof(opts), .kernel_log_level = 4};
@@ -134,6 +158,8 @@ static bool check_object(const char *compiler, const char *path, const struct co
 
 		if (!log || bpf_program__set_log_buf(prog, log, LOG_BYTES) < 0)
 			ok = false;
+		if (bpf_program__expected_attach_type(prog) == BPF_TRACE_FEXIT && refuses_hooks())
+			bpf_program__set_autoload(prog, false);
 	}
 	if (bpf_object__load(obj) < 0)
 		ok = false;
@@ -152,6 +178,8 @@ static bool check_object(const char *compiler, const char *path, const struct co
 			       info.xlated_prog_len / 8, info.jited_prog_len);
 			ok = ok && verified > 0 && verified < VERIFIED_MAX;
 			programs++;
+		} else if (!bpf_program__autoload(prog)) {
+			printf("# %s: refused here\n", bpf_program__name(prog));
 		} else {
 			printf("# %s: not loaded: %s\n", bpf_program__name(prog),
 			       log && *log ? log : "no log");

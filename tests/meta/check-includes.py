@@ -40,6 +40,7 @@ LIBRARIES = {
     "uthash": ("uthash.h", "utlist.h", "utarray.h", "utstring.h"),
     "zlib": ("zlib.h",),
     "libzstd": ("zstd.h",),
+    "liblzma": ("lzma.h",),
     "cmocka": ("cmocka.h",),
 }
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the table of docs/kernels.md with what the BPF object and the sources really use.
 
-  check-kernels.py ROOT OBJECT      check
-  check-kernels.py --self-test ROOT OBJECT
+  check-kernels.py ROOT OBJECT ...  check
+  check-kernels.py --self-test ROOT OBJECT ...
                                     check that each kind of error in the table is found, and each in the object
 
 The table has the columns "feature | kind | since | on older kernels". Rules:
@@ -31,6 +31,8 @@ FIRST = [((5, 5), 111), ((5, 6), 116), ((5, 7), 119), ((5, 8), 125), ((5, 9), 13
          ((5, 12), 163), ((5, 13), 164), ((5, 14), 166), ((5, 15), 169), ((5, 16), 176), ((5, 17), 180)]
 # Section of a program -> program type, attach type.
 SECTIONS = {"perf_event": ("PERF_EVENT", "BPF_PERF_EVENT"), "tp_btf": ("TRACING", "BPF_TRACE_RAW_TP"),
+            "fexit": ("TRACING", "BPF_TRACE_FEXIT"),
+            "raw_tp": ("RAW_TRACEPOINT", None),
             "iter": ("TRACING", "BPF_TRACE_ITER")}
 ENUMVAL_EXISTS = 10  # enum bpf_core_relo_kind
 
@@ -207,18 +209,23 @@ class Header:
 class Used:
     """What there is: features by kind, and the helpers that can be called without the ones in a set."""
 
-    def __init__(self, root, data):
+    def __init__(self, root, objects):
         self.header = Header()
-        self.elf = Elf(data)
-        btf = Btf(self.elf.sections[".BTF"])
-        self.guards = btf.guards(self.elf.sections[".BTF.ext"])
+        self.objects = []
+        map_types = set()
+        for data in objects:
+            elf = Elf(data)
+            btf = Btf(elf.sections[".BTF"])
+            self.objects.append((elf, btf.guards(elf.sections[".BTF.ext"])))
+            map_types |= set(btf.map_types().values())
         self.features = {"helper": self.helpers(None), "program type": set(), "attach type": set()}
-        self.features["map type"] = {self.header.map_types[n] for n in btf.map_types().values()}
-        for _, section, _, _ in self.elf.functions:
+        self.features["map type"] = {self.header.map_types[n] for n in map_types}
+        for _, section, _, _ in (f for elf, _ in self.objects for f in elf.functions):
             if section != ".text":
                 kind, attach = SECTIONS[section.split("/")[0]]
                 self.features["program type"].add("BPF_PROG_TYPE_" + kind)
-                self.features["attach type"].add(attach)
+                if attach:
+                    self.features["attach type"].add(attach)
         self.sources = {}
         for folder, _, files in os.walk(os.path.join(root, "src")):
             for name in files:
@@ -233,9 +240,10 @@ class Used:
     def helpers(self, absent):
         """Names of the helpers that can be called; absent: those that do not exist, None: guards are not looked at."""
         out = set()
-        for _, section, start, size in self.elf.functions:
-            guards = {at: name for (s, at), name in self.guards.items() if s == section and absent is not None}
-            out |= calls(self.elf.sections[section], start, start + size, guards, absent or set())
+        for elf, asked in self.objects:
+            for _, section, start, size in elf.functions:
+                guards = {at: name for (s, at), name in asked.items() if s == section and absent is not None}
+                out |= calls(elf.sections[section], start, start + size, guards, absent or set())
         return {self.header.helpers[n] for n in out}
 
 
@@ -309,10 +317,10 @@ BAD = [
 ]
 
 
-def self_test(root, data):
+def self_test(root, objects):
     with open(os.path.join(root, DOC), encoding="utf-8") as f:
         good = f.read()
-    used, failed = Used(root, data), 0
+    used, failed = Used(root, objects), 0
     for pattern, text, want in BAD:
         bad, count = re.subn(pattern, text, good)
         got = check(bad, used)
@@ -320,7 +328,7 @@ def self_test(root, data):
             print(f"{pattern}: replaced {count} times, wanted '{want}', got {got}")
             failed += 1
     # Without its guards the object calls what 5.10 lacks.
-    used.guards = {}
+    used.objects = [(elf, {}) for elf, _ in used.objects]
     got = check(good, used)
     for name in ("bpf_get_current_task_btf", "bpf_task_pt_regs"):
         if not any(f"{name} is called without a guard" in p for p in got):
@@ -332,20 +340,22 @@ def self_test(root, data):
 
 def main():
     args = [a for a in sys.argv[1:] if a != "--self-test"]
-    if len(args) != 2:
+    if len(args) < 2:
         print(__doc__, file=sys.stderr)
         return 2
-    root, path = args
+    root, paths = args[0], args[1:]
     if not os.path.exists(HEADER):
         print(f"{HEADER} is not there: SKIP")
         return 77
-    with open(path, "rb") as f:
-        data = f.read()
+    objects = []
+    for path in paths:
+        with open(path, "rb") as f:
+            objects.append(f.read())
     if "--self-test" in sys.argv:
-        return 1 if self_test(root, data) else 0
+        return 1 if self_test(root, objects) else 0
     try:
         with open(os.path.join(root, DOC), encoding="utf-8") as f:
-            problems = check(f.read(), Used(root, data))
+            problems = check(f.read(), Used(root, objects))
     except OSError as e:
         problems = [f"{e.filename}: {e.strerror}"]
     print(*problems, sep="\n")

@@ -251,7 +251,8 @@ static void build_many(struct prof_model *m)
 		struct prof_line lines[3];
 
 		for (uint32_t k = 0; k < ARRAY_SIZE(lines); k++)
-			lines[k] = (struct prof_line){funcs[rnd(MANY_FUNCS)], rnd(300)};
+			lines[k] = (struct prof_line){.function = funcs[rnd(MANY_FUNCS)],
+			                              .line = rnd(300)};
 		locs[i] = loc(m, maps[i % MANY_MAPS], addr, EV_REASON_NAMED, lines, rnd(4));
 	}
 	while (m->samples.n < MANY_SAMPLES) {

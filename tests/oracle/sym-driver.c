@@ -18,12 +18,14 @@ static int fail(const char *what, int code)
 	return 1;
 }
 
-static void print(const struct sym_name *s)
+static void print(const struct sym_batch *b, size_t i)
 {
-	if (s->reason == EV_REASON_NAMED)
-		printf("%s\t%s\t%lx\n", s->linkage, s->name, s->start);
+	const struct sym_frame *f = sym_batch_frames(b, i);
+
+	if (f)
+		printf("%s\t%s\t%lx\n", f->linkage, f->name, b->names[i].start);
 	else
-		printf("-\t%s\n", ev_reason_name(s->reason));
+		printf("-\t%s\n", ev_reason_name(b->names[i].reason));
 }
 
 typedef VEC(uint64_t) addr_vec;
@@ -90,7 +92,7 @@ static int elf(const char *path, const addr_vec *vaddrs)
 	if (r < 0)
 		return fail(path, r);
 	for (size_t i = 0; i < b.n; i++)
-		print(&b.names[i]);
+		print(&b, i);
 	return 0;
 }
 
@@ -110,7 +112,7 @@ static int kernel(const char *path, const addr_vec *addrs)
 	if (r < 0)
 		return fail(path, r);
 	for (size_t i = 0; i < b.n; i++)
-		print(&b.names[i]);
+		print(&b, i);
 	return 0;
 }
 

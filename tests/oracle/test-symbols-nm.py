@@ -200,19 +200,37 @@ def check_demangle(driver, paths):
     report(not bad and len(got) == len(names), f"{len(names)} names as c++filt shows them")
 
 
+ENDS = ("_etext", "_einittext", "__inittext_end", "__init_end", "_end")
+
+
 def kernel_table(text):
-    """Address to the best name, and whether any address is not 0."""
+    """Address to the best name; None: data, or the end of the kernel's own code."""
     best = {}
     for line in text.splitlines():
         addr, kind, name = line.split(" ", 2)
         addr = int(addr, 16)
-        if kind not in "tTwW" or addr == 0:
+        if kind in "Aa" or addr == 0:
             continue
-        rank = {"T": 0, "W": 1, "w": 1, "t": 2}[kind]
+        rank = 3 if name in ENDS else {"T": 0, "W": 1, "w": 1, "t": 2}.get(kind, 3)
         key = (rank, len(name) - len(name.lstrip("_")), name.encode())
         if addr not in best or key < best[addr][0]:
-            best[addr] = (key, name)
-    return best
+            best[addr] = (key, name if rank < 3 else None)
+    return {addr: name for addr, (_, name) in best.items()}
+
+
+def module_of(name):
+    return name.partition("\t")[2] if name else ""
+
+
+def kernel_end(table, starts, i):
+    """Where the code at starts[i] ends: docs/kernel-symbols.md."""
+    start, module = starts[i], module_of(table[starts[i]])
+    after = starts[i + 1] if i + 1 < len(starts) else None
+    end = min(start + (1 << 20), after or 1 << 64)
+    other = module_of(table[after]) if after else ""
+    if (after and not module and not other) or module == "[bpf]" or (module and module == other):
+        return end
+    return min(end, (start | 0xfff) + 1)
 
 
 def check_kernel(driver):
@@ -223,19 +241,22 @@ def check_kernel(driver):
         report(True, f"kallsyms # SKIP {e}")
         return
     table = kernel_table(text)
-    if not table:
+    if not any(table.values()):
         report(True, "kallsyms # SKIP addresses are hidden: needs CAP_SYSLOG")
         return
     starts = sorted(table)
     addrs = set()
     for i in range(0, len(starts), max(1, len(starts) // 3333)):
+        if not table[starts[i]]:
+            continue
         end = starts[i + 1] if i + 1 < len(starts) else starts[i] + 64
         addrs.update((starts[i], (starts[i] + end) // 2, end - 1, starts[i] + (1 << 20)))
     addrs = sorted(addrs)
     want = []
     for a in addrs:
-        s = starts[bisect.bisect_right(starts, a) - 1]
-        name = table[s][1].replace("\t", " ") if a - s < 1 << 20 else None
+        i = bisect.bisect_right(starts, a) - 1
+        s = starts[i]
+        name = table[s].replace("\t", " ") if table[s] and a < kernel_end(table, starts, i) else None
         want.append(f"{name.split(' ')[0]}\t{name}\t{s:x}" if name else
                     "-\tno symbol covers the address")
     with tempfile.NamedTemporaryFile("w", encoding="ascii") as snapshot:

@@ -38,6 +38,9 @@ struct load_oncpu {
 	size_t n_tasks;
 	int tasks_err, set_err;
 	unsigned int tasks_calls, sets, dels, there, changes;
+	uint64_t settled_ns;
+	bool hooked;
+	uint32_t ended;           /* the last one */
 	uint32_t watch;           /* a place, and what stood there when programs were last told */
 	struct abi_range watched; /* to read the table of processes anew */
 };
@@ -117,6 +120,22 @@ void load_procs_changed(struct load_oncpu *l)
 {
 	l->changes++;
 	l->watched = l->r[l->watch];
+}
+
+void load_settled(struct load_oncpu *l, uint64_t until_ns)
+{
+	assert_true(until_ns > l->settled_ns);
+	l->settled_ns = until_ns;
+}
+
+bool load_hooked(const struct load_oncpu *l)
+{
+	return l->hooked;
+}
+
+void load_proc_ended(struct load_oncpu *l, uint32_t tgid)
+{
+	l->ended = tgid;
 }
 
 int load_proc_del(struct load_oncpu *l, uint32_t tgid)

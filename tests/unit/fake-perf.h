@@ -42,12 +42,14 @@ void *__wrap_realloc(void *p, size_t size);
 static struct fake {
 	bool on;
 	int open_errno[FAKE_CPUS]; /* by CPU; a task's event is CPU 0 */
-	bool refuse_read_format;   /* EINVAL when attr.read_format has PERF_FORMAT_LOST */
-	uint64_t caps;             /* effective */
-	bool user_ns;              /* not the first one */
-	size_t map_max;            /* larger maps: EPERM */
-	int map_errno;             /* every map */
-	int enable_fail_at;        /* the nth ENABLE from 1: EIO */
+	/* errno for an event, 0: open it; the CPU may be any then */
+	int (*refuse)(const struct perf_event_attr *attr, int cpu);
+	bool refuse_read_format; /* EINVAL when attr.read_format has PERF_FORMAT_LOST */
+	uint64_t caps;           /* effective */
+	bool user_ns;            /* not the first one */
+	size_t map_max;          /* larger maps: EPERM */
+	int map_errno;           /* every map */
+	int enable_fail_at;      /* the nth ENABLE from 1: EIO */
 	int disable_errno, epoll_errno;
 	bool no_memory;
 	/* what was asked for */
@@ -81,21 +83,26 @@ static int fake_teardown(void **state)
 static long fake_open(const struct perf_event_attr *attr, int pid, int cpu, unsigned long flags)
 {
 	int at = cpu < 0 ? 0 : cpu;
+	int error, fd;
 
-	assert_true(at < FAKE_CPUS);
+	assert_true(at < FAKE_CPUS || fake.refuse);
 	fake.attr = *attr;
 	fake.pid = pid;
 	fake.cpu = cpu;
 	fake.open_flags = flags;
-	if (fake.open_errno[at] ||
-	    (fake.refuse_read_format && (attr->read_format & PERF_FORMAT_LOST))) {
-		errno = fake.open_errno[at] ? fake.open_errno[at] : EINVAL;
+	error = fake.refuse ? fake.refuse(attr, cpu) : fake.open_errno[at];
+	if (!error && fake.refuse_read_format && (attr->read_format & PERF_FORMAT_LOST))
+		error = EINVAL;
+	if (error) {
+		errno = error;
 		return -1;
 	}
 	fake.opened++;
-	fake.fd[at] = memfd_create("event", MFD_CLOEXEC);
-	assert_true(fake.fd[at] >= 0);
-	return fake.fd[at];
+	fd = memfd_create("event", MFD_CLOEXEC);
+	assert_true(fd >= 0);
+	if (at < FAKE_CPUS)
+		fake.fd[at] = fd;
+	return fd;
 }
 
 long __wrap_syscall(long nr, ...)

@@ -122,8 +122,11 @@ static int no_write(void *arg, const void *data, size_t len)
 
 static void test_bad_options_are_named(void **state)
 {
+	static const int32_t one[] = {5, 0}, none[] = {0}, negative[] = {1, -3, 0};
+	static const char *words[PFA_FILTERS_MAX + 2];
+	static int32_t many[PFA_PIDS_MAX + 2];
 	static const char *const command[] = {"true", NULL}, *const nothing[] = {NULL},
-	                         *const empty[] = {"", NULL};
+	                         *const empty[] = {"", NULL}, *const no_dir[] = {"", NULL};
 	static const char *const tag[] = {"a=b", "novalue", NULL}, *const no_key[] = {"=b", NULL};
 	const struct {
 		struct pfa_options o;
@@ -140,7 +143,21 @@ static void test_bad_options_are_named(void **state)
 	        {{.target = PFA_TARGET_ALL, .argv = command}, "argv"},
 	        {{.target = PFA_TARGET_ALL, .event = 3}, "event"},
 	        {{.target = PFA_TARGET_ALL, .unwind = 3}, "unwind"},
-	        {{.target = PFA_TARGET_ALL, .flags = 1u << 2}, "flags"},
+	        {{.target = PFA_TARGET_ALL, .flags = 1u << 20}, "flags"},
+	        {{.target = PFA_TARGET_ALL, .flags = PFA_FOLLOW_CHILDREN}, "following children"},
+	        {{.target = PFA_TARGET_PID, .tids = one, .flags = PFA_FOLLOW_CHILDREN},
+	         "following children"},
+	        {{.target = PFA_TARGET_PID, .pids = none}, "pid"},
+	        {{.target = PFA_TARGET_PID, .pids = negative}, "pids"},
+	        {{.target = PFA_TARGET_PID, .tids = negative}, "tids"},
+	        {{.target = PFA_TARGET_PID, .pids = many}, "pids: 1025 are given"},
+	        {{.target = PFA_TARGET_ALL, .pids = one}, "pids"},
+	        {{.target = PFA_TARGET_ALL, .tids = one}, "tids"},
+	        {{.target = PFA_TARGET_COMMAND, .argv = tag, .tids = one}, "tids"},
+	        {{.target = PFA_TARGET_ALL, .comms = empty}, "comm"},
+	        {{.target = PFA_TARGET_ALL, .comms = words}, "comms: more than 64"},
+	        {{.target = PFA_TARGET_ALL, .cgroups = empty}, "cgroup"},
+	        {{.target = PFA_TARGET_ALL, .cgroups = words}, "cgroups: more than 64"},
 	        {{.target = PFA_TARGET_ALL, .reserved0 = 1}, "reserved0"},
 	        {{.target = PFA_TARGET_ALL, .tags = tag}, "tag: 'novalue'"},
 	        {{.target = PFA_TARGET_ALL, .tags = no_key}, "tag: '=b'"},
@@ -156,9 +173,18 @@ static void test_bad_options_are_named(void **state)
 	        {{.target = PFA_TARGET_ALL, .table_budget_bytes = 1}, "table budget"},
 	        {{.target = PFA_TARGET_ALL, .table_budget_bytes = (1u << 20) - 1}, "table budget"},
 	        {{.target = PFA_TARGET_ALL, .table_budget_bytes = (1u << 30) + 1}, "table budget"},
+	        {{.target = PFA_TARGET_ALL, .symbol_budget_bytes = (1u << 20) - 1},
+	         "symbol budget"},
+	        {{.target = PFA_TARGET_ALL, .symbol_budget_bytes = (16ull << 30) + 1},
+	         "symbol budget"},
+	        {{.target = PFA_TARGET_ALL, .debug_dirs = no_dir}, "debug directories"},
 	};
 
 	(void)state;
+	for (int i = 0; i <= PFA_PIDS_MAX; i++)
+		many[i] = i + 1;
+	for (int i = 0; i <= PFA_FILTERS_MAX; i++)
+		words[i] = "w";
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct pfa_options o = cases[i].o;
 		struct pfa_session *s = NULL;
@@ -187,6 +213,8 @@ static void test_out_of_memory_at_each_allocation(void **state)
 	o.argv = command;
 	o.tags = tags;
 	o.profile_path = "x";
+	o.comms = tags;
+	o.cgroups = command;
 	for (;; failures++) {
 		struct pfa_session *s = NULL;
 		struct pfa_error err = {0};
@@ -202,7 +230,7 @@ static void test_out_of_memory_at_each_allocation(void **state)
 		assert_int_equal(err.code, -ENOMEM);
 		assert_null(s);
 	}
-	assert_true(failures >= 8); /* two structures, two arrays, three strings and a path */
+	assert_true(failures >= 13); /* two structures, four arrays, six strings and a path */
 }
 
 /* ---- before a start -------------------------------------------------------------------------- */
@@ -217,6 +245,7 @@ static void test_figures_before_a_start(void **state)
 	struct pfa_stats st;
 	struct pfa_session *s = NULL;
 	struct pfa_function top;
+	struct pfa_wait wait;
 	struct pfa_counter c;
 	size_t n = 0;
 
@@ -244,6 +273,8 @@ static void test_figures_before_a_start(void **state)
 	assert_null(pfa_note(s, 0));
 	assert_null(pfa_quality(s, 0));
 	assert_int_equal(pfa_top(s, &top, 1), -EINVAL);
+	assert_int_equal(pfa_top_waits(s, &wait, 1), -EINVAL);
+	assert_int_equal(pfa_top_waits(s, &wait, 0), -EINVAL);
 	assert_int_equal(pfa_ended_fd(s), -1);
 	assert_int_equal(pfa_stop(s, NULL), -EINVAL);
 	assert_string_equal(pfa_version(), PERF_AGENT_VERSION);

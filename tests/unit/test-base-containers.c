@@ -241,6 +241,24 @@ static void test_arena_strndup(void **state)
 
 /* ---- interner ------------------------------------------------------------------------------- */
 
+static void test_sorted_numbers(void **state)
+{
+	uint64_t v[] = {UINT64_MAX, 3, 0, 3, 1ULL << 63};
+	const size_t n = ARRAY_SIZE(v);
+
+	(void)state;
+	qsort(v, n, sizeof(v[0]), u64_cmp);
+	for (size_t i = 1; i < n; i++)
+		assert_true(v[i - 1] <= v[i]);
+	assert_int_equal(u64_lower_bound(v, n, 0), 0);
+	assert_int_equal(u64_lower_bound(v, n, 1), 1);
+	assert_int_equal(u64_lower_bound(v, n, 3), 1); /* the first of equal ones */
+	assert_int_equal(u64_lower_bound(v, n, 4), 3);
+	assert_int_equal(u64_lower_bound(v, n, UINT64_MAX), 4);
+	assert_int_equal(u64_lower_bound(v, 4, UINT64_MAX), 4); /* none */
+	assert_int_equal(u64_lower_bound(NULL, 0, 5), 0);
+}
+
 static void test_intern_ids_are_dense_and_keys_stay(void **state)
 {
 	_cleanup_(intern_freep) struct intern *in = NULL;
@@ -654,6 +672,7 @@ int main(void)
 	        T(test_arena_large_object_leaves_the_room_of_the_chunk),
 	        T(test_arena_without_memory),
 	        T(test_arena_strndup),
+	        T(test_sorted_numbers),
 	        T(test_intern_ids_are_dense_and_keys_stay),
 	        T(test_intern_keys_are_bytes),
 	        T(test_intern_max_items),

@@ -72,6 +72,9 @@ static void test_values_and_names_of_the_first_version(void **state)
 	        "no kernel symbols",
 	        "out of memory or over a limit",
 	        "process not readable",
+	        "reading the file was given up",
+	        "mapping replaced meanwhile",
+	        "not named in time",
 	};
 
 	(void)state;

@@ -22,7 +22,7 @@ int __wrap_access(const char *path, int mode)
 	return btf_errno ? -1 : 0;
 }
 
-static void say(const char *text)
+static void say_at(enum libbpf_print_level level, const char *text)
 {
 	/* As libbpf would: through its own printing function of the moment. */
 	libbpf_print_fn_t fn = libbpf_set_print(NULL);
@@ -32,8 +32,13 @@ static void say(const char *text)
 		va_list none;
 
 		memset(&none, 0, sizeof(none)); /* the format has no arguments */
-		(void)fn(LIBBPF_WARN, text, none);
+		(void)fn(level, text, none);
 	}
+}
+
+static void say(const char *text)
+{
+	say_at(LIBBPF_WARN, text);
 }
 
 static void test_no_btf_names_file_and_setting(void **state)
@@ -80,6 +85,16 @@ static void test_the_telling_line_is_kept(void **state)
 	assert_int_equal(load_explain(&log, -EPERM, "call", &err), -EPERM);
 	load_log_end(&log);
 	assert_string_equal(err.msg, "call: EPERM");
+
+	/* A consequence, or mere information, behind the reason. */
+	load_log_begin(&log);
+	say("libbpf: failed to iterate BTF objects: -1\n");
+	say("libbpf: extern (var ksym) 'v': not found in kernel BTF\n");
+	say_at(LIBBPF_INFO, "libbpf: elf: skipping section\n");
+	say_at(LIBBPF_DEBUG, "libbpf: prog 'p': relocated\n");
+	assert_int_equal(load_explain(&log, -EINVAL, "call", &err), -EINVAL);
+	load_log_end(&log);
+	assert_string_equal(err.msg, "call: EINVAL (failed to iterate BTF objects: -1)");
 }
 
 static int heard;

@@ -8,8 +8,10 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -25,7 +27,8 @@ static struct {
 	int loads;
 	bool no_btf;
 	int link_errno;
-	bool old; /* a kernel without the helpers of 5.11 */
+	bool old;   /* a kernel without the helpers of 5.11 */
+	bool hooks; /* programs at functions of the kernel are loaded */
 } fake;
 
 int __real_bpf_object__load_skeleton(struct bpf_object_skeleton *s);
@@ -72,6 +75,16 @@ int __wrap_libbpf_probe_bpf_helper(enum bpf_prog_type type, enum bpf_func_id id,
 	return fake.old ? 0 : __real_libbpf_probe_bpf_helper(type, id, o);
 }
 
+/* What asks whether such programs are loaded gets -EINVAL then: its program is wrong. */
+int __wrap_bpf_prog_load(enum bpf_prog_type type, const char *name, const char *license,
+                         const struct bpf_insn *insns, size_t n, struct bpf_prog_load_opts *o);
+int __wrap_bpf_prog_load(enum bpf_prog_type type, const char *name, const char *license,
+                         const struct bpf_insn *insns, size_t n, struct bpf_prog_load_opts *o)
+{
+	(void)type, (void)name, (void)license, (void)insns, (void)n, (void)o;
+	return fake.hooks ? -EINVAL : -EPERM;
+}
+
 static const struct load_sizes sizes = {
         .ring_bytes = 65536,
         .count_entries = 1024,
@@ -80,6 +93,8 @@ static const struct load_sizes sizes = {
         .proc_entries = 16,
         .shipped_entries = 1024,
         .followed_entries = 16,
+        .tid_entries = 2,
+        .comm_entries = 2,
 };
 
 static unsigned int open_fds(void)
@@ -146,6 +161,26 @@ static void test_refusals_name_the_call_and_release_everything(void **state)
 		assert_non_null(strstr(err.msg, err_name(errnos[i])));
 		assert_int_equal(open_fds(), before);
 	}
+}
+
+/* Loaded once more without it, and what then refuses is told. */
+static void test_a_refused_hook_is_done_without(void **state)
+{
+	const struct abi_config cfg = {.target = ABI_TARGET_ALL};
+	struct load_oncpu *l = NULL;
+	struct err err = {0};
+
+	(void)state;
+	fake.hooks = true;
+	fake.load_errno[0] = EPERM;
+	load_oncpu_free(open_ok(ABI_TARGET_PID));
+	assert_int_equal(fake.loads, 2);
+
+	fake.loads = 0;
+	fake.load_errno[1] = ENOMEM;
+	assert_int_equal(load_oncpu_open(&cfg, &sizes, &l, &err), -ENOMEM);
+	assert_int_equal(fake.loads, 2);
+	assert_non_null(strstr(err.msg, "ENOMEM"));
 }
 
 static void test_missing_btf_is_told(void **state)
@@ -348,9 +383,196 @@ static void test_attaching_falls_back_to_the_ioctl(void **state)
 	load_oncpu_free(l);
 }
 
+/* Follows processes, what they fork too, or takes one of each filter. */
+static struct load_oncpu *open_tree(bool follow, uint32_t n_cgroups)
+{
+	const struct abi_config cfg = {.target = ABI_TARGET_TREE,
+	                               .follow = follow,
+	                               .filters =
+	                                       ABI_FILTER_TID | ABI_FILTER_COMM | ABI_FILTER_CGROUP,
+	                               .n_cgroups = n_cgroups,
+	                               .hash_seed = 1};
+	struct load_oncpu *l = NULL;
+	struct err err = {0};
+
+	if (load_oncpu_open(&cfg, &sizes, &l, &err) < 0)
+		fail_msg("%s", err.msg);
+	return l;
+}
+
+/* Descriptor of the newest map of this name. */
+static int map_of(const char *name)
+{
+	for (int fd = 1023; fd > 2; fd--) {
+		struct bpf_map_info info = {0};
+		uint32_t len = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(fd, &info, &len) == 0 && strcmp(info.name, name) == 0)
+			return fd;
+	}
+	fail_msg("no map %s", name);
+	return -1;
+}
+
+static bool is_followed(pid_t pid)
+{
+	uint32_t key = (uint32_t)pid;
+	uint64_t start = 0;
+
+	return bpf_map_lookup_elem(map_of("followed"), &key, &start) == 0 && start != 0;
+}
+
+/* A child that waits for its end, and in @ret a child of its own. */
+static pid_t fork_two(pid_t *ret)
+{
+	int p[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(p), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		pid_t kid = fork();
+
+		if (kid != 0 && write(p[1], &kid, sizeof(kid)) != sizeof(kid))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(p[0], ret, sizeof(*ret)), sizeof(*ret));
+	close(p[0]);
+	close(p[1]);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	(void)waitpid(pid, NULL, 0); /* of those that are children of ours */
+}
+
+static void test_children_that_exist_are_followed_if_asked_for(void **state)
+{
+	pid_t kid, stranger_kid, pid = fork_two(&kid), stranger = fork_two(&stranger_kid);
+	const uint32_t tgid = (uint32_t)pid;
+	struct load_procs p = {.tgids = &tgid, .n = 1};
+	struct err err = {0};
+
+	(void)state;
+	for (int existing = 0; existing < 2; existing++) {
+		struct load_oncpu *l = open_tree(true, 0);
+
+		p.existing = existing;
+		if (load_follow(l, &p, &err) < 0)
+			fail_msg("%s", err.msg);
+		assert_true(is_followed(pid));
+		assert_int_equal(is_followed(kid), existing);
+		assert_false(is_followed(stranger));
+		assert_false(is_followed(stranger_kid));
+		assert_false(is_followed(getpid()));
+		load_oncpu_free(l);
+	}
+	end(kid);
+	end(pid);
+	end(stranger_kid);
+	end(stranger);
+}
+
+static void test_what_is_forked_meanwhile_is_followed(void **state)
+{
+	const uint32_t tgid = (uint32_t)getpid();
+	const struct load_procs p = {.tgids = &tgid, .n = 1};
+	struct load_oncpu *l = open_tree(true, 0);
+	struct err err = {0};
+	pid_t kid, pid;
+
+	(void)state;
+	if (load_follow(l, &p, &err) < 0)
+		fail_msg("%s", err.msg);
+	pid = fork_two(&kid);
+	assert_true(is_followed(pid));
+	assert_true(is_followed(kid));
+	end(kid);
+	end(pid);
+	load_oncpu_free(l);
+	/* Several without what they fork. */
+	l = open_tree(false, 0);
+	assert_int_equal(load_follow(l, &p, &err), 0);
+	pid = fork_two(&kid);
+	assert_true(is_followed(getpid()));
+	assert_false(is_followed(pid));
+	end(kid);
+	end(pid);
+	load_oncpu_free(l);
+}
+
+static void test_of_several_some_may_have_ended(void **state)
+{
+	struct load_oncpu *l = open_tree(false, 0);
+	uint32_t tgids[2] = {(uint32_t)getpid()};
+	struct load_procs p = {.tgids = tgids, .n = 2};
+	struct err err = {0};
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	tgids[pid > getpid()] = (uint32_t)pid;
+	tgids[pid <= getpid()] = (uint32_t)getpid();
+	assert_int_equal(load_follow(l, &p, &err), 0);
+	assert_true(is_followed(getpid()));
+	assert_false(is_followed(pid));
+	tgids[0] = (uint32_t)pid;
+	p.n = 1;
+	assert_int_equal(load_follow(l, &p, &err), -ESRCH);
+	load_oncpu_free(l);
+}
+
+static void test_filters_are_filled(void **state)
+{
+	static const char *const comms[] = {"short", "a-name-of-20-bytes--"};
+	struct load_oncpu *l = open_tree(false, 1);
+	char cut[ABI_COMM_LEN] = "a-name-of-20-by";
+	uint32_t tid = (uint32_t)gettid(), one;
+	int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct err err = {0};
+	uint64_t start = 0;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(load_filter_tids(l, &tid, 1, &err), 0);
+	assert_int_equal(bpf_map_lookup_elem(map_of("tids"), &tid, &start), 0);
+	assert_true(start != 0 && start < now_boottime_ns());
+	tid = (uint32_t)pid;
+	assert_int_equal(load_filter_tids(l, &tid, 1, &err), -ESRCH);
+	assert_non_null(strstr(err.msg, "ended while"));
+
+	assert_int_equal(load_filter_comms(l, comms, 2, &err), 0);
+	assert_int_equal(bpf_map_lookup_elem(map_of("comms"), cut, &one), 0);
+	memset(cut, 0, sizeof(cut));
+	memcpy(cut, "short", 5);
+	assert_int_equal(bpf_map_lookup_elem(map_of("comms"), cut, &one), 0);
+	cut[0] = 'S';
+	assert_int_equal(bpf_map_lookup_elem(map_of("comms"), cut, &one), -ENOENT);
+
+	assert_true(tmp >= 0);
+	assert_true(load_filter_cgroups(l, &tmp, 1, &err) < 0);
+	assert_non_null(strstr(err.msg, "cgroup 0"));
+	close(tmp);
+	load_oncpu_free(l);
+}
+
 static void test_following_needs_a_process(void **state)
 {
-	struct load_oncpu *l = open_ok(ABI_TARGET_TREE);
+	struct load_oncpu *l = open_tree(true, 0);
+	uint32_t tgid;
+	const struct load_procs p = {.tgids = &tgid, .n = 1};
 	unsigned int before = open_fds();
 	struct err err = {0};
 	int status;
@@ -361,11 +583,13 @@ static void test_following_needs_a_process(void **state)
 	if (pid == 0)
 		_exit(0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(load_follow(l, (uint32_t)pid, &err), -ESRCH);
+	tgid = (uint32_t)pid;
+	assert_int_equal(load_follow(l, &p, &err), -ESRCH);
 	assert_non_null(strstr(err.msg, "ESRCH"));
 	/* Nothing stays attached; +1: the iterator over tasks, kept for the next time. */
 	assert_int_equal(open_fds(), before + 1);
-	assert_int_equal(load_follow(l, (uint32_t)getpid(), &err), 0);
+	tgid = (uint32_t)getpid();
+	assert_int_equal(load_follow(l, &p, &err), 0);
 	load_oncpu_free(l);
 }
 
@@ -384,6 +608,7 @@ int main(void)
 {
 	const struct CMUnitTest injected[] = {
 	        cmocka_unit_test_setup(test_refusals_name_the_call_and_release_everything, reset),
+	        cmocka_unit_test_setup(test_a_refused_hook_is_done_without, reset),
 	        cmocka_unit_test_setup(test_missing_btf_is_told, reset),
 	        cmocka_unit_test_setup(test_two_refusals_give_the_first, reset),
 	};
@@ -398,6 +623,10 @@ int main(void)
 	        cmocka_unit_test_setup(test_tables_that_nobody_wrote, reset),
 	        cmocka_unit_test_setup(test_attaching_falls_back_to_the_ioctl, reset),
 	        cmocka_unit_test_setup(test_following_needs_a_process, reset),
+	        cmocka_unit_test_setup(test_children_that_exist_are_followed_if_asked_for, reset),
+	        cmocka_unit_test_setup(test_what_is_forked_meanwhile_is_followed, reset),
+	        cmocka_unit_test_setup(test_of_several_some_may_have_ended, reset),
+	        cmocka_unit_test_setup(test_filters_are_filled, reset),
 	        cmocka_unit_test_setup(test_opening_and_freeing_leaves_nothing, reset),
 	};
 

@@ -103,13 +103,14 @@ static void test_attributes(void **state)
 	want.config = PERF_COUNT_SW_DUMMY;
 	want.size = sizeof(want);
 	want.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
-	want.read_format = PERF_FORMAT_LOST;
+	want.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_LOST;
 	want.disabled = 1;
 	want.mmap = 1;
 	want.mmap2 = 1;
 	want.comm = 1;
 	want.comm_exec = 1;
 	want.task = 1;
+	want.ksymbol = 1;
 	want.sample_id_all = 1;
 	want.use_clockid = 1;
 	want.clockid = CLOCK_MONOTONIC;
@@ -257,7 +258,7 @@ static void test_losses_are_counted_and_told(void **state)
 
 	/* What read(2) says of a fake event is what its page begins with: 40 told before, 2 not
 	 * yet. */
-	fake.page[0]->lock = 42;
+	fake.page[0]->offset = 42;
 	assert_int_equal(pev_sideband_read(s, false, on_record, &seen), 0);
 	assert_int_equal(pev_sideband_read(s, true, on_record, &seen), 1);
 	assert_int_equal(seen.e[3].type, EV_PROC_LOST);
@@ -278,11 +279,37 @@ static void test_old_kernels_cannot_tell_what_was_lost(void **state)
 	(void)state;
 	fake.refuse_read_format = true;
 	s = open_rings(2, 1);
-	assert_int_equal(fake.attr.read_format, 0);
-	fake.page[0]->lock = 42;
+	assert_int_equal(fake.attr.read_format, PERF_FORMAT_TOTAL_TIME_ENABLED);
+	fake.page[0]->offset = 42;
 	assert_int_equal(pev_sideband_read(s, true, on_record, &seen), 0);
 	free(seen.e);
 	pev_sideband_free(s);
+}
+
+/* The event of a CPU that went offline keeps the time that it was enabled until then. */
+static void test_events_that_stand_still_are_counted(void **state)
+{
+	static const bool old[] = {false, true};
+	struct seen seen = seen_new(4);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(old); i++) {
+		uint64_t begin_ns = now_ns();
+		struct pev_sideband *s;
+
+		fake.refuse_read_format = old[i];
+		s = open_rings(3, 1);
+		while (now_ns() - begin_ns < 20 * NSEC_PER_MSEC)
+			; /* it is late by more than a clock may differ */
+		fake.page[0]->index = fake.page[2]->index = 1; /* 4.3 s */
+		fake.page[1]->lock = 1000;
+		assert_int_equal(pev_sideband_read(s, false, on_record, &seen), 0);
+		assert_int_equal(pev_sideband_stats(s)->stopped_cpus, 0);
+		assert_int_equal(pev_sideband_read(s, true, on_record, &seen), 0);
+		assert_int_equal(pev_sideband_stats(s)->stopped_cpus, 1);
+		pev_sideband_free(s);
+	}
+	free(seen.e);
 }
 
 static void test_damaged_records(void **state)
@@ -483,6 +510,7 @@ int main(void)
 	        FAKED(test_heads_that_pass_the_end_of_numbers),
 	        FAKED(test_losses_are_counted_and_told),
 	        FAKED(test_old_kernels_cannot_tell_what_was_lost),
+	        FAKED(test_events_that_stand_still_are_counted),
 	        FAKED(test_damaged_records),
 	        FAKED(test_full_buffer_hands_on_early),
 	        FAKED(test_memory),

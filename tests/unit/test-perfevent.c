@@ -418,6 +418,38 @@ static void test_task_and_lost_records(void **state)
 	assert_int_equal(e.lost, 77);
 }
 
+struct ksymbol_body {
+	uint64_t addr;
+	uint32_t len;
+	uint16_t type, flags;
+};
+
+static void test_ksymbol_records(void **state)
+{
+	const struct ksymbol_body bpf = {0xffffffffc0100040, 300, PERF_RECORD_KSYMBOL_TYPE_BPF, 0},
+	                          ool = {0xffffffffc0200000, 4096, PERF_RECORD_KSYMBOL_TYPE_OOL,
+	                                 PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER};
+	uint8_t rec[128];
+	struct ev_proc e;
+	size_t len;
+
+	(void)state;
+	len = record(rec, PERF_RECORD_KSYMBOL, 0, &bpf, sizeof(bpf), "bpf_prog_12ab_x");
+	assert_int_equal(pev_record_parse(rec, len, &e), 1);
+	assert_int_equal(e.type, EV_PROC_KSYMBOL);
+	assert_int_equal(e.time_ns, TIME);
+	assert_int_equal(e.ksym.start, 0xffffffffc0100040);
+	assert_int_equal(e.ksym.len, 300);
+	assert_true(e.ksym.bpf);
+	assert_false(e.ksym.gone);
+	assert_string_equal(e.ksym.name, "bpf_prog_12ab_x");
+	len = record(rec, PERF_RECORD_KSYMBOL, 0, &ool, sizeof(ool), "ftrace_trampoline");
+	assert_int_equal(pev_record_parse(rec, len, &e), 1);
+	assert_false(e.ksym.bpf);
+	assert_true(e.ksym.gone);
+	assert_string_equal(e.ksym.name, "ftrace_trampoline");
+}
+
 static void expect_malformed(uint8_t *rec, size_t len, const char *what)
 {
 	struct ev_proc e = {.lost = 77};
@@ -430,7 +462,8 @@ static void expect_malformed(uint8_t *rec, size_t len, const char *what)
 static void test_malformed_records(void **state)
 {
 	static const uint32_t types[] = {PERF_RECORD_MMAP2, PERF_RECORD_COMM, PERF_RECORD_FORK,
-	                                 PERF_RECORD_EXIT, PERF_RECORD_LOST};
+	                                 PERF_RECORD_EXIT,  PERF_RECORD_LOST, PERF_RECORD_KSYMBOL};
+	struct ksymbol_body k = {UINT64_MAX - 64, 32, 1, 0};
 	struct mmap2_body b = map_body;
 	uint8_t rec[256], zeros[8] = {0};
 	size_t len;
@@ -457,6 +490,20 @@ static void test_malformed_records(void **state)
 	expect_malformed(rec, len, "mapping past the end of addresses");
 	len = record(rec, PERF_RECORD_COMM, 0, "12345678abcdefgh", 16, NULL);
 	expect_malformed(rec, len, "comm without end");
+	len = record(rec, PERF_RECORD_KSYMBOL, 0, &k, sizeof(k), "");
+	expect_malformed(rec, len, "code without a name");
+	len = record(rec, PERF_RECORD_KSYMBOL, 0, &k, sizeof(k), "12345678");
+	memset(rec + len - 24, 'x', 8);
+	expect_malformed(rec, len, "name of code without end");
+	k.len = 0;
+	len = record(rec, PERF_RECORD_KSYMBOL, 0, &k, sizeof(k), "x");
+	expect_malformed(rec, len, "empty code");
+	k.len = 65;
+	len = record(rec, PERF_RECORD_KSYMBOL, 0, &k, sizeof(k), "x");
+	expect_malformed(rec, len, "code past the end of addresses");
+	k = (struct ksymbol_body){0, 1, 1, 0};
+	len = record(rec, PERF_RECORD_KSYMBOL, 0, &k, sizeof(k), "x");
+	expect_malformed(rec, len, "code at 0");
 }
 
 #define FAKED(t) cmocka_unit_test_setup_teardown(t, fake_setup, fake_teardown)
@@ -520,6 +567,7 @@ int main(void)
 	        FAKED(test_mmap2_records),
 	        FAKED(test_comm_records),
 	        FAKED(test_task_and_lost_records),
+	        FAKED(test_ksymbol_records),
 	        FAKED(test_malformed_records),
 	};
 

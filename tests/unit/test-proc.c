@@ -92,6 +92,31 @@ static void test_status_names(void **state)
 	assert_int_equal(strlen(s.name), 63);
 }
 
+static void test_status_tells_who_sleeps(void **state)
+{
+	static const struct {
+		const char *text;
+		bool asleep;
+	} cases[] = {
+	        {STATUS_HEAD STATUS_IDS, false},
+	        {STATUS_HEAD STATUS_IDS "State:\tS (sleeping)\n", true},
+	        {STATUS_HEAD STATUS_IDS "State:\tD (disk sleep)\n", true},
+	        {STATUS_HEAD STATUS_IDS "State:\tR (running)\n", false},
+	        {STATUS_HEAD STATUS_IDS "State:\tT (stopped)\n", false},
+	        {STATUS_HEAD STATUS_IDS "State:\tI (idle)\n", false},
+	        {STATUS_HEAD STATUS_IDS "State:\n", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct proc_status s;
+
+		assert_int_equal(parse_status(cases[i].text, &s), 0);
+		if (s.asleep != cases[i].asleep)
+			fail_msg("case %zu", i);
+	}
+}
+
 static void test_status_kernel_threads(void **state)
 {
 	static const struct {
@@ -576,12 +601,119 @@ static void test_idle_time_of_cpus(void **state)
 	assert_true(later - ns < 60 * NSEC_PER_SEC);
 }
 
+/* ---- cgroups --------------------------------------------------------------------------------- */
+
+static void test_mount_of_cgroups(void **state)
+{
+	static const struct {
+		const char *text, *path; /* NULL: there is none */
+	} cases[] = {
+	        {"", NULL},
+	        {"\n", NULL},
+	        {"cgroup2", NULL},
+	        {"cgroup2 /x", NULL},
+	        {"cgroup2 cgroup2 cgroup2", "cgroup2"},
+	        {"none  cgroup2 rw 0 0\n", NULL},
+	        {"cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n", NULL},
+	        {"cgroup2 /x cgroup22 rw 0 0\n", NULL},
+	        {"cgroup /a cgroup rw 0 0\nnone /sys/fs/cgroup/unified cgroup2 rw 0 0\n"
+	         "cgroup2 /second cgroup2 rw 0 0\n",
+	         "/sys/fs/cgroup/unified"},
+	        {"c /with\\040blank\\134\\011end cgroup2 rw 0 0", "/with blank\\\tend"},
+	        {"c /no\\04 cgroup2 rw 0 0", "/no\\04"},
+	        {"c /no\\999\\ cgroup2 rw 0 0", "/no\\999\\"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sbuf b;
+		int r;
+
+		sbuf_init(&b, 4096);
+		r = proc_cgroup2_mount_parse(cases[i].text, strlen(cases[i].text), &b);
+		assert_int_equal(r, cases[i].path ? 0 : -ENOENT);
+		if (cases[i].path)
+			assert_string_equal(b.p, cases[i].path);
+		sbuf_done(&b);
+	}
+}
+
+static void test_cgroup_of_a_process(void **state)
+{
+	static const struct {
+		const char *text, *path; /* NULL: there is none */
+	} cases[] = {
+	        {"", NULL},
+	        {"0::/\n", "/"},
+	        {"0::/a.slice/b c:0::/d\n", "/a.slice/b c:0::/d"},
+	        {"0::/end", "/end"},
+	        {"0::\n", NULL},
+	        {"0::relative\n", NULL},
+	        {"12:cpu:/old\n1:name=systemd:/x\n", NULL},
+	        {"12:cpu:/old\n0::/new\n0::/second\n", "/new"},
+	        {"10::/x\n", NULL},
+	};
+	struct sbuf b;
+	int r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		sbuf_init(&b, 4096);
+		r = proc_cgroup_path_parse(cases[i].text, strlen(cases[i].text), &b);
+		assert_int_equal(r, cases[i].path ? 0 : -ENOENT);
+		if (cases[i].path)
+			assert_string_equal(b.p, cases[i].path);
+		sbuf_done(&b);
+	}
+	sbuf_init(&b, 4096);
+	r = proc_cgroup_path((uint32_t)getpid(), &b);
+	assert_true(r == 0 ? b.p[0] == '/' : r == -ENOENT); /* old hierarchies alone */
+	sbuf_reset(&b);
+	assert_int_equal(proc_cgroup_path(UINT32_MAX, &b), -ESRCH);
+	sbuf_done(&b);
+}
+
+static void test_paths_that_are_no_cgroups(void **state)
+{
+	static const struct {
+		const char *path;
+		int code;
+		const char *says;
+	} cases[] = {
+	        {"/tmp", -EINVAL, "cgroup /tmp is no cgroup"},
+	        {"/proc/self/stat", -ENOTDIR, "is a file"},
+	        {"/nowhere/at/all", -ENOENT, "cgroup /nowhere/at/all does not exist"},
+	        {"nowhere at all", -ENOENT, "cgroup nowhere at all"},
+	};
+	struct sbuf b;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct err err = {0};
+
+		assert_int_equal(proc_cgroup_open(cases[i].path, &err), cases[i].code);
+		assert_int_equal(err.code, cases[i].code);
+		if (!strstr(err.msg, cases[i].says))
+			fail_msg("'%s' is not in '%s'", cases[i].says, err.msg);
+	}
+	sbuf_init(&b, 4096);
+	if (proc_cgroup2_mount(&b) == 0) {
+		int fd = proc_cgroup_open(b.p, NULL), same = proc_cgroup_open(".", NULL);
+
+		assert_true(fd >= 0 && same >= 0);
+		close(fd);
+		close(same);
+	}
+	sbuf_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_idle_time_of_cpus),
 	        cmocka_unit_test(test_status_fields),
 	        cmocka_unit_test(test_status_names),
+	        cmocka_unit_test(test_status_tells_who_sleeps),
 	        cmocka_unit_test(test_status_kernel_threads),
 	        cmocka_unit_test(test_status_refuses_junk),
 	        cmocka_unit_test(test_status_of_ourselves),
@@ -599,6 +731,9 @@ int main(void)
 	        cmocka_unit_test(test_notes),
 	        cmocka_unit_test(test_notes_with_absurd_sizes),
 	        cmocka_unit_test(test_facts_of_this_kernel),
+	        cmocka_unit_test(test_mount_of_cgroups),
+	        cmocka_unit_test(test_cgroup_of_a_process),
+	        cmocka_unit_test(test_paths_that_are_no_cgroups),
 	};
 	int r;
 

@@ -13,12 +13,13 @@ struct record {
 };
 
 static struct ev_frame frames[ABI_MAX_USER_FRAMES];
+static struct ev_waker waker;
 
 static struct ev_count none; /* not filled by stacks alone */
 
 static int parse(const struct record *r, size_t n_frames, struct ev_stack *ret)
 {
-	return smp_record_parse(r, sizeof(r->h) + n_frames * 8, frames, ret, &none);
+	return smp_record_parse(r, sizeof(r->h) + n_frames * 8, frames, ret, &none, &waker);
 }
 
 static void test_user_frames_are_decoded(void **state)
@@ -90,7 +91,7 @@ static void test_a_stack_with_its_sample(void **state)
 	struct ev_count c = {0};
 
 	(void)state;
-	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c), 1);
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c, &waker), 1);
 	assert_int_equal(st.hash, 77);
 	assert_int_equal(st.n, 2);
 	assert_int_equal(frames[1].addr, 0x2000);
@@ -105,14 +106,14 @@ static void test_a_stack_with_its_sample(void **state)
 	assert_int_equal(c.weight, 10);
 	/* The stack that follows must be that of the sample, and one of user code. */
 	for (size_t len = 0; len < sizeof(r); len++)
-		assert_int_equal(smp_record_parse(&r, len, frames, &st, &c), -EINVAL);
+		assert_int_equal(smp_record_parse(&r, len, frames, &st, &c, &waker), -EINVAL);
 	r.first.key.ustack = 78;
-	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c), -EINVAL);
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c, &waker), -EINVAL);
 	r.first.key.ustack = r.h.hash = 0;
-	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c), -EINVAL);
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c, &waker), -EINVAL);
 	r.first.key.ustack = r.h.hash = 77;
 	r.h.kind = ABI_STACK_KERNEL;
-	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c), -EINVAL);
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c, &waker), -EINVAL);
 }
 
 static void test_the_ring_may_pad_a_record(void **state)
@@ -121,7 +122,7 @@ static void test_the_ring_may_pad_a_record(void **state)
 	struct ev_stack st;
 
 	(void)state;
-	assert_int_equal(smp_record_parse(&r, sizeof(r.h) + 8 + 7, frames, &st, &none), 0);
+	assert_int_equal(smp_record_parse(&r, sizeof(r.h) + 8 + 7, frames, &st, &none, &waker), 0);
 	assert_int_equal(st.n, 1);
 }
 
@@ -136,7 +137,7 @@ static void test_records_that_contradict_themselves(void **state)
 	        {"no kind", {.hash = 1, .kind = 0, .n = 1}, 1},
 	        {"unknown kind", {.hash = 1, .kind = 3, .n = 1}, 1},
 	        {"unknown outcome",
-	         {.hash = 1, .kind = ABI_STACK_USER, .walk = EV_WALK_CNT, .n = 1},
+	         {.hash = 1, .kind = ABI_STACK_USER, .walk = EV_WALK_KERNEL_CNT, .n = 1},
 	         1},
 	        {"fewer frames than told", {.hash = 1, .kind = ABI_STACK_USER, .n = 2}, 1},
 	        {"count near overflow", {.hash = 1, .kind = ABI_STACK_USER, .n = UINT32_MAX}, 1},
@@ -166,7 +167,7 @@ static void test_records_that_contradict_themselves(void **state)
 	r.frames[0] = 3ULL << 62;
 	assert_int_equal(parse(&r, 1, &st), -EINVAL);
 	for (size_t len = 0; len < sizeof(r.h); len++)
-		assert_int_equal(smp_record_parse(&r, len, frames, &st, &none), -EINVAL);
+		assert_int_equal(smp_record_parse(&r, len, frames, &st, &none, &waker), -EINVAL);
 }
 
 static void test_flags_of_a_stack_are_handed_on(void **state)
@@ -212,7 +213,8 @@ static void test_a_copy_is_decoded(void **state)
 	                           .addr = 0x7ff0,
 	                           .len = ABI_COPY_BYTES,
 	                           .image = 12,
-	                           .holes = 0x30};
+	                           .holes = 0x30,
+	                           .kernel_tid = 4321};
 	for (int i = 0; i < ABI_REGS; i++)
 		copy.h.reg[i] = 100 + (uint64_t)i;
 	copy.bytes[ABI_COPY_BYTES - 1] = 0x5a;
@@ -237,6 +239,7 @@ static void test_a_copy_is_decoded(void **state)
 	assert_int_equal(c.addr, 0x7ff0);
 	assert_int_equal(c.len, ABI_COPY_BYTES);
 	assert_int_equal(c.image, 12);
+	assert_int_equal(c.kernel_tid, 4321);
 	assert_int_equal(c.holes, 0x30);
 	assert_int_equal(c.bytes[ABI_COPY_BYTES - 1], 0x5a);
 }

@@ -3,8 +3,10 @@
  * of losses; no kernel side, and a track that is made up */
 #include "session/session_priv.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -28,8 +30,8 @@ static enum ev_reason proc_reason;
 static int sample_fails_in, sample_error;
 static bool no_memory;
 
-int __wrap_trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
-                     struct trk_place *ret);
+int __wrap_trk_place_any(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                         struct trk_place *ret);
 int __wrap_trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image,
                            uint64_t off, struct trk_place *ret);
 size_t __wrap_trk_image_cnt(const struct trk *t);
@@ -64,8 +66,8 @@ int __wrap_trk_place_image(const struct trk *t, const struct ev_proc_id *id, uin
 	return 0;
 }
 
-int __wrap_trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
-                     struct trk_place *ret)
+int __wrap_trk_place_any(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                         struct trk_place *ret)
 {
 	uint32_t image = (uint32_t)(addr >> 32);
 	uint64_t low = (uint32_t)addr;
@@ -145,6 +147,23 @@ int __wrap_uw_store_code(const struct uw_store *s, uint32_t image, uint64_t off,
 	return 0;
 }
 
+struct load_oncpu *__wrap_smp_loader(struct smp *s);
+struct abi_control *__wrap_load_control(struct load_oncpu *l);
+
+struct load_oncpu *__wrap_smp_loader(struct smp *s)
+{
+	(void)s;
+	return NULL;
+}
+
+struct abi_control *__wrap_load_control(struct load_oncpu *l)
+{
+	static struct abi_control control;
+
+	(void)l;
+	return &control;
+}
+
 void *__wrap_realloc(void *p, size_t size)
 {
 	return no_memory ? NULL : __real_realloc(p, size);
@@ -212,8 +231,11 @@ static void *name_all(void *arg)
 		struct ses_result res = {.image = job.image, .addrs = job.addrs};
 
 		assert_int_equal(sym_none_resolve(EV_REASON_NO_SYMBOL, job.n, &res.batch), 0);
+		assert_int_equal(vec_push(&res.batch.frames,
+		                          ((struct sym_frame){.name = "f", .linkage = "f"})),
+		                 0);
 		for (size_t i = 0; i < job.n; i++)
-			res.batch.names[i] = (struct sym_name){.name = "f", .linkage = "f"};
+			res.batch.names[i] = (struct sym_name){.n = 1};
 		ses_result_add(me->s, &res);
 	}
 	return NULL;
@@ -316,6 +338,50 @@ static void test_groups_wait_for_room(void **state)
 	ses_free(s);
 }
 
+static bool has_comment(struct ses *s, const char *text)
+{
+	vec_each (q, &s->product[SES_KIND_ONCPU].quality) {
+		if (strcmp(*q, text) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The process that decodes sleeps, and is still at its first batch when the time is over. */
+static void test_naming_ends_in_time(void **state)
+{
+	struct ses *s = new_capture(SES_QUEUE_JOBS);
+	struct err err = {0};
+
+	(void)state;
+	queue_free(s->q_w);
+	queue_free(s->q_jobs);
+	s->n_cpus = 2;
+	s->o.naming_limit_ms = 1;
+	n_images = 60;
+	code_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_true(code_fd >= 0);
+	assert_int_equal(ses_naming_start(s, &err), 0);
+	assert_true(sym_files_child(s->files) != 0);
+	assert_int_equal(kill((pid_t)sym_files_child(s->files), SIGSTOP), 0);
+	for (uint32_t i = 1; i <= n_images; i++) {
+		const uint64_t addr = AT(i, 16);
+
+		images[i - 1].reason = EV_REASON_NAMED;
+		count_stack(s, 1, 100 + i, &addr, 1, 1);
+	}
+	assert_int_equal(ses_profile_build(s, &err), 0);
+	assert_int_equal(counter(s, SES_CNT_NAMES_LATE), n_images);
+	assert_int_equal(counter(s, SES_CNT_NAMES_GIVEN_UP), 0);
+	assert_int_equal(counter(s, SES_CNT_SYMBOLIZER_CRASHES), 0);
+	assert_true(has_comment(s, "names_late: 60"));
+	assert_true(has_comment(s, "unnamed_frames_not_named_in_time: 60"));
+	assert_string_equal(ses_note(s, 0),
+	                    "60 addresses have no name: naming was ended 0.001 s after sampling");
+	(void)close(code_fd);
+	ses_free(s);
+}
+
 static void test_all_names_are_waited_for(void **state)
 {
 	struct ses *s = new_capture(1); /* of 60 groups one fits the queue */
@@ -332,8 +398,9 @@ static void test_all_names_are_waited_for(void **state)
 	assert_int_equal(build(s, &err), 0);
 	assert_int_equal(s->results.n, 60);
 	assert_int_equal(s->final.kept, 60);
-	for (size_t i = 0; i < s->model->locations.n; i++)
-		assert_int_equal(s->model->locations.p[i].reason, EV_REASON_NAMED);
+	for (size_t i = 0; i < s->product[SES_KIND_ONCPU].model->locations.n; i++)
+		assert_int_equal(s->product[SES_KIND_ONCPU].model->locations.p[i].reason,
+		                 EV_REASON_NAMED);
 	ses_free(s);
 }
 
@@ -356,10 +423,10 @@ static void test_frames_past_the_stretches_of_an_image(void **state)
 	assert_int_equal(s->final.kept, 3000);
 	assert_int_equal(s->final.weight, 30000);
 	assert_int_equal(s->final.dropped, 0);
-	assert_int_equal(s->model->mappings.n, 1024);
-	assert_int_equal(s->model->locations.n, 1500);
-	for (size_t i = 0; i < s->model->locations.n; i++)
-		bare += s->model->locations.p[i].mapping == 0;
+	assert_int_equal(s->product[SES_KIND_ONCPU].model->mappings.n, 1024);
+	assert_int_equal(s->product[SES_KIND_ONCPU].model->locations.n, 1500);
+	for (size_t i = 0; i < s->product[SES_KIND_ONCPU].model->locations.n; i++)
+		bare += s->product[SES_KIND_ONCPU].model->locations.p[i].mapping == 0;
 	assert_int_equal(bare, 1500 - 1024);
 	ses_free(s);
 }
@@ -387,6 +454,54 @@ static void test_what_the_model_refuses_is_dropped(void **state)
 	}
 }
 
+struct asked {
+	uint32_t calls;
+	uint32_t pid;
+	uint64_t start_ns;
+};
+
+static void say_team(void *arg, const struct ses_process *p, struct ses_label_sink *to)
+{
+	struct asked *a = arg;
+
+	a->calls++;
+	a->pid = p->pid;
+	a->start_ns = p->start_ns;
+	assert_int_equal(ses_label_add(to, "team", p->pid == 77 ? "red" : "blue"), 0);
+	assert_int_equal(ses_label_add(to, "zone", "north"), 0);
+}
+
+static void test_labels_of_enrichers_are_on_all_samples(void **state)
+{
+	struct ses *s = new_capture(4);
+	const uint64_t addr = AT(1, 16);
+	const struct prof_model *m;
+	struct asked asked = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(ses_add_enricher(s, say_team, &asked, &err), 0);
+	for (uint32_t tid = 1; tid <= 5; tid++)
+		count_stack(s, tid, 9, &addr, 1, tid);
+	assert_int_equal(build(s, &err), 0);
+	assert_int_equal(asked.calls, 1);
+	assert_int_equal(asked.pid, 77);
+	assert_int_equal(asked.start_ns, 5);
+	m = s->product[SES_KIND_ONCPU].model;
+	assert_int_equal(m->samples.n, 5);
+	vec_each (sample, &m->samples) {
+		const struct prof_label *l =
+		        &m->labels.p[sample->label_first + sample->label_cnt - 2];
+
+		assert_int_equal(sample->label_cnt, 4); /* pid, tid */
+		assert_string_equal(prof_model_str(m, l[0].key), "team");
+		assert_string_equal(prof_model_str(m, l[0].str), "red");
+		assert_string_equal(prof_model_str(m, l[1].key), "zone");
+		assert_string_equal(prof_model_str(m, l[1].str), "north");
+	}
+	ses_free(s);
+}
+
 static void test_figures_stand_when_the_build_fails(void **state)
 {
 	struct ses *s = new_capture(4);
@@ -411,9 +526,10 @@ static const char *figure(const struct ses *s, const char *key)
 {
 	size_t len = strlen(key);
 
-	for (size_t i = 0; i < s->quality.n; i++)
-		if (strncmp(s->quality.p[i], key, len) == 0 && s->quality.p[i][len] == ':')
-			return s->quality.p[i] + len + 2;
+	for (size_t i = 0; i < s->product[SES_KIND_ONCPU].quality.n; i++)
+		if (strncmp(s->product[SES_KIND_ONCPU].quality.p[i], key, len) == 0 &&
+		    s->product[SES_KIND_ONCPU].quality.p[i][len] == ':')
+			return s->product[SES_KIND_ONCPU].quality.p[i] + len + 2;
 	return "none";
 }
 
@@ -451,7 +567,7 @@ static void test_an_address_is_placed_once(void **state)
 	count_stack(s, 1, 2, addrs, 2, 1);
 	assert_int_equal(build(s, &err), 0);
 	assert_int_equal(place_calls, 3);
-	assert_int_equal(s->model->locations.n, 3);
+	assert_int_equal(s->product[SES_KIND_ONCPU].model->locations.n, 3);
 	assert_string_equal(figure(s, "named_user_pct"), "100.00");
 	ses_free(s);
 }
@@ -495,12 +611,15 @@ static void test_incomplete_stacks_count_for_their_last_frame(void **state)
 	assert_string_equal(figure(s, "complete_stacks_pct"), "40.00");
 	assert_string_equal(figure(s, "guessed_stacks_pct"), "45.00");
 	assert_string_equal(figure(s, "jit_stacks_pct"), "30.00");
-	while (strncmp(s->quality.p[first], "incomplete_in", 13) != 0)
+	while (strncmp(s->product[SES_KIND_ONCPU].quality.p[first], "incomplete_in", 13) != 0)
 		first++;
-	assert_string_equal(s->quality.p[first], "incomplete_in: [jit] 25.00");
-	assert_string_equal(s->quality.p[first + 1], "incomplete_in: two.so 25.00");
-	assert_string_equal(s->quality.p[first + 2], "incomplete_in: made-up.so 10.00");
-	assert_null(strstr(s->quality.p[first + 3], "incomplete_in"));
+	assert_string_equal(s->product[SES_KIND_ONCPU].quality.p[first],
+	                    "incomplete_in: [jit] 25.00");
+	assert_string_equal(s->product[SES_KIND_ONCPU].quality.p[first + 1],
+	                    "incomplete_in: two.so 25.00");
+	assert_string_equal(s->product[SES_KIND_ONCPU].quality.p[first + 2],
+	                    "incomplete_in: made-up.so 10.00");
+	assert_null(strstr(s->product[SES_KIND_ONCPU].quality.p[first + 3], "incomplete_in"));
 	ses_free(s);
 }
 
@@ -571,6 +690,46 @@ static void test_cut_and_lost_stacks_are_not_complete(void **state)
 	ses_free(s);
 }
 
+/* Of a process without a number here nothing can be looked up: what was not found has not ended. */
+static void test_stacks_of_other_pid_namespaces_say_so(void **state)
+{
+	static const struct {
+		enum ev_walk walk;
+		const char *here, *there; /* figures of it */
+	} cases[] = {
+	        {EV_WALK_GONE, "walk_process_gone_pct", "walk_other_pid_namespace_pct"},
+	        {EV_WALK_NO_TABLE, "walk_no_table_yet_pct", "walk_other_pid_namespace_pct"},
+	        {EV_WALK_NO_REGS, "walk_no_registers_pct", "walk_other_pid_namespace_pct"},
+	        {EV_WALK_ROOT, "walk_root_reached_pct", "walk_root_reached_pct"},
+	        {EV_WALK_FAULT, "walk_read_fault_pct", "walk_read_fault_pct"},
+	};
+	const struct ev_frame raw = {.addr = 77, .space = EV_SPACE_RAW, .exact = 1};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+		const bool foreign = i % 2;
+		struct ses *s = new_capture(4);
+		const struct ev_stack st = {
+		        .hash = 9, .walk = (uint8_t)cases[i / 2].walk, .n = 1, .frames = &raw};
+		struct ev_count c = {.proc = {.pid = 77, .start_ns = 5},
+		                     .tid = 1,
+		                     .foreign_ns = foreign,
+		                     .ustack = 9,
+		                     .samples = 1,
+		                     .weight = 10};
+		struct err err = {0};
+
+		assert_int_equal(prof_agg_add_stack(s->agg, &st, NULL), 0);
+		assert_int_equal(prof_agg_add_count(s->agg, &c), 0);
+		c.tid = 2; /* by the memory of stacks */
+		assert_int_equal(prof_agg_add_count(s->agg, &c), 0);
+		assert_int_equal(build(s, &err), 0);
+		assert_string_equal(figure(s, foreign ? cases[i / 2].there : cases[i / 2].here),
+		                    "100.00");
+		ses_free(s);
+	}
+}
+
 #define RULE 16
 #define NONE (PAGE + 16)
 #define BAD  (2 * PAGE + 16)
@@ -624,10 +783,11 @@ static const char *lines(const struct ses *s, const char *key)
 	size_t len = strlen(key), n = 0;
 
 	text[0] = '\0';
-	for (size_t i = 0; i < s->quality.n; i++)
-		if (strncmp(s->quality.p[i], key, len) == 0 && s->quality.p[i][len] == ':')
+	for (size_t i = 0; i < s->product[SES_KIND_ONCPU].quality.n; i++)
+		if (strncmp(s->product[SES_KIND_ONCPU].quality.p[i], key, len) == 0 &&
+		    s->product[SES_KIND_ONCPU].quality.p[i][len] == ':')
 			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n",
-			                      s->quality.p[i] + len + 2);
+			                      s->product[SES_KIND_ONCPU].quality.p[i] + len + 2);
 	return text;
 }
 
@@ -731,9 +891,11 @@ int main(void)
 		cmocka_unit_test_setup(test_no_result_is_lost_however_many, setup),
 		cmocka_unit_test_setup(test_names_lost_for_want_of_memory_are_counted, setup),
 		cmocka_unit_test_setup(test_groups_wait_for_room, setup),
+		cmocka_unit_test_setup(test_naming_ends_in_time, setup),
 		cmocka_unit_test_setup(test_all_names_are_waited_for, setup),
 		cmocka_unit_test_setup(test_frames_past_the_stretches_of_an_image, setup),
 		cmocka_unit_test_setup(test_what_the_model_refuses_is_dropped, setup),
+		cmocka_unit_test_setup(test_labels_of_enrichers_are_on_all_samples, setup),
 		cmocka_unit_test_setup(test_figures_stand_when_the_build_fails, setup),
 		cmocka_unit_test_setup(test_share_of_named_is_of_all_frames, setup),
 		cmocka_unit_test_setup(test_an_address_is_placed_once, setup),
@@ -746,6 +908,7 @@ int main(void)
 		cmocka_unit_test_setup(test_raw_frames_are_guessed_where_they_lie, setup),
 		cmocka_unit_test_setup(test_kernel_threads_are_in_no_share_of_user_stacks, setup),
 		cmocka_unit_test_setup(test_cut_and_lost_stacks_are_not_complete, setup),
+		cmocka_unit_test_setup(test_stacks_of_other_pid_namespaces_say_so, setup),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

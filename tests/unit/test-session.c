@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -384,10 +385,10 @@ static const char *figure(const struct ses *s, const char *key)
 {
 	size_t len = strlen(key);
 
-	for (size_t i = 0; ses_quality(s, i); i++)
-		if (strncmp(ses_quality(s, i), key, len) == 0 &&
-		    strncmp(ses_quality(s, i) + len, ": ", 2) == 0)
-			return ses_quality(s, i) + len + 2;
+	for (size_t i = 0; ses_quality(s, SES_KIND_ONCPU, i); i++)
+		if (strncmp(ses_quality(s, SES_KIND_ONCPU, i), key, len) == 0 &&
+		    strncmp(ses_quality(s, SES_KIND_ONCPU, i) + len, ": ", 2) == 0)
+			return ses_quality(s, SES_KIND_ONCPU, i) + len + 2;
 	return NULL;
 }
 
@@ -441,9 +442,10 @@ static void test_quality_figures(void **state)
 	ses_count(s, SES_CNT_IMAGES_DAMAGED, 2);
 	ses_note_add(s, "something");
 	s->spec = pev_spec_cpu_clock(99);
-	assert_int_equal(prof_model_new(&s->model), 0);
+	assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].model), 0);
+	s->product[SES_KIND_ONCPU].model->duration_ns = 2000000000;
 	s->state = SES_STOPPED;
-	assert_int_equal(ses_quality_add(s, &q), 0);
+	assert_int_equal(ses_quality_add(s, SES_KIND_ONCPU, &q), 0);
 
 	assert_string_equal(figure(s, "target"), "all processes");
 	assert_string_equal(figure(s, "event"), "software/cpu-clock");
@@ -461,20 +463,27 @@ static void test_quality_figures(void **state)
 	assert_string_equal(figure(s, "guessed_stacks_pct"), "10.00");
 	assert_string_equal(figure(s, "jit_stacks_pct"), "2.00");
 	assert_string_equal(figure(s, "incomplete_in"), "a b.so 7.18");
-	while (strncmp(ses_quality(s, first), "incomplete_in", 13) != 0)
+	while (strncmp(ses_quality(s, SES_KIND_ONCPU, first), "incomplete_in", 13) != 0)
 		first++;
-	assert_string_equal(ses_quality(s, first + 1), "incomplete_in: four.so 4.71");
-	assert_string_equal(ses_quality(s, first + 2), "incomplete_in: [jit] 2.35");
-	assert_string_equal(ses_quality(s, first + 3), "incomplete_in: one.so 1.18");
-	assert_string_equal(ses_quality(s, first + 4), "incomplete_in: [unknown] 0.59");
-	assert_string_equal(ses_quality(s, first + 5), "incomplete_in: [others] 0.71");
+	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 1),
+	                    "incomplete_in: four.so 4.71");
+	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 2), "incomplete_in: [jit] 2.35");
+	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 3),
+	                    "incomplete_in: one.so 1.18");
+	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 4),
+	                    "incomplete_in: [unknown] 0.59");
+	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 5),
+	                    "incomplete_in: [others] 0.71");
 	first += 6;
-	assert_string_equal(ses_quality(s, first), "guessed_in: a b.so 4.00");
-	assert_string_equal(ses_quality(s, first + 1), "guessed_in: a b.so (without table) 4.00");
-	assert_string_equal(ses_quality(s, first + 2), "guessed_in: [before its table] 2.00");
-	assert_string_equal(ses_quality(s, first + 3), "guessed_in: [unknown] 0.47");
-	assert_string_equal(ses_quality(s, first + 4), "guessed_in: one.so 0.35");
-	assert_null(strstr(ses_quality(s, first + 5), "guessed_in"));
+	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first), "guessed_in: a b.so 4.00");
+	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 1),
+	                    "guessed_in: a b.so (without table) 4.00");
+	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 2),
+	                    "guessed_in: [before its table] 2.00");
+	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 3),
+	                    "guessed_in: [unknown] 0.47");
+	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 4), "guessed_in: one.so 0.35");
+	assert_null(strstr(ses_quality(s, SES_KIND_ONCPU, first + 5), "guessed_in"));
 	assert_string_equal(figure(s, "walk_root_reached_pct"), "58.82"); /* of 850, as above */
 	assert_string_equal(figure(s, "walk_read_fault_pct"), "17.65");
 	assert_string_equal(figure(s, "walk_depth_limit_pct"), "8.24");
@@ -499,7 +508,7 @@ static void test_quality_figures(void **state)
 	assert_string_equal(figure(s, "agent_cpu_ms"), "20.0");
 	assert_string_equal(figure(s, "agent_cpu_pct"), "1.00");
 	s->state = SES_RUNNING;
-	assert_null(ses_quality(s, 0)); /* not yet */
+	assert_null(ses_quality(s, SES_KIND_ONCPU, 0)); /* not yet */
 	s->state = SES_STOPPED;
 	ses_free(s);
 }
@@ -572,8 +581,8 @@ static void test_every_loss_is_a_line(void **state)
 				ses_count(s, (enum ses_counter_id)all[i].id, n);
 			s->final.seen = s->kernel_counters.v[ABI_CNT_SEEN];
 			s->spec = pev_spec_cpu_clock(99);
-			assert_int_equal(prof_model_new(&s->model), 0);
-			assert_int_equal(ses_quality_add(s, &q), 0);
+			assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].model), 0);
+			assert_int_equal(ses_quality_add(s, SES_KIND_ONCPU, &q), 0);
 			s->state = SES_STOPPED;
 			v = figure(s, all[i].name);
 			if (n && said)
@@ -592,13 +601,13 @@ static void test_quality_of_nothing(void **state)
 
 	(void)state;
 	s->spec = pev_spec_cpu_clock(99);
-	assert_int_equal(prof_model_new(&s->model), 0);
+	assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].model), 0);
 	s->state = SES_STOPPED;
-	assert_int_equal(ses_quality_add(s, &q), 0);
+	assert_int_equal(ses_quality_add(s, SES_KIND_ONCPU, &q), 0);
 	assert_string_equal(figure(s, "empty"), "no samples hit the target");
 	assert_null(figure(s, "complete_stacks_pct"));
-	for (size_t i = 0; ses_quality(s, i); i++)
-		assert_null(strstr(ses_quality(s, i), "nan"));
+	for (size_t i = 0; ses_quality(s, SES_KIND_ONCPU, i); i++)
+		assert_null(strstr(ses_quality(s, SES_KIND_ONCPU, i), "nan"));
 	ses_free(s);
 }
 
@@ -655,6 +664,36 @@ static void test_refusals_name_what_is_missing(void **state)
 				fail_msg("case %zu: '%s' in: %s", i, cases[i].says_not[k], err.msg);
 		}
 		assert_int_equal(ses_explain(s, cases[i].code, NULL), cases[i].code);
+	}
+	ses_free(s);
+}
+
+static void test_programs_are_called_by_what_was_asked_for(void **state)
+{
+	static const struct {
+		uint32_t modes;
+		const char *what;
+	} cases[] = {
+	        {0, "the sampling program"},
+	        {SES_PROFILE | SES_OFFCPU | SES_PMU, "the sampling program"},
+	        {SES_OFFCPU, "the off-CPU programs"},
+	        {SES_PMU, "the scheduler programs"},
+	        {SES_OFFCPU | SES_PMU, "the off-CPU and scheduler programs"},
+	};
+	struct ses *s = new_session(SES_TARGET_ALL);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct err err = {.code = -EINVAL,
+		                  .msg = "bpf(BPF_PROG_LOAD) of the sampling program: EINVAL (x)"};
+		char want[128];
+
+		s->o.modes = cases[i].modes;
+		assert_int_equal(ses_explain(s, -EINVAL, &err), -EINVAL);
+		(void)snprintf(want, sizeof(want), "bpf(BPF_PROG_LOAD) of %s: EINVAL (x)",
+		               cases[i].what);
+		assert_string_equal(err.msg, want);
+		assert_int_equal(err.code, -EINVAL);
 	}
 	ses_free(s);
 }
@@ -739,6 +778,49 @@ static void test_degradations_name_what_is_missing(void **state)
 	}
 }
 
+/* What was asked for before the kernel told of it is looked up once more at the end. */
+static void test_kernel_code_that_is_told_of_later_has_its_name(void **state)
+{
+	static const uint64_t addrs[] = {0xffffffffc0100010, 0xffffffffc0200000};
+	struct ev_proc ev = {.type = EV_PROC_KSYMBOL,
+	                     .time_ns = 5,
+	                     .ksym = {.start = 0xffffffffc0100000,
+	                              .len = 64,
+	                              .bpf = true,
+	                              .gone = true,
+	                              .name = "bpf_prog_12_x"}};
+	struct ses *s = new_session(SES_TARGET_ALL);
+	struct ses_result res = {.image = SES_KERNEL_IMAGE};
+	struct ses_names names = {0};
+	struct ses_named n;
+
+	(void)state;
+	s->kernel_tried = true; /* and there is none */
+	s->kernel_error = -EPERM;
+	res.addrs = malloc(sizeof(addrs));
+	assert_non_null(res.addrs);
+	memcpy(res.addrs, addrs, sizeof(addrs));
+	assert_int_equal(ses_kernel_names(s, addrs, ARRAY_SIZE(addrs), &res.batch), 0);
+	assert_int_equal(res.batch.names[0].reason, EV_REASON_KALLSYMS_HIDDEN);
+	ses_result_add(s, &res);
+	ses_kernel_record(s, &ev);
+	ev.ksym.len = 0; /* no code: counted */
+	ses_kernel_record(s, &ev);
+	ses_kernel_finish(s);
+	assert_int_equal(ses_names_collect(s, &names), 0);
+	n = ses_name_find(&names, SES_KERNEL_IMAGE, addrs[0]);
+	assert_int_equal(n.reason, EV_REASON_NAMED);
+	assert_string_equal(n.frames[0].name, "bpf_prog_12_x [bpf]");
+	assert_int_equal(n.start, 0xffffffffc0100000);
+	n = ses_name_find(&names, SES_KERNEL_IMAGE, addrs[1]);
+	assert_int_equal(n.reason, EV_REASON_KALLSYMS_HIDDEN);
+	assert_int_equal(n.n, 0);
+	assert_int_equal(s->counters[SES_CNT_KSYMBOLS], 2);
+	assert_int_equal(s->counters[SES_CNT_KSYMBOLS_DROPPED], 1);
+	ses_names_done(&names);
+	ses_free(s);
+}
+
 static void test_targets_are_checked(void **state)
 {
 	struct ses *s = new_session(SES_TARGET_PID);
@@ -821,10 +903,12 @@ int main(void)
 	        cmocka_unit_test_setup(test_every_loss_is_a_line, setup),
 	        cmocka_unit_test_setup(test_quality_of_nothing, setup),
 	        cmocka_unit_test_setup(test_refusals_name_what_is_missing, setup),
+	        cmocka_unit_test_setup(test_programs_are_called_by_what_was_asked_for, setup),
 	        cmocka_unit_test_setup(test_remedy_is_told_once, setup),
 	        cmocka_unit_test_setup(test_capabilities_of_a_user_namespace_do_not_count, setup),
 	        cmocka_unit_test_setup(test_degradations_name_what_is_missing, setup),
 	        cmocka_unit_test_setup(test_targets_are_checked, setup),
+	        cmocka_unit_test_setup(test_kernel_code_that_is_told_of_later_has_its_name, setup),
 	        cmocka_unit_test_setup(test_descriptors_are_counted, setup),
 	};
 

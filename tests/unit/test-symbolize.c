@@ -46,13 +46,14 @@ static void expect_names(const struct eb_sym *syms, size_t n, const struct want 
 		assert_int_equal(sym_elf_resolve(f, offs, n_want, &batch), 0);
 		assert_int_equal(batch.n, n_want);
 		for (size_t i = 0; i < n_want; i++) {
-			const struct sym_name *s = &batch.names[i];
+			const struct sym_frame *s = sym_batch_frames(&batch, i);
 
 			if (!want[i].name) {
-				if (s->reason != EV_REASON_NO_SYMBOL || s->name || s->linkage)
-					fail_msg("%lx: %s", want[i].vaddr, s->name);
-			} else if (!s->name || strcmp(s->name, want[i].name) != 0) {
-				fail_msg("%lx: %s, not %s", want[i].vaddr, s->name, want[i].name);
+				if (batch.names[i].reason != EV_REASON_NO_SYMBOL || s)
+					fail_msg("%lx: %s", want[i].vaddr, s ? s->name : "");
+			} else if (!s || strcmp(s->name, want[i].name) != 0) {
+				fail_msg("%lx: %s, not %s", want[i].vaddr, s ? s->name : "none",
+				         want[i].name);
 			}
 		}
 		sym_batch_done(&batch);
@@ -175,8 +176,8 @@ static void test_names_are_shown_demangled_and_without_version(void **state)
 	assert_int_equal(sym_elf_resolve(f, offs, ARRAY_SIZE(want), &batch), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
 		assert_int_equal(batch.names[i].reason, EV_REASON_NAMED);
-		assert_string_equal(batch.names[i].name, want[i].name);
-		assert_string_equal(batch.names[i].linkage, want[i].linkage);
+		assert_string_equal(sym_batch_frames(&batch, i)->name, want[i].name);
+		assert_string_equal(sym_batch_frames(&batch, i)->linkage, want[i].linkage);
 		assert_int_equal(batch.names[i].start, want[i].start);
 	}
 	sym_batch_done(&batch);
@@ -201,10 +202,10 @@ static void test_segments_out_of_order(void **state)
 	eb_build(&o, &b, &m);
 	assert_int_equal(img_file_open_mem(b.p, b.len, &f, NULL), 0);
 	assert_int_equal(sym_elf_resolve(f, offs, 4, &batch), 0);
-	assert_string_equal(batch.names[0].name, "high");
+	assert_string_equal(sym_batch_frames(&batch, 0)->name, "high");
 	assert_int_equal(batch.names[0].start, 0x1100);
 	assert_int_equal(batch.names[1].reason, EV_REASON_NO_SYMBOL);
-	assert_string_equal(batch.names[2].name, "low");
+	assert_string_equal(sym_batch_frames(&batch, 2)->name, "low");
 	assert_int_equal(batch.names[2].start, 0x1900);
 	assert_int_equal(batch.names[3].reason, EV_REASON_NO_SYMBOL);
 	sym_batch_done(&batch);
@@ -265,7 +266,7 @@ static void test_reasons(void **state)
 	assert_int_equal(batch.n, 3);
 	for (size_t i = 0; i < 3; i++) {
 		assert_int_equal(batch.names[i].reason, EV_REASON_JIT);
-		assert_null(batch.names[i].name);
+		assert_null(sym_batch_frames(&batch, i));
 	}
 	sym_batch_done(&batch);
 }
@@ -370,7 +371,8 @@ static void test_random_tables_follow_the_rule(void **state)
 		assert_int_equal(sym_elf_resolve(f, offs, n_offs, &batch), 0);
 		for (size_t i = 0; i < n_offs; i++) {
 			const char *want = naive(syms, n, offs[i] + EB_BIAS);
-			const char *got = batch.names[i].name;
+			const struct sym_frame *fr = sym_batch_frames(&batch, i);
+			const char *got = fr ? fr->name : NULL;
 
 			if ((!want || !got) ? want != got : strcmp(want, got) != 0)
 				fail_msg("round %d, %lx: %s, not %s", round, offs[i], got, want);
@@ -401,7 +403,7 @@ static void test_own_binary(void **state)
 	}
 	off += 3;
 	assert_int_equal(sym_elf_resolve(f, &off, 1, &batch), 0);
-	assert_string_equal(batch.names[0].name, "naive");
+	assert_string_equal(sym_batch_frames(&batch, 0)->name, "naive");
 	assert_int_equal(batch.names[0].start, off - 3);
 	sym_batch_done(&batch);
 	img_file_free(f);
@@ -590,14 +592,20 @@ static void check_kernel(struct sym_kernel *k)
 	        {0xffffffff810000ff, 0xffffffff81000000, "_stext", "_stext"},
 	        {0xffffffff81000100, 0xffffffff81000100, "__pfx_do_it", "__pfx_do_it"},
 	        {0xffffffff81000110, 0xffffffff81000110, "do_it", "do_it"},
-	        {0xffffffff81000121, 0xffffffff81000110, "do_it", "do_it"},
+	        {0xffffffff8100011f, 0xffffffff81000110, "do_it", "do_it"},
+	        {0xffffffff81000121, 0, NULL, NULL}, /* data */
 	        {0xffffffff811001ff, 0xffffffff81000200, "weak_one", "weak_one"},
 	        {0xffffffff81100200, 0, NULL, NULL}, /* more than 1 MiB behind it */
+	        {0xffffffff81400fff, 0xffffffff81400000, "far_one", "far_one"},
+	        {0xffffffff81401000, 0, NULL, NULL}, /* modules are next, on pages of their own */
 	        {0xffffffffc0100000, 0xffffffffc0100000, "bpf_prog_12_x [bpf]", "bpf_prog_12_x"},
+	        {0xffffffffc01fffff, 0xffffffffc0100000, "bpf_prog_12_x [bpf]", "bpf_prog_12_x"},
 	        {0xffffffffc0200001, 0xffffffffc0200000, "mod_fn [ext4]", "mod_fn"},
 	        {0xffffffffc0200041, 0xffffffffc0200040, "rust::run [rust_mod]", "_RNvC4rust3run"},
+	        {0xffffffffc0200fff, 0xffffffffc0200040, "rust::run [rust_mod]", "_RNvC4rust3run"},
+	        {0xffffffffc0201000, 0, NULL, NULL}, /* between modules */
 	        {0xffffffffc0300000, 0xffffffffc0300000, "last", "last"},
-	        {0xffffffffc0400000, 0, NULL, NULL},
+	        {0xffffffffc0301000, 0, NULL, NULL},
 	};
 	uint64_t addrs[ARRAY_SIZE(want)], start, end;
 	struct sym_batch batch;
@@ -608,22 +616,22 @@ static void check_kernel(struct sym_kernel *k)
 		addrs[i] = want[i].addr;
 	assert_int_equal(sym_kernel_resolve(k, addrs, ARRAY_SIZE(want), &batch), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
-		const struct sym_name *s = &batch.names[i];
+		const struct sym_frame *s = sym_batch_frames(&batch, i);
 
 		if (!want[i].name) {
-			assert_int_equal(s->reason, EV_REASON_NO_SYMBOL);
-			assert_null(s->name);
+			assert_int_equal(batch.names[i].reason, EV_REASON_NO_SYMBOL);
+			assert_null(s);
 			continue;
 		}
-		assert_int_equal(s->reason, EV_REASON_NAMED);
+		assert_int_equal(batch.names[i].reason, EV_REASON_NAMED);
 		assert_string_equal(s->name, want[i].name);
 		assert_string_equal(s->linkage, want[i].linkage);
-		assert_int_equal(s->start, want[i].start);
+		assert_int_equal(batch.names[i].start, want[i].start);
 	}
 	sym_batch_done(&batch);
 	assert_int_equal(sym_kernel_range(k, &start, &end), 0);
 	assert_int_equal(start, 0xffffffff81000000);
-	assert_int_equal(end, 0xffffffffc0400000);
+	assert_int_equal(end, 0xffffffffc0301000);
 }
 
 static void test_kallsyms(void **state)
@@ -633,8 +641,60 @@ static void test_kallsyms(void **state)
 	(void)state;
 	check_kernel(k);
 	/* __pfx_do_it and do_it share their bytes */
-	assert_true(sym_kernel_bytes(k) < sizeof(kallsyms) + 9 * 12);
+	assert_true(sym_kernel_bytes(k) < sizeof(kallsyms) + 10 * 12);
 	sym_kernel_free(k);
+}
+
+/* Data in whatever order it stands, names of ends, and one address for two things. */
+static void test_code_ends_where_something_else_begins(void **state)
+{
+	static const char text[] = "ffffffff82000000 R data_between\n"
+	                           "ffffffff80000000 D before_all_code\n"
+	                           "ffffffff81fff000 t last_fn\n"
+	                           "ffffffff81fff800 T _etext\n"
+	                           "ffffffff83000000 t init_fn\n"
+	                           "ffffffff83000900 T _einittext\n"
+	                           "ffffffff83000900 t code_after_all\n"
+	                           "ffffffff83000a00 T _end\n"
+	                           "ffffffff83000b00 d behind\n"
+	                           "ffffffffc0001ff0 t m1_last\t[m1]\n"
+	                           "ffffffffc0010000 t m2_first\t[m2]\n"
+	                           "ffffffffc0010080 d m2_data\t[m2]\n"
+	                           "ffffffffc0010090 a not_an_address\n"
+	                           "0000000000012345 A percpu_thing\n";
+	static const struct {
+		uint64_t addr;
+		const char *name;
+	} want[] = {
+	        {0xffffffff80000000, NULL},           {0xffffffff81fff7ff, "last_fn"},
+	        {0xffffffff81fff800, NULL},           {0xffffffff82000000, NULL},
+	        {0xffffffff830008ff, "init_fn"},      {0xffffffff83000900, "code_after_all"},
+	        {0xffffffff83000a00, NULL},           {0xffffffff83000b01, NULL},
+	        {0xffffffffc0001fff, "m1_last [m1]"}, {0xffffffffc0002000, NULL},
+	        {0xffffffffc000ffff, NULL},           {0xffffffffc001007f, "m2_first [m2]"},
+	        {0xffffffffc0010080, NULL},
+	};
+	struct sym_kernel *k = parse_ok(text, sizeof(text) - 1);
+	uint64_t addrs[ARRAY_SIZE(want)], start, end;
+	struct sym_batch batch;
+
+	(void)state;
+	assert_int_equal(sym_kernel_cnt(k), 5);
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
+		addrs[i] = want[i].addr;
+	assert_int_equal(sym_kernel_resolve(k, addrs, ARRAY_SIZE(want), &batch), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+		const struct sym_frame *s = sym_batch_frames(&batch, i);
+
+		if (!want[i].name != !s || (s && strcmp(s->name, want[i].name) != 0))
+			fail_msg("%llx: %s", (unsigned long long)addrs[i], s ? s->name : "none");
+	}
+	sym_batch_done(&batch);
+	assert_int_equal(sym_kernel_range(k, &start, &end), 0);
+	assert_int_equal(start, 0xffffffff81fff000);
+	assert_int_equal(end, 0xffffffffc0010080);
+	sym_kernel_free(k);
+	assert_int_equal(sym_kernel_parse("ffffffff81000000 D only_data", 28, &k), -ENODATA);
 }
 
 static int load_text(const char *text, size_t len, struct sym_kernel **ret, struct err *err)
@@ -683,7 +743,7 @@ static void test_kallsyms_from_file(void **state)
 		snprintf(want, sizeof(want), "f%.*s_%d", i % 61,
 		         "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl", i);
 		assert_int_equal(sym_kernel_resolve(k, &addr, 1, &batch), 0);
-		assert_string_equal(batch.names[0].name, want);
+		assert_string_equal(sym_batch_frames(&batch, 0)->name, want);
 		sym_batch_done(&batch);
 	}
 	sym_kernel_free(k);
@@ -789,6 +849,7 @@ int main(void)
 	        cmocka_unit_test(test_demangling),
 	        cmocka_unit_test(test_demangling_of_bombs_is_bounded),
 	        cmocka_unit_test(test_kallsyms),
+	        cmocka_unit_test(test_code_ends_where_something_else_begins),
 	        cmocka_unit_test(test_kallsyms_from_file),
 	        cmocka_unit_test(test_hidden_addresses),
 	        cmocka_unit_test(test_bad_lines_cost_themselves_only),

@@ -2,6 +2,8 @@
 /*
  * track against /proc of processes of its own, and their files.
  */
+#include <sys/mman.h>
+
 #include "fake-loader.h"
 #include "track/track_priv.h"
 
@@ -292,20 +294,20 @@ static void test_vdso(void **state)
 	image = pl.image->id;
 	ev_fork(t, PID_BASE, self());
 	ev_exec(t, PID_BASE);
-	ev.map = (struct ev_mapping){.start = 0x700000,
-	                             .end = 0x700000 + pl.image->mem_len,
+	ev.map = (struct ev_mapping){.start = 0x700000000000,
+	                             .end = 0x700000000000 + pl.image->mem_len,
 	                             .pgoff = 0x700000,
 	                             .kind = EV_MAP_VDSO,
 	                             .exec = 1,
 	                             .path = "[vdso]"};
 	ev.time_ns = tick();
 	trk_event(t, &ev);
-	assert_int_equal(trk_place(t, &other, 0x700010, &pl), 0);
+	assert_int_equal(trk_place(t, &other, 0x700000000010, &pl), 0);
 	assert_int_equal(pl.image->id, image);
 	assert_int_equal(pl.off, 0x10);
-	/* Of a 32-bit process. */
-	ev.map.start += 0x100000;
-	ev.map.end += 0x100000 + 0x1000;
+	/* Of a 32-bit process, of the same size, which cannot be read. */
+	ev.map.start = 0x800000;
+	ev.map.end = 0x800000 + pl.image->mem_len;
 	ev.time_ns = tick();
 	trk_event(t, &ev);
 	assert_int_equal(trk_place(t, &other, 0x800010, &pl), 0);
@@ -315,6 +317,65 @@ static void test_vdso(void **state)
 	trk_free(t);
 	fake_free(l);
 }
+
+#ifdef __x86_64__
+/* What a process shows at these addresses: here our own, copies of the vDSO that we have. */
+static void test_vdso_of_a_32_bit_process_is_read_from_it(void **state)
+{
+	uint64_t vdso = getauxval(AT_SYSINFO_EHDR), image[2];
+	struct load_oncpu *l = fake_new(4096);
+	struct trk *t = make_scanned(l);
+	struct ev_proc ev = {.type = EV_PROC_MMAP};
+	struct ev_mapping own = {0};
+	const size_t len = 4096;
+	struct trk_place pl;
+	uint8_t *low;
+
+	(void)state;
+	low = mmap(NULL, 4 * len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT,
+	           -1, 0);
+	if (vdso == 0 || low == MAP_FAILED) {
+		trk_free(t);
+		fake_free(l);
+		return;
+	}
+	/* Two that differ by a byte, and what is no ELF file. */
+	memcpy(low, (const void *)(uintptr_t)vdso, len);
+	memcpy(low + len, low, len);
+	low[2 * len - 1] ^= 1;
+	memset(low + 2 * len, 'x', len);
+	own = (struct ev_mapping){.kind = EV_MAP_VDSO, .exec = 1, .path = "[vdso]"};
+	for (size_t i = 0; i < 4; i++) {
+		uint64_t at = (uint64_t)(uintptr_t)low + (i == 3 ? 0 : i * len);
+		struct ev_proc_id id = id_of(self(), EXEC_ID, START_NS);
+
+		ev.map = own;
+		ev.pid = ev.tid = self();
+		ev.map.start = at;
+		ev.map.end = at + len;
+		ev.time_ns = tick();
+		trk_event(t, &ev);
+		assert_int_equal(trk_place(t, &id, at + 0x10, &pl), 0);
+		assert_int_equal(pl.image->kind, EV_MAP_VDSO);
+		if (i == 2) {
+			assert_null(pl.image->mem);
+			assert_int_equal(pl.image->reason, EV_REASON_NO_FILE);
+			continue;
+		}
+		assert_int_equal(pl.image->reason, EV_REASON_NAMED);
+		assert_int_equal(pl.image->mem_len, len);
+		assert_memory_equal(pl.image->mem, (const void *)(uintptr_t)at, len);
+		if (i < 2)
+			image[i] = pl.image->id;
+		else
+			assert_int_equal(pl.image->id, image[0]); /* once for all who have it */
+	}
+	assert_int_not_equal(image[0], image[1]);
+	trk_free(t);
+	fake_free(l);
+	munmap(low, 4 * len);
+}
+#endif
 
 static void test_special_names_are_images_without_file(void **state)
 {
@@ -824,7 +885,8 @@ static void test_process_that_may_not_be_read(void **state)
 	if (!root)
 		id.pid = 1; /* not ours */
 	fake_task(l, id.pid, 1, 2);
-	o.target_pid = id.pid;
+	o.target_pids = &id.pid;
+	o.n_target_pids = 1;
 	assert_int_equal(trk_new(&o, &t, NULL), 0);
 	if (root)
 		assert_int_equal(seteuid(65534), 0);
@@ -859,7 +921,8 @@ static void test_slow_reading_leaves_time_for_events(void **state)
 static void test_loss_in_a_row_is_read_once(void **state)
 {
 	struct load_oncpu *l = fake_new(64);
-	struct trk_options o = {.loader = l, .target_pid = (uint32_t)getpid()};
+	const uint32_t own = (uint32_t)getpid();
+	struct trk_options o = {.loader = l, .target_pids = &own, .n_target_pids = 1};
 	const struct ev_proc lost = {.type = EV_PROC_LOST};
 	uint64_t now = now_ns();
 	struct trk *t;
@@ -893,6 +956,9 @@ int main(void)
 	        cmocka_unit_test(test_fork_older_than_the_reading),
 	        cmocka_unit_test(test_what_was_unmapped_is_remembered),
 	        cmocka_unit_test(test_vdso),
+#ifdef __x86_64__
+	        cmocka_unit_test(test_vdso_of_a_32_bit_process_is_read_from_it),
+#endif
 	        cmocka_unit_test(test_special_names_are_images_without_file),
 	        cmocka_unit_test(test_deleted_file),
 	        cmocka_unit_test(test_replaced_file_keeps_its_old_content),

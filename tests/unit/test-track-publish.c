@@ -209,7 +209,8 @@ static void test_5000_processes(void **state)
 static void test_target_only(void **state)
 {
 	struct load_oncpu *l = fake_new(4096);
-	struct trk_options o = {.loader = l, .target_pid = self()};
+	uint32_t target = self();
+	struct trk_options o = {.loader = l, .target_pids = &target, .n_target_pids = 1};
 	struct trk *t;
 	struct err err;
 
@@ -228,12 +229,85 @@ static void test_target_only(void **state)
 	assert_file_at(t, self(), EXEC_ID, 0x10000, 1, 0);
 	trk_free(t);
 
-	o.target_pid = PID_BASE;
+	target = PID_BASE;
 	assert_int_equal(trk_new(&o, &t, NULL), 0);
 	assert_int_equal(trk_scan(t, &err), -ESRCH);
 	assert_non_null(strstr(err.msg, "100000000"));
 	trk_free(t);
 	fake_free(l);
+}
+
+static void test_learnt_beside_the_targets(void **state)
+{
+	struct child c = child_start(idle, NULL);
+	uint32_t target = self(), pid = (uint32_t)c.pid;
+	struct ev_proc_id id = id_of(pid, EXEC_ID, START_NS);
+	struct load_oncpu *l = fake_new(4096);
+	struct trk_options o = {.loader = l, .target_pids = &target, .n_target_pids = 1};
+	struct trk *t;
+
+	(void)state;
+	fake_task(l, target, EXEC_ID, START_NS);
+	fake_task(l, pid, EXEC_ID + 1, START_NS); /* it has executed since it was met */
+	assert_int_equal(trk_new(&o, &t, NULL), 0);
+	assert_int_equal(trk_scan(t, NULL), 0);
+	assert_int_equal(trk_stats(t)->procs, 1);
+	trk_learn(t, &id);
+	trk_learn(t, &id);
+	trk_flush(t);
+	assert_int_equal(trk_stats(t)->procs, 2);
+	assert_true(fake_slot(l, pid)->there);
+	id.exec_id++;
+	assert_true(trk_main_image(t, &id) > 0);
+	/* Events of it are followed, its children are not. */
+	ev_mmap(t, pid, 0x10000, 0x11000, 0, 1);
+	ev_fork(t, PID_BASE, pid);
+	trk_flush(t);
+	assert_file_at(t, pid, EXEC_ID + 1, 0x10000, 1, 0);
+	assert_int_equal(trk_stats(t)->procs, 2);
+	child_end(&c);
+	trk_learn(t, &(struct ev_proc_id){.pid = PID_BASE}); /* no such process */
+	assert_int_equal(trk_stats(t)->procs, 2);
+	trk_free(t);
+	fake_free(l);
+}
+
+static void test_several_targets(void **state)
+{
+	struct child a = child_start(idle, NULL), b = child_start(idle, NULL),
+	             c = child_start(idle, NULL);
+	uint32_t targets[3] = {(uint32_t)a.pid, (uint32_t)b.pid, PID_BASE};
+	struct load_oncpu *l = fake_new(4096);
+	struct trk_options o = {.loader = l, .target_pids = targets, .n_target_pids = 3};
+	struct trk *t;
+
+	(void)state;
+	if (targets[0] > targets[1]) { /* numbers began anew */
+		targets[0] = (uint32_t)b.pid;
+		targets[1] = (uint32_t)a.pid;
+	}
+	/* The iterator shows one of two, and one that is no target; a third has ended. */
+	fake_task(l, (uint32_t)a.pid, EXEC_ID, START_NS);
+	fake_task(l, (uint32_t)c.pid, EXEC_ID, START_NS);
+	assert_int_equal(trk_new(&o, &t, NULL), 0);
+	memset(targets, 0xff, sizeof(targets)); /* copied */
+	assert_int_equal(trk_scan(t, NULL), 0);
+	assert_int_equal(trk_stats(t)->procs, 2);
+	ev_mmap(t, (uint32_t)a.pid, 0x10000, 0x11000, 0, 1);
+	ev_mmap(t, (uint32_t)b.pid, 0x10000, 0x11000, 0, 2);
+	ev_mmap(t, (uint32_t)c.pid, 0x10000, 0x11000, 0, 3);
+	ev_fork(t, PID_BASE + 1, (uint32_t)a.pid);
+	trk_flush(t);
+	assert_file_at(t, (uint32_t)a.pid, EXEC_ID, 0x10000, 1, 0);
+	assert_file_at(t, (uint32_t)b.pid, 0, 0x10000, 2, 0);
+	assert_no_file_at(t, (uint32_t)c.pid, 0, 0x10000);
+	assert_no_file_at(t, PID_BASE + 1, 0, 0x10000);
+	assert_int_equal(trk_stats(t)->procs, 2);
+	trk_free(t);
+	fake_free(l);
+	child_end(&a);
+	child_end(&b);
+	child_end(&c);
 }
 
 static bool with_child(int step, void *arg)
@@ -267,8 +341,9 @@ static void test_children_are_followed(void **state)
 	struct load_oncpu *l = fake_new(4096);
 	struct child c = child_start(with_child, NULL), other = child_start(idle, NULL);
 	struct child orphan = child_start(idle, NULL);
+	const uint32_t target = (uint32_t)c.pid;
 	struct trk_options o = {
-	        .loader = l, .target_pid = (uint32_t)c.pid, .follow_children = true};
+	        .loader = l, .target_pids = &target, .n_target_pids = 1, .follow_children = true};
 	uint32_t kid = child_of(c.pid);
 	struct trk *t;
 
@@ -309,7 +384,8 @@ static void test_without_loader_or_iterator(void **state)
 {
 	struct child c = child_start(idle, NULL);
 	struct ev_proc_id id = id_of((uint32_t)c.pid, 12, 0);
-	struct trk_options o = {.target_pid = id.pid};
+	uint32_t target = id.pid;
+	struct trk_options o = {.target_pids = &target, .n_target_pids = 1};
 	struct load_oncpu *l = fake_new(64);
 	struct trk_place pl;
 	struct trk *t;
@@ -335,7 +411,7 @@ static void test_without_loader_or_iterator(void **state)
 		l->tasks_err = -ENOSYS;
 	}
 	assert_int_equal(l->sets, 0); /* exec ids unknown */
-	o.target_pid = PID_BASE;
+	target = PID_BASE;
 	assert_int_equal(trk_new(&o, &t, NULL), 0);
 	assert_int_equal(trk_scan(t, NULL), -ESRCH);
 	trk_free(t);
@@ -446,6 +522,8 @@ int main(void)
 	        cmocka_unit_test(test_big_lists_are_written_rarely),
 	        cmocka_unit_test(test_5000_processes),
 	        cmocka_unit_test(test_target_only),
+	        cmocka_unit_test(test_learnt_beside_the_targets),
+	        cmocka_unit_test(test_several_targets),
 	        cmocka_unit_test(test_children_are_followed),
 	        cmocka_unit_test(test_without_loader_or_iterator),
 	        cmocka_unit_test(test_limits_are_counted),

@@ -61,7 +61,13 @@ enum abi_walk {
 #define ABI_TARGET_PID 1 /* per-CPU events, one process */
 #define ABI_TARGET_ALL 2 /* per-CPU events, everything but idle */
 #define ABI_TARGET_TREE                                                                            \
-	3 /* per-CPU events, processes in the followed map: a command and what it forks */
+	3 /* per-CPU events, processes in the followed map: several, or with what they fork */
+
+/* Which of their tasks: those that pass each filter that is set. */
+#define ABI_FILTER_TID     1u /* threads in the map tids */
+#define ABI_FILTER_COMM    2u /* names in the map comms */
+#define ABI_FILTER_CGROUP  4u /* below one of the cgroups of the map cgroups */
+#define ABI_FILTER_CGROUPS 64 /* of them at most: compared one by one */
 
 /* How user stacks are walked. */
 #define ABI_UNWIND_FP     0 /* frame pointers only */
@@ -73,6 +79,13 @@ enum abi_walk {
 #define ABI_WALK_TWICE     4  /* again plainly, and compared: WALKS_DIFFER */
 #define ABI_WALK_NO_COPY   8  /* first samples are guessed */
 #define ABI_WALK_COPY_ALL  16 /* a copy of every walked sample, with its hash, besides counting */
+
+/* x86: where each CPU counts the interrupts that it serves. */
+#define ABI_IRQ_COUNT_NONE  0 /* not known */
+#define ABI_IRQ_COUNT_PLAIN 1 /* the variable __preempt_count */
+#define ABI_IRQ_COUNT_HOT   2 /* its member of the variable pcpu_hot: 6.2 to 6.14 */
+/* In the programs' code in place of that variable's BTF id, which the loader puts there. */
+#define ABI_IRQ_VARIABLE 0x6972715f76617200LL
 
 struct abi_config {
 	__u32 target;          /* ABI_TARGET_* */
@@ -90,8 +103,18 @@ struct abi_config {
 	__u32 walk_flags;  /* ABI_WALK_NO_CACHE … */
 	__u32 copy_quota;  /* copies for each process and image without a table */
 	__u32 copy_wake_bytes; /* wake the reader when this much waits in the ring of copies */
+	__u32 follow;          /* TREE: 1: what the processes fork is followed */
+	__u32 filters;         /* ABI_FILTER_* */
+	__u32 n_cgroups;       /* entries of the map cgroups, 0 … ABI_FILTER_CGROUPS */
+	__u32 page_shift;      /* pages of mappings: 12 where they have 4 KiB */
+	/* Off-CPU (abi_off.h). */
+	__u32 off_states; /* bit 1 << state: which are counted */
+	__u32 irq_count;  /* ABI_IRQ_COUNT_* */
+	__u32 prev_state; /* 1: sched_switch has the state as its fourth argument (5.18) */
+	__u32 pad;
+	__u64 off_min_ns, off_max_ns; /* of one wait, inclusive */
 };
-_Static_assert(sizeof(struct abi_config) == 64, "shared layout");
+_Static_assert(sizeof(struct abi_config) == 112, "shared layout");
 
 /* Written by user space while the programs run (mapped .bss). */
 struct abi_control {
@@ -99,12 +122,19 @@ struct abi_control {
 	__u32 active;          /* 0, 1: which table of counts is written */
 	__u32 resolved_tgid;   /* PID, nested: the kernel's number of the target once it was seen */
 	__u32 agent_tids[ABI_AGENT_TIDS]; /* numbers in our pid namespace, 0 = none */
-	__u32 epoch; /* stamped on tables that are used; counts up while the capture runs */
-	__u32 procs; /* counts up behind each change of the procs map */
-	__u32 names; /* counts up behind each change of the threads map (programs) */
+	__u32 epoch;       /* stamped on tables that are used; counts up while the capture runs */
+	__u32 procs;       /* counts up behind each change of the procs and the marks maps */
+	__u32 names;       /* counts up behind each change of the threads map (programs) */
+	__u32 threads;     /* 1: the task iterator shows every thread, 0: processes */
+	__u32 agent_child; /* the agent's process that decodes files, in our pid namespace; 0: none
+	                    */
 	__u32 pad;
+	__u64 settled_ns; /* the ranges say all that was mapped up to this time: CLOCK_MONOTONIC */
+	__u64 begin_ns;   /* waits count from here on, CLOCK_MONOTONIC; 0: not yet, or no more */
+	__u32 off_active; /* as active, of the tables of waits */
+	__u32 jit_epoch;  /* 0 … 65535: of the waits that begin (abi_off.h) */
 };
-_Static_assert(sizeof(struct abi_control) == 64, "shared layout");
+_Static_assert(sizeof(struct abi_control) == 96, "shared layout");
 
 /* ---- process map ----------------------------------------------------------------------------- */
 
@@ -113,7 +143,7 @@ struct abi_range {
 	__u64 start, end; /* addresses, end exclusive */
 	__u64 pgoff;      /* file offset of start */
 	__u32 image;      /* id, 0: anonymous */
-	__u32 pad;
+	__u32 content;    /* abi_content() of the file, 0: anonymous, or not known */
 };
 _Static_assert(sizeof(struct abi_range) == 32, "shared layout");
 
@@ -121,10 +151,42 @@ _Static_assert(sizeof(struct abi_range) == 32, "shared layout");
 struct abi_proc {
 	__u32 first, cnt; /* ranges[first … first + cnt) */
 	__u32 exec_id;    /* low 32 bits of the leader's self_exec_id */
-	__u32 pad;
-	__u64 start_ns; /* leader's start, CLOCK_BOOTTIME; 0: not compared */
+	__u32 flags;      /* ABI_PROC_* */
+	__u64 start_ns;   /* leader's start, CLOCK_BOOTTIME; 0: not compared */
 };
+/* One thing was mapped there in the place of another, and nobody marks it when that happens again:
+ * the walk compares each range with what is mapped. */
+#define ABI_PROC_VERIFY 1u
 _Static_assert(sizeof(struct abi_proc) == 24, "shared layout");
+
+/* Which content a file has, in few bits: another file, or one that was written anew, has other
+ * ones. Never 0. */
+static __attribute__((always_inline)) inline __u32 abi_content(__u64 ino, __u64 mtime_s,
+                                                               __u64 mtime_ns)
+{
+	__u64 h = ino * 0x9e3779b97f4a7c15ULL;
+
+	h = ((h ^ (h >> 32)) + mtime_s) * 0xbf58476d1ce4e5b9ULL;
+	h = ((h ^ (h >> 29)) + mtime_ns) * 0x94d049bb133111ebULL;
+	return (__u32)(h >> 32) | 1;
+}
+
+/* What was mapped of late, and may not be in the ranges yet. */
+#define ABI_MARKS 8
+struct abi_mark {
+	__u64 start, end; /* addresses, end exclusive */
+	__u64 time_ns;    /* CLOCK_MONOTONIC, behind the record of it; it holds while this is later
+	                   * than abi_control.settled_ns, and 0 never does */
+};
+/* Value of the marks map; key: that of the procs map. Written by the programs, deleted by user
+ * space. */
+struct abi_marks {
+	__u64 start_ns; /* leader's start, CLOCK_BOOTTIME */
+	__u32 exec_id;  /* low 32 bits of the leader's self_exec_id */
+	__u32 pad;
+	struct abi_mark m[ABI_MARKS];
+};
+_Static_assert(sizeof(struct abi_marks) == 16 + 24 * ABI_MARKS, "shared layout");
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 /* FOREIGN_NS: the numbers are the kernel's, the task is outside our pid namespace. */
@@ -165,6 +227,7 @@ _Static_assert(sizeof(struct abi_thread) == 16, "shared layout");
 /* ---- ring: stacks ---------------------------------------------------------------------------- */
 #define ABI_STACK_USER   1
 #define ABI_STACK_KERNEL 2
+#define ABI_STACK_WAKER  3 /* no stack: who woke a thread, see abi_off.h */
 
 /* Followed by n frames of 8 bytes; only what is used is sent. */
 struct abi_stack {
@@ -208,15 +271,16 @@ struct abi_copy {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 pc;
 	__u64 reg[ABI_REGS];
+	__u64 promise; /* 0, else: the stack alone is wanted, under this hash; counted elsewhere */
 	__u64 guess; /* hash of the stack that was walked by guesses at the same instant, shipped as
 	              * any other, if it reached its root or the limit; 0: it did not */
 	__u64 addr;  /* of the first byte of the copy, a multiple of ABI_COPY_STEP */
 	__u32 len;   /* bytes, a multiple of ABI_COPY_STEP; 0: none could be read */
 	__u32 image; /* the first one without a table; 0 with ABI_WALK_COPY_ALL */
 	__u32 holes; /* bit by step: it could not be read */
-	__u32 pad;
+	__u32 kernel_tid; /* of the thread, whatever namespace it is in */
 };
-_Static_assert(sizeof(struct abi_copy) == 112 + 8 * ABI_REGS, "shared layout");
+_Static_assert(sizeof(struct abi_copy) == 120 + 8 * ABI_REGS, "shared layout");
 
 /* ---- counters -------------------------------------------------------------------------------- */
 enum abi_counter {
@@ -229,15 +293,22 @@ struct abi_counters {
 	__u64 v[ABI_CNT_MAX];
 };
 
-/* ---- task iterator: one per process, read as bytes ------------------------------------------- */
+/* ---- task iterator: one per process (or thread), read as bytes ------------------------------- */
 struct abi_task {
 	__u32 tgid; /* in our pid namespace */
 	__u32 exec_id;
-	__u64 start_ns; /* CLOCK_BOOTTIME */
+	__u64 start_ns; /* CLOCK_BOOTTIME; a thread's own */
 	__u32 flags;    /* ABI_KEY_KTHREAD */
 	__u32 kernel_tgid;
 	char comm[ABI_COMM_LEN];
+	__u32 tid; /* in our pid namespace */
+	__u32 kernel_tid;
+	__u32 kernel_ppid; /* of the parent, as it is now */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct abi_task) == 40, "shared layout");
+_Static_assert(sizeof(struct abi_task) == 56, "shared layout");
+
+#include "bpf/abi/abi_off.h"
+#include "bpf/abi/abi_sched.h"
 
 #endif

@@ -25,7 +25,7 @@ static __always_inline __u32 copy_stack(struct scratch *s)
 	s->copy.addr = addr;
 	s->copy.len = n * ABI_COPY_STEP;
 	s->copy.holes = holes & ((1u << n) - 1);
-	s->copy.pad = 0;
+	s->copy.kernel_tid = (__u32)bpf_get_current_pid_tgid();
 	return n == ABI_COPY_BYTES / ABI_COPY_STEP;
 }
 
@@ -39,6 +39,7 @@ static __always_inline int ship_copy(struct scratch *s, struct abi_counters *c)
 	if (s->in_syscall)
 		s->copy.key.flags |= ABI_KEY_IN_SYSCALL;
 	s->copy.count = s->count;
+	s->copy.promise = s->promise;
 	s->copy.time_ns = bpf_ktime_get_ns();
 	s->copy.image = s->missing_image;
 	len = sizeof(s->copy) + (__u64)s->copy.len;

@@ -15,8 +15,10 @@ typedef struct pt_regs user_regs_t;
 #define IS_SYSCALL_INSN(v) ((v) == 0x050f || (v) == 0x80cd || (v) == 0x340f)
 /* execve, execveat */
 #define REGS_IN_EXEC(r) ((r)->orig_rax == 59 || (r)->orig_rax == 322)
-#define REGS_SP(r)      ((r)->rsp)
-#define REGS_PC(r)      ((r)->rip)
+/* Where a system call was made, which one, and on which descriptor. */
+#define REGS_PLACE(r) ((r)->rip ^ (r)->orig_rax << 48 ^ ((r)->rdi < 65536 ? (r)->rdi << 32 : 0))
+#define REGS_SP(r)    ((r)->rsp)
+#define REGS_PC(r)    ((r)->rip)
 /* In DWARF order. Field by field: accesses to the program's context are rewritten, its address is
  * not that of registers. */
 #define REGS_TAKE(ret_pc, ret_reg, r)                                                              \
@@ -60,8 +62,10 @@ typedef struct user_pt_regs user_regs_t;
 #define IS_SYSCALL_INSN(v) 0
 /* Told by its number: execve 221, execveat 281 */
 #define REGS_IN_EXEC(r)    ((r)->regs[8] == 221 || (r)->regs[8] == 281)
-#define REGS_SP(r)         ((r)->sp)
-#define REGS_PC(r)         ((r)->pc)
+#define REGS_PLACE(r)                                                                              \
+	((r)->pc ^ (r)->regs[8] << 48 ^ ((r)->regs[0] < 65536 ? (r)->regs[0] << 32 : 0))
+#define REGS_SP(r) ((r)->sp)
+#define REGS_PC(r) ((r)->pc)
 #define REGS_TAKE(ret_pc, ret_reg, r)                                                              \
 	do {                                                                                       \
 		_Pragma("unroll") for (int i_ = 0; i_ < 31; i_++)(ret_reg)[i_] = (r)->regs[i_];    \

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the programs of one object share: configuration, working memory of a sample, maps. */
+/* What programs that walk stacks share: working memory of a sample, maps. */
 #ifndef PA_BPF_STATE_H
 #define PA_BPF_STATE_H
 
-const volatile struct abi_config cfg = {};
-struct abi_control ctl = {};
+#include "bpf/lib/config.h"
 
 /* Memory of the step, before its text is included. */
 struct scratch;
@@ -107,15 +106,14 @@ struct {
 	__type(value, struct abi_proc);
 } procs SEC(".maps");
 
-struct count_map {
+/* What was mapped since the ranges of a process were written. */
+struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1);
-	__type(key, struct abi_count_key);
-	__type(value, struct abi_count);
-};
-struct count_map counts_a SEC(".maps");
-struct count_map counts_b SEC(".maps");
+	__type(key, __u32);
+	__type(value, struct abi_marks);
+} marks SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -124,16 +122,6 @@ struct {
 	__type(key, struct abi_thread_key);
 	__type(value, struct abi_thread);
 } threads SEC(".maps");
-
-/* TREE: the kernel's number of each process of the command -> its start, which tells a number that
- * was used again. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} followed SEC(".maps");
 
 /* Hashes of stacks that the ring took, direct-mapped in pairs. A collision only ships a stack
  * again. */
@@ -190,6 +178,14 @@ struct {
 
 #define LINE_SIZE 64
 
+/* A mapping, in the terms of the ranges. */
+struct mapped {
+	__u64 start, end;
+	__u64 base;    /* address of file offset 0 */
+	__u32 content; /* 0: anonymous */
+	__u32 pad;
+};
+
 #define PLAIN_CACHE  1 /* without the shared cache */
 #define PLAIN_WINDOW 2 /* each word read by itself */
 #define PLAIN_MEMO   4 /* without the memo */
@@ -219,10 +215,17 @@ struct scratch {
 	struct abi_thread_key tkey;
 	struct abi_thread thread;
 	struct abi_count count;
+	__u64 kmemo_top;  /* an address, where it becomes a number */
+	__u32 kmemo_next; /* places so far */
+	__u32 kmemo_frames;
+	__u64 kmemo_found; /* bit by frame: it has a place */
+	__u64 promise; /* off-CPU: name of the stack if it is copied; its stacks carry no sample */
 
 	/* Remembered from the sample before on this CPU, while ctl.procs and ctl.names say so. */
 	struct abi_proc proc; /* cnt 0: there was none */
 	__u32 proc_tgid, proc_seen;
+	struct abi_mark marks[ABI_MARKS]; /* of it */
+	__u64 marked_ns;                  /* the last of them; 0: there are none */
 	struct abi_thread_key known_tkey;
 	struct abi_thread known;
 	__u32 names_seen;
@@ -235,14 +238,18 @@ struct scratch {
 	__u32 missing;  /* 1: a table was missing; 2: and the walk ended for a copy */
 	__u32 missing_image;
 	__u32 copy_wake; /* 1: the reader is woken for this copy */
+	__u32 in_marked; /* 1: a frame lies where something was just mapped */
 	__u32 compat, in_syscall, gone;
 	__u32 range_first, range_cnt; /* of this process; cnt 0: not known */
 	struct abi_range range;       /* the one that was found last */
 	__u64 word;                   /* of read_far */
-	__u32 at_start;               /* at_root: 1: a rule begins at pc */
-	__u64 find_key;               /* of the memo: what was looked for; 0: nothing */
-	__u64 window_base;            /* address of window[0], a multiple of LINE_SIZE */
-	__u32 window_len;             /* valid bytes */
+	__u32 verify;                 /* 1: ranges are compared with what is mapped */
+	struct mapped area;           /* of find_area */
+	__u64 pivots[MAPLE_RANGE_SLOTS - 1];
+	__u32 at_start;    /* at_root: 1: a rule begins at pc */
+	__u64 find_key;    /* of the memo: what was looked for; 0: nothing */
+	__u64 window_base; /* address of window[0], a multiple of LINE_SIZE */
+	__u32 window_len;  /* valid bytes */
 	struct uw_state u;
 
 	/* What is shipped: the sample, header and frames stand together. */

@@ -9,6 +9,7 @@
 #define PA_BPF_WALK_H
 
 #include "bpf/lib/state.h"
+#include "bpf/lib/vma.h"
 
 static __always_inline const __u32 *word_value(__u32 value)
 {
@@ -25,6 +26,7 @@ static __always_inline const __u32 *word_value(__u32 value)
 #define UW_TABLES               void
 #define UW_VALUE(tables, value) word_value(value)
 #include "unwind/unwind_lookup.h"
+#include "unwind/unwind_compat.h"
 
 /* ---- memory of the target -------------------------------------------------------------------- */
 
@@ -80,15 +82,47 @@ static __always_inline int read_code(__u64 *ret, __u64 addr)
 
 /* ---- process map ----------------------------------------------------------------------------- */
 
-/* Puts the range that holds @pc into s->range: 0, or 1 if there is none. */
+#define RANGE_NONE   1 /* no mapping is known there */
+#define RANGE_MARKED 2 /* what was mapped there is not known yet */
+
+/* Is there a mark at @pc? *lo and *hi come so near that there is none between them. */
+static __always_inline int is_marked(const struct scratch *s, __u64 pc, __u64 settled_ns, __u64 *lo,
+                                     __u64 *hi)
+{
+	__u32 i;
+
+	for (i = 0; i < ABI_MARKS; i++) {
+		const struct abi_mark *m = &s->marks[i];
+
+		if (m->time_ns <= settled_ns)
+			continue;
+		if (pc >= m->start && pc < m->end)
+			return 1;
+		if (m->end <= pc && m->end > *lo)
+			*lo = m->end;
+		if (m->start > pc && m->start < *hi)
+			*hi = m->start;
+	}
+	return 0;
+}
+
+/* Puts the range that holds @pc, or what of it holds no mark, into s->range: 0, or RANGE_*. */
 __noinline int find_range(__u64 pc)
 {
 	struct scratch *s = get_scratch();
 	__u32 lo, hi, mid, i;
 	struct abi_range *r;
+	__u64 settled_ns, from = 0, upto = ~0ULL;
 
 	if (!s)
-		return 1;
+		return RANGE_NONE;
+	if (s->marked_ns) {
+		settled_ns = *(volatile __u64 *)&ctl.settled_ns;
+		if (s->marked_ns <= settled_ns)
+			s->marked_ns = 0;
+		else if (is_marked(s, pc, settled_ns, &from, &upto))
+			return RANGE_MARKED;
+	}
 	lo = s->range_first;
 	hi = lo + s->range_cnt;
 	/* Last range with start <= pc. */
@@ -96,28 +130,47 @@ __noinline int find_range(__u64 pc)
 		mid = lo + (hi - lo) / 2;
 		r = bpf_map_lookup_elem(&ranges, &mid);
 		if (!r)
-			return 1;
+			return RANGE_NONE;
 		if (r->start <= pc)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
 	if (lo == s->range_first)
-		return 1;
+		return RANGE_NONE;
 	lo--;
 	r = bpf_map_lookup_elem(&ranges, &lo);
 	if (!r || pc < r->start || pc >= r->end)
-		return 1;
+		return RANGE_NONE;
 	s->range = *r;
+	if (s->verify) {
+		if (find_area(pc))
+			return RANGE_NONE;
+		/* What cannot be compared is believed. */
+		if (!is_same(&s->area, &s->range) && (s->range.content || !s->range.image)) {
+			s->range.start = s->range.end = 0;
+			return RANGE_MARKED;
+		}
+		if (from < s->area.start)
+			from = s->area.start;
+		if (upto > s->area.end)
+			upto = s->area.end;
+	}
+	if (from > s->range.start) {
+		s->range.pgoff += from - s->range.start;
+		s->range.start = from;
+	}
+	if (upto < s->range.end)
+		s->range.end = upto;
 	return 0;
 }
 
-/* Brings s->range to @addr: 0, or 1 if no mapping is known there. */
+/* Brings s->range to @addr: 0, or RANGE_*. */
 static __always_inline int to_range(struct scratch *s, __u64 addr)
 {
 	if (addr >= s->range.start && addr < s->range.end)
 		return 0;
-	return !s->range_cnt || find_range(addr);
+	return s->range_cnt ? find_range(addr) : RANGE_NONE;
 }
 
 /* Does a call end before @addr? */
@@ -137,21 +190,22 @@ __noinline int is_code(__u64 addr, __u32 sure)
 	if (!s || addr < UW_USER_MIN || addr >= UW_USER_END)
 		return 0;
 	if (s->range_cnt) {
-		if (to_range(s, addr - 1))
+		int r = to_range(s, addr - 1);
+
+		if (r == RANGE_NONE)
 			return 0;
-		if (sure && s->range.image == 0)
+		if (r == 0 && sure && s->range.image == 0)
 			return 1;
 	}
 	return after_call(addr);
 }
 
-static __always_inline __u64 encode_frame(struct scratch *s, __u64 pc, __u64 lookup, int *ret_known)
+/* *ret_range: 0, or RANGE_* */
+static __always_inline __u64 encode_frame(struct scratch *s, __u64 pc, __u64 lookup, int *ret_range)
 {
-	*ret_known = 1;
-	if (to_range(s, lookup)) {
-		*ret_known = 0;
+	*ret_range = to_range(s, lookup);
+	if (*ret_range)
 		return pc & ABI_FRAME_ADDR_MASK;
-	}
 	if (s->range.image == 0)
 		return (ABI_SPACE_ANON << ABI_FRAME_SPACE_SHIFT) | (pc & ABI_FRAME_ADDR_MASK);
 	return (ABI_SPACE_IMAGE << ABI_FRAME_SPACE_SHIFT) |
@@ -292,6 +346,10 @@ __noinline int table_code(__u32 base, __u32 rel)
 
 /* ---- codes ----------------------------------------------------------------------------------- */
 
+/* In code that was just mapped there may be so many copies every 0.4 s (epochs of 100 ms): a
+ * program that loads again and again goes on doing so. */
+#define MARKED_SERIAL(epoch) (1 + ((epoch) >> 2))
+
 /* May one more copy be made for this process and image? */
 static __always_inline int take_quota(struct scratch *s, __u32 image, __u32 serial)
 {
@@ -310,7 +368,8 @@ static __always_inline int take_quota(struct scratch *s, __u32 image, __u32 seri
 }
 
 /* A table is missing (@first: nobody has asked for it before), or with image 0 the process's
- * mappings: non-zero to end the walk for a copy. */
+ * mappings (@serial != 0: but for one that was mapped a moment ago): non-zero to end the walk for a
+ * copy. */
 __noinline int table_missing(__u32 image, __u32 serial, __u32 first)
 {
 	struct scratch *s = get_scratch();
@@ -423,21 +482,24 @@ __noinline int walk_frame(__u32 i)
 	struct scratch *s = get_scratch();
 	__u32 code = ABI_CODE_NONE, jit = 0;
 	__u64 frame, lookup;
-	int known, stop;
+	int unknown, stop;
 
 	if (!s)
 		return ABI_WALK_NO_REGS;
 	/* A return address belongs to the call before it, which may end a mapping. */
 	lookup = uw_lookup_pc(&s->u);
-	frame = encode_frame(s, s->u.pc, lookup, &known);
-	if (!known) {
+	frame = encode_frame(s, s->u.pc, lookup, &unknown);
+	if (unknown) {
 		/* In a process whose mappings are known, what is no code of them is code only if a
 		 * call stands before it (new or generated code): else a heap or stack pointer in
 		 * rbp led here. */
 		if (i && !s->u.exact && s->range_cnt && !after_call(s->u.pc))
 			return ABI_WALK_IMPLAUSIBLE;
 		s->n_raw++;
-		if (cfg.unwind && table_missing(0, 0, 0))
+		if (unknown == RANGE_MARKED)
+			s->in_marked = 1;
+		if (cfg.unwind &&
+		    table_missing(0, unknown == RANGE_MARKED ? MARKED_SERIAL(ctl.epoch) : 0, 0))
 			return ABI_WALK_NO_TABLE;
 	}
 	if (s->u.exact)
@@ -448,12 +510,15 @@ __noinline int walk_frame(__u32 i)
 	s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
 	if (!cfg.unwind)
 		return uw_step_fp(&s->u, s);
-	if (known && s->range.image) {
+	/* No copy can be made: what guesses make of code that nobody knows is too often wrong. */
+	if (unknown == RANGE_MARKED)
+		return ABI_WALK_NO_TABLE;
+	if (!unknown && s->range.image) {
 		if (find_code(s, lookup, &code))
 			return ABI_WALK_NO_TABLE;
 		if (code == ABI_CODE_NONE && !s->u.exact && !s->missing && at_root())
 			return ABI_WALK_ROOT;
-	} else if (known) {
+	} else if (!unknown) {
 		jit = 1;
 		s->n_jit++;
 	}
@@ -461,6 +526,28 @@ __noinline int walk_frame(__u32 i)
 		return uw_step(&s->u, s, code);
 	stop = walk_guess(code, jit);
 	return stop == ABI_WALK_UNCOVERED && s->missing ? ABI_WALK_NO_TABLE : stop;
+}
+
+/* The same for 32-bit code, of which there are no tables. */
+__noinline int walk_compat(__u32 i)
+{
+	struct scratch *s = get_scratch();
+	__u64 frame;
+	int unknown;
+
+	if (!s)
+		return ABI_WALK_NO_REGS;
+	frame = encode_frame(s, s->u.pc, uw_lookup_pc(&s->u), &unknown);
+	if (unknown)
+		s->n_raw++;
+	else if (!s->range.image)
+		s->n_jit++;
+	if (s->u.exact)
+		frame |= ABI_FRAME_EXACT;
+	s->uframes[i & (ABI_MAX_USER_FRAMES - 1)] = frame; /* verifier: i < 512 */
+	s->ustack.n = i + 1;
+	s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
+	return uw_step_compat(&s->u, s);
 }
 
 /* Walks from the registers in the state's u. @plain: PLAIN_*. Always 0. */
@@ -477,7 +564,7 @@ __noinline int walk_user(__u32 plain)
 	s->n_hit = s->n_miss = s->n_memo = 0;
 	if (!(plain & PLAIN_MEMO))
 		memo_begin(&s->memo);
-	s->missing = 0;
+	s->missing = s->in_marked = 0;
 	s->window_len = 0;
 	s->window_base = 0;
 	s->range.start = s->range.end = 0;
@@ -485,14 +572,27 @@ __noinline int walk_user(__u32 plain)
 	uw_begin(&s->u);
 	if (s->in_syscall)
 		s->u.exact = 0;
-	if (s->compat || s->gone) {
-		int known;
-		__u64 frame = encode_frame(s, s->u.pc, s->u.pc, &known) | ABI_FRAME_EXACT;
+	if (s->compat && !s->gone) {
+		for (i = 0; i < ABI_MAX_USER_FRAMES; i++) {
+			int r = walk_compat(i);
+
+			if (r) {
+				/* Frame pointers are all there is: without them it is no fault of
+				 * this frame's. */
+				stop = r == ABI_WALK_IMPLAUSIBLE ? ABI_WALK_COMPAT : r;
+				break;
+			}
+		}
+		if (!cfg.unwind)
+			s->u.guessed = 0; /* nothing else was asked for */
+	} else if (s->gone) {
+		int unknown;
+		__u64 frame = encode_frame(s, s->u.pc, s->u.pc, &unknown) | ABI_FRAME_EXACT;
 
 		s->uframes[0] = frame;
 		s->ustack.n = 1;
 		s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
-		stop = s->compat ? ABI_WALK_COMPAT : ABI_WALK_LEFT;
+		stop = ABI_WALK_LEFT;
 	} else {
 		for (i = 0; i < ABI_MAX_USER_FRAMES; i++) {
 			int r = walk_frame(i);

@@ -53,6 +53,7 @@ ASM_INNER(ra_reg, ASM_COUNT)
 ASM_INNER(ra_moved, SHAPE_BATCHES)
 ASM_PLAIN(bare_leaf, ASM_COUNT)
 ASM_PLAIN(bare_call, SHAPE_BATCHES)
+ASM_PLAIN(bare_pops, SHAPE_BATCHES)
 ASM_PLAIN(bare_zero, SHAPE_BATCHES)
 ASM_PLAIN(fp_leaf, ASM_COUNT)
 ASM_PLAIN(fp_call, SHAPE_BATCHES)
@@ -121,6 +122,7 @@ const struct shape shapes_asm[] = {
         ASM_SHAPE("ra-moved", ra_moved, "shape_spin ", " asm_on_rbx"),
         ASM_SHAPE("bare-leaf", bare_leaf, "", ""),
         ASM_SHAPE("bare-call", bare_call, "shape_spin ", ""),
+        ASM_SHAPE("bare-pops", bare_pops, "shape_spin ", ""),
         ASM_SHAPE("bare-zero", bare_zero, "shape_spin ", ""),
         ASM_SHAPE("fp-leaf", fp_leaf, "", ""),
         ASM_SHAPE("fp-call", fp_call, "shape_spin ", ""),

@@ -283,9 +283,17 @@ END asm_bare_leaf
 FUNCTION asm_bare_call
 	sub	$40, %rsp
 	CALL_FN
-	add	$40, %rsp
+	lea	40(%rsp), %rsp
 	ret
 END asm_bare_call
+
+/* Its code behind the call says where the return address is. */
+FUNCTION asm_bare_pops
+	sub	$40, %rsp
+	CALL_FN
+	add	$40, %rsp
+	ret
+END asm_bare_pops
 
 /* Nothing in memory or registers tells who called it: the frame pointer is zero, as at a root, and no word that could
  * be a return address is near the stack pointer. */

@@ -3,8 +3,8 @@
  * bits32 - a 32-bit program without a C library, so that it needs no more than a compiler with
  * -m32.
  *
- * Says "ready PID" and spins until it is ended, or for some minutes. It publishes no chain: 32-bit
- * tasks are recognised and not walked.
+ * Says "ready PID" and spins until it is ended, or for some minutes. It publishes no chain: there
+ * is none without frame pointers.
  */
 #define SYS_EXIT   1
 #define SYS_WRITE  4

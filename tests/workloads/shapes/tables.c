@@ -11,6 +11,10 @@
  *         With SHAPE_LATE while the shape runs, else before it is published.
  * swap:   the code of the first file and that of the second one, over each other at one place.
  * remaps: as swap, in shorter rounds of a thread each, so that a profile tells the rounds apart.
+ * turns:  as swap, many times a second: 40 ms of CPU time in the first file, 20 ms in the second
+ * one. opens:  the same, by dlopen and dlclose of one thread while another one works: the dynamic
+ * linker puts one where the other was. Each few turns one is held, so that places change too.
+ * mixed:  as turns, with generated code in the place of the second file.
  * reuse:  the first file is loaded and unloaded, then generated code stands at its place.
  * sleepers: SHAPE_COUNT processes that sleep, and this one that works, from SIGUSR1 on below
  *         sleepers_late.
@@ -319,6 +323,116 @@ static void reuse_work(void)
 	munmap(place, c->len);
 }
 
+/* ---- turns, opens, mixed --------------------------------------------------------------------- */
+
+/* CPU time of a turn of each of the two sides: what one turn takes too much its next one has less.
+ */
+static const uint64_t turn_ns[] = {40 * WL_NSEC_PER_MSEC, 20 * WL_NSEC_PER_MSEC};
+static uint64_t goal_ns[2], spent_ns[2];
+
+static uint64_t thread_ns(void)
+{
+	struct timespec ts;
+
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts) < 0)
+		shape_die("clock_gettime: %s", strerror(errno));
+	return (uint64_t)ts.tv_sec * 1000 * WL_NSEC_PER_MSEC + (uint64_t)ts.tv_nsec;
+}
+WL_FUNC static void turn(int side, uint64_t (*call)(plug_fn fn), plug_fn fn)
+{
+	uint64_t begin_ns = thread_ns() - spent_ns[side];
+
+	goal_ns[side] += turn_ns[side];
+	while (spent_ns[side] < goal_ns[side]) {
+		wl_sink += call(fn);
+		spent_ns[side] = thread_ns() - begin_ns;
+	}
+}
+WL_FUNC static void turns_work(void)
+{
+	map_code(&codes[0], swap_place);
+	turn(0, swap_a, fn_at((char *)swap_place + codes[0].at));
+	map_code(&codes[1], swap_place);
+	turn(1, swap_b, fn_at((char *)swap_place + codes[1].at));
+	wl_sink++; /* no sibling call */
+}
+WL_FUNC static void mixed_work(void)
+{
+	map_code(&codes[0], swap_place);
+	turn(0, reuse_lib, fn_at((char *)swap_place + codes[0].at));
+	if (mmap(swap_place, codes[0].len, PROT_READ | PROT_WRITE | PROT_EXEC,
+	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		shape_die("mmap: %s", strerror(errno));
+	memcpy((char *)swap_place + codes[0].at, reuse_code, sizeof(reuse_code));
+	__builtin___clear_cache((char *)swap_place, (char *)swap_place + codes[0].len);
+	turn(1, reuse_jit, fn_at((char *)swap_place + codes[0].at));
+	wl_sink++; /* no sibling call */
+}
+
+/* The thread that works waits for a library, the one that loads them for its turn to be over. */
+static char *open_paths[2];
+static plug_fn open_fn;
+static int open_side;
+static pthread_barrier_t open_ready, open_done;
+
+static void take_path(const char *path, uint64_t entry)
+{
+	(void)entry;
+	if (n_files < 2)
+		open_paths[n_files] = strdup(path);
+}
+static void *opens_loader(void *arg)
+{
+	static const char *const names[] = {"plug_outer", "twin_outer"};
+	void *held = NULL;
+
+	(void)arg;
+	for (unsigned int i = 0;; i++) {
+		void *handle = dlopen(open_paths[i % 2], RTLD_NOW | RTLD_LOCAL);
+		void *sym = handle ? dlsym(handle, names[i % 2]) : NULL;
+
+		if (!sym)
+			shape_die("%s: %s", open_paths[i % 2], dlerror());
+		open_fn = fn_at(sym);
+		open_side = (int)(i % 2);
+		pthread_barrier_wait(&open_ready);
+		pthread_barrier_wait(&open_done);
+		/* One that is open already is only counted: it stays where it is for a turn more.
+		 */
+		if (held)
+			dlclose(held);
+		held = i % 8 == 6 ? dlopen(open_paths[i % 2], RTLD_NOW | RTLD_LOCAL) : NULL;
+		dlclose(handle);
+	}
+	return NULL;
+}
+static void opens_begin(void)
+{
+	pthread_t t;
+	int r;
+
+	each_file(take_path);
+	if (n_files < 2)
+		shape_die("two files");
+	r = pthread_barrier_init(&open_ready, NULL, 2);
+	if (r == 0)
+		r = pthread_barrier_init(&open_done, NULL, 2);
+	if (r == 0)
+		r = pthread_create(&t, NULL, opens_loader, NULL);
+	if (r)
+		shape_die("pthread: %s", strerror(r));
+}
+WL_FUNC static void opens_work(void)
+{
+	pthread_barrier_wait(&open_ready);
+	if (open_side == 0)
+		turn(0, swap_a, open_fn);
+	else
+		turn(1, swap_b, open_fn);
+	pthread_barrier_wait(&open_done);
+	wl_sink++; /* no sibling call */
+}
+
 /* ---- sleepers -------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t is_late;
@@ -379,6 +493,15 @@ static const char *const swap_chains[] = {"shape_spin plug_inner plug_outer swap
 static const char *const remaps_chains[] = {"shape_spin plug_inner plug_outer swap_a remaps_first",
                                             "shape_spin twin_inner twin_outer swap_b remaps_first",
                                             NULL};
+static const char *const turns_chains[] = {
+        "shape_spin plug_inner plug_outer swap_a turn turns_work",
+        "shape_spin twin_inner twin_outer swap_b turn turns_work", NULL};
+static const char *const opens_chains[] = {
+        "shape_spin plug_inner plug_outer swap_a turn opens_work",
+        "shape_spin twin_inner twin_outer swap_b turn opens_work", NULL};
+static const char *const mixed_chains[] = {
+        "shape_spin plug_inner plug_outer reuse_lib turn mixed_work",
+        "shape_spin ? reuse_jit turn mixed_work", NULL};
 static const char *const reuse_chains[] = {"shape_spin plug_inner plug_outer reuse_lib reuse_work",
                                            "shape_spin ? reuse_jit reuse_work", NULL};
 static const char *const sleepers_chains[] = {
@@ -396,6 +519,9 @@ static const struct shape shapes_tables[] = {
          .begin = swap_begin,
          .chains = remaps_chains,
          .below = ""},
+        {.name = "turns", .work = turns_work, .begin = swap_begin, .chains = turns_chains},
+        {.name = "opens", .work = opens_work, .begin = opens_begin, .chains = opens_chains},
+        {.name = "mixed", .work = mixed_work, .begin = swap_begin, .chains = mixed_chains},
         {.name = "reuse", .work = reuse_work, .begin = reuse_begin, .chains = reuse_chains},
         {.name = "sleepers",
          .work = sleepers_work,

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a switch costs with --offcpu, beside other off-CPU profilers where they are installed."""
+import json
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from bench_unwind import load_live
+from benchlib import AGENT, BUILD, ROUNDS, WORK, Workload, emit, median
+
+__all__ = ["bench_offcpu"]
+
+CHAINS = ("4", "44")  # frames of the workload's own above the wait; below them are six more
+PROGRAMS = f"{BUILD}/bench/bench-programs"
+BPFTRACE = ("tracepoint:sched:sched_switch { if (args->prev_state) { @t[args->prev_pid] = nsecs; "
+            "@s[args->prev_pid] = kstack; @u[args->prev_pid] = ustack; } "
+            "$t = @t[args->next_pid]; if ($t) { @ns[@s[args->next_pid], @u[args->next_pid]] = sum(nsecs - $t); "
+            "delete(@t[args->next_pid]); } }")
+
+
+def programs(seconds, *names):
+    out = subprocess.run([PROGRAMS, str(seconds), *names], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(out)
+
+
+def peers(pid):
+    """(name, command, its programs)"""
+    yield "ours", [AGENT, "--offcpu", "--pid", pid, "--duration", "7s", "--offcpu-output", "{out}"], ("off_switch",)
+    yield ("ours_user_only", [AGENT, "--offcpu", "--pid", pid, "--duration", "7s", "--kernel-stacks=false",
+                              "--offcpu-output", "{out}"], ("off_switch",))
+    if shutil.which("offcputime-bpfcc"):
+        yield "offcputime", ["offcputime-bpfcc", "-p", pid, "7"], ("oncpu",)
+    if shutil.which("bpftrace"):
+        yield "bpftrace", ["bpftrace", "-e", BPFTRACE], ("tracepoint_sche",)
+
+
+def user_frames(path):
+    """Of the ping-pong's waits: how many frames most of them have in user space."""
+    counts = {}
+    for sample in load_live().load(path).samples:
+        counts[len(sample.user)] = counts.get(len(sample.user), 0) + sample.values[0]
+    return max(counts, key=counts.get)
+
+
+def switch_cost(command, names, path):
+    """(nanoseconds of a switch, switches a second) while the command runs, which takes some 7 s."""
+    p = subprocess.Popen([c.replace("{out}", path) for c in command], stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL)
+    time.sleep(3)
+    got = programs(3, *names)
+    if p.poll() is None and command[0] == "bpftrace":
+        p.send_signal(signal.SIGINT)
+    p.wait()
+    runs = sum(r for r, _ in got.values())
+    return (sum(ns for _, ns in got.values()) / runs, runs / 3) if runs else None
+
+
+def bench_offcpu():
+    """Two threads on one CPU pass a byte through pipes, without frame pointers: nanoseconds a switch, of the program on
+    sched_switch; and how often they come round. At two depths, whose difference gives the cost of a frame."""
+    cost, rounds, frames = {}, {}, {}
+    with tempfile.TemporaryDirectory() as d:
+        for _ in range(ROUNDS):
+            for chain in CHAINS:
+                with Workload(f"{WORK}/waits", "pingpong", "--cpu", "0", "--peer-cpu", "0", "--frames", chain) as w:
+                    for name, command, names in peers(str(w.pid)):
+                        got = switch_cost(command, names, f"{d}/o")
+                        if got:
+                            cost.setdefault((name, chain), []).append(got[0])
+                            rounds.setdefault((name, chain), []).append(got[1])
+                        if name == "ours":
+                            frames[chain] = user_frames(f"{d}/o")
+    few, many = (frames[c] for c in CHAINS)
+    for name in {n: None for n, _ in cost}:
+        ns = [median(cost[name, c]) for c in CHAINS]
+        each = (ns[1] - ns[0]) / (many - few)
+        emit("offcpu_switch", tool=name, user_frames=[few, many], ns=ns, ns_per_further_frame=round(each, 1),
+             ns_at_10_frames=round(ns[0] + (10 - few) * each, 1),
+             switches_per_s=[median(rounds[name, c]) for c in CHAINS], limit_ns=600, limit_ns_per_further_frame=60)

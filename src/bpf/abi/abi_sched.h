@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * bpf/abi - the wire of the scheduler statistics: histograms, reasons, sums, counters. Everything
+ * adds up in the kernel; nothing is sent for a switch.
+ */
+#ifndef PA_ABI_SCHED_H
+#define PA_ABI_SCHED_H
+
+#include <linux/types.h>
+
+/* ---- histograms ------------------------------------------------------------------------------ */
+/*
+ * Log-linear: below 64 ns a bucket for each value, above that 64 for each power of two. A bucket is
+ * at most 1/64 of its values wide, so its middle is within 0.8 % of each. The last one begins at
+ * 2^42 - 2^35 ns (73 minutes) and takes all that is longer.
+ */
+#define ABI_HIST_SUB_BITS 6
+#define ABI_HIST_OCTAVES  42 /* values below 2^42 have buckets of their own */
+#define ABI_HIST_BUCKETS  ((ABI_HIST_OCTAVES - ABI_HIST_SUB_BITS + 1) << ABI_HIST_SUB_BITS)
+
+static __attribute__((always_inline)) inline __u32 abi_hist_bucket(__u64 ns)
+{
+	__u64 v = ns;
+	__u32 octave = 0;
+
+	if (ns >> ABI_HIST_OCTAVES)
+		return ABI_HIST_BUCKETS - 1;
+	if (ns < (1U << ABI_HIST_SUB_BITS))
+		return (__u32)ns;
+	/* floor(log2), without an instruction for it */
+	octave += (v >> 32 != 0) << 5;
+	v >>= (v >> 32 != 0) << 5;
+	octave += (v >> 16 != 0) << 4;
+	v >>= (v >> 16 != 0) << 4;
+	octave += (v >> 8 != 0) << 3;
+	v >>= (v >> 8 != 0) << 3;
+	octave += (v >> 4 != 0) << 2;
+	v >>= (v >> 4 != 0) << 2;
+	octave += (v >> 2 != 0) << 1;
+	v >>= (v >> 2 != 0) << 1;
+	octave += (v >> 1 != 0);
+	return ((octave - ABI_HIST_SUB_BITS + 1) << ABI_HIST_SUB_BITS) +
+	       ((__u32)(ns >> (octave - ABI_HIST_SUB_BITS)) & ((1U << ABI_HIST_SUB_BITS) - 1));
+}
+
+enum abi_hist {
+	ABI_HIST_SLICE = 0, /* on a CPU, from one switch to the next */
+	ABI_HIST_RUNQ = 1,  /* runnable and waiting for a CPU */
+	ABI_HIST_OFF = 2,   /* blocked: from the switch to the wake-up */
+	ABI_HIST_CNT = 3,
+};
+
+/* Why a thread left its CPU. */
+enum abi_reason {
+	ABI_REASON_PREEMPTED = 0,
+	ABI_REASON_YIELDED = 1,
+	ABI_REASON_SLEEP = 2,           /* interruptible, and idle kernel threads */
+	ABI_REASON_IOWAIT = 3,          /* what the kernel calls I/O wait */
+	ABI_REASON_UNINTERRUPTIBLE = 4, /* other than for I/O */
+	ABI_REASON_STOPPED = 5,         /* stopped, traced, parked, frozen */
+	ABI_REASON_EXITED = 6,
+	ABI_REASON_CNT = 7,
+};
+
+/* Of a thread, a process or a CPU. */
+struct abi_sched_sums {
+	__u64 ns[ABI_HIST_CNT];       /* on the CPU, waiting for one, blocked */
+	__u64 reason[ABI_REASON_CNT]; /* switches */
+	__u64 faults, migrations;     /* of the kernel's own counts */
+};
+_Static_assert(sizeof(struct abi_sched_sums) == 96, "shared layout");
+
+/* Counters that are read at switches; their order is that of user space. */
+#define ABI_COUNTERS_MAX   12
+#define ABI_CORE_TYPES_MAX 4
+struct abi_counted {
+	__u64 value, enabled_ns, running_ns; /* differences, added up */
+};
+
+/* ---- aggregate, per CPU ---------------------------------------------------------------------- */
+/* Map cpu_hists: per-CPU array, key enum abi_hist. */
+struct abi_cpu_hist {
+	__u64 bucket[ABI_HIST_BUCKETS];
+	__u64 total_ns; /* of the values that are in buckets */
+};
+/* Map cpu_sums: per-CPU array, key 0. */
+struct abi_cpu_sums {
+	/* Also of threads that found no place, but for what they wait. Faults and migrations stand
+	 * in threads and processes alone. */
+	struct abi_sched_sums sums;
+	struct abi_counted counted[ABI_COUNTERS_MAX];
+	/* The programs' own. */
+	__u64 since_ns; /* a thread of the target runs here since; 0: none was switched in */
+	__u64 lost;     /* switches and wake-ups of threads that found no place */
+	__u64 missed; /* switches that no program saw: what followed has no value in a histogram */
+	__u32 switched;  /* 1: a switch from or to a thread of the target was seen here */
+	__u32 tid;       /* the kernel's: of a target, was switched in here last; 0: none */
+	__u32 core_type; /* of this CPU; user space writes it before the capture */
+	__u32 armed;     /* 1: last[] was read when the thread that runs here began to */
+	__u64 prog_ns;   /* what the programs cost, by a part of their runs */
+	struct abi_counted last[ABI_COUNTERS_MAX];
+};
+
+/* ---- per process ----------------------------------------------------------------------------- */
+/* Slot 0 is "other": what found no slot. They are taken by processes whose threads are switched or
+ * woken, in that order; those that are left at the end by processes that slept all the time. Map
+ * sched_procs: array, ABI_SCHED_PROCS + 1 entries. */
+#define ABI_SCHED_PROCS 512
+struct abi_sched_proc {
+	__u32 tgid;     /* in our pid namespace; 0: slot 0, or not in use */
+	__u32 exec_id;  /* of the newest program */
+	__u64 start_ns; /* leader's start, CLOCK_BOOTTIME */
+	char comm[16];  /* the leader's newest name */
+	__u64 ended; /* threads that have ended; sums holds theirs only, living ones have their own
+	              */
+	struct abi_sched_sums sums;
+	struct abi_counted counted[ABI_CORE_TYPES_MAX][ABI_COUNTERS_MAX];
+	/* Shared by all CPUs, added to atomically; they wrap: user space reads them often enough.
+	 */
+	__u32 bucket[ABI_HIST_CNT][ABI_HIST_BUCKETS];
+	__u64 total_ns[ABI_HIST_CNT]; /* of the values that are in buckets */
+};
+
+/* ---- per thread ------------------------------------------------------------------------------ */
+enum abi_phase {
+	ABI_PHASE_NONE = 0, /* not known, or it does not pass the filters now; runs since since_ns
+	                     * then, 0: it does not run, or that is not known */
+	ABI_PHASE_ON = 1,   /* on a CPU since since_ns */
+	ABI_PHASE_RUNQ = 2,
+	ABI_PHASE_OFF = 3,
+	ABI_PHASE_LEFT = 4, /* on a CPU since since_ns, which it left unseen */
+};
+/* Section .data.sched: user space and programs. */
+struct abi_sched_control {
+	__u64 begin_ns;   /* CLOCK_MONOTONIC */
+	__u64 end_ns;     /* set when the programs are told to count no more */
+	__u32 ready;      /* 1: every thread of the beginning was looked at: one that is not known
+	                   * found no place, and nothing is known of its past */
+	__u32 next_slot;  /* where to look for a free one */
+	__u64 lost_procs; /* threads of processes that found no slot */
+	__u32 look;       /* what sched_look does, ABI_LOOK_* */
+	__u32 active;     /* 1: programs count */
+};
+_Static_assert(sizeof(struct abi_sched_control) == 40, "shared layout");
+#define ABI_LOOK_BEGIN 0 /* the capture begins now */
+#define ABI_LOOK_ARM   1 /* counters of this CPU: from here on */
+#define ABI_LOOK_FLUSH 2 /* and up to here */
+
+/* Of a thread. Map sched_threads: hash, key __u32 kernel tid. */
+struct abi_sched_thread {
+	__u64 since_ns; /* CLOCK_MONOTONIC: when the phase began, or the capture */
+	__u32 phase;    /* enum abi_phase */
+	__u32 slot;     /* of its process in sched_procs; 0: none, or none yet */
+	__u32 tid;      /* in our pid namespace */
+	__u16 baseline; /* 1: the phase began before the capture: counted in sums, in no histogram
+	                 */
+	__u16 sought; /* 1: a slot was looked for: at its first switch or wake-up, or at the end */
+	__u64 faults0, migrations0; /* the kernel's counts when it was first seen */
+	__u64 ran0_ns; /* the scheduler's account when it was last seen to leave a CPU */
+	char comm[16];
+	struct abi_sched_sums sums;
+};
+
+/* Map sched_fast: array, key: the kernel's tid & mask; mapped. Found without a hash, which is a
+ * good part of what a switch costs. What collides there stands in sched_threads. */
+struct abi_sched_fast {
+	__u32 key; /* the kernel's tid, 0: free */
+	__u32 pad;
+	struct abi_sched_thread t;
+	__u64 pad2[3]; /* threads of different CPUs share no cache line */
+};
+_Static_assert(sizeof(struct abi_sched_fast) == 192, "shared layout");
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What every program includes first: the kernel's UAPI, the helpers, and the wire. */
+#ifndef PA_BPF_BPF_H
+#define PA_BPF_BPF_H
+
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <linux/errno.h>
+#include <linux/ptrace.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/abi/abi.h"
+
+#endif

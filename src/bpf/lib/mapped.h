@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What is mapped is known here at once. Records of mappings wait in their rings for up to a drain's
+ * interval: until they are read, the walk would take code for what lay at its address before. A
+ * mark in the process's struct abi_marks says that a place was mapped anew, and when; the walk
+ * takes what lies there for unknown, until user space has said (abi_control.settled_ns) that the
+ * ranges hold all mappings of that time.
+ *
+ * At each address, either the ranges are right or there is a mark that holds. A mapping that says
+ * nothing new (the same piece of the same content, as mprotect of JIT and library code does many
+ * times a second) makes no mark, but renews those that it lies over: what it says may not be what
+ * the records say that come in between. Too many marks are joined: more is unknown than need be.
+ *
+ * A process that user space has not heard of has no marks, with ABI_TARGET_ALL: its first ranges
+ * may show, for some milliseconds, what was replaced while they were written.
+ */
+#ifndef PA_BPF_MAPPED_H
+#define PA_BPF_MAPPED_H
+
+#include "bpf/lib/state.h"
+#include "bpf/lib/vma.h"
+
+/* The range of ranges[first … first + cnt) that holds @addr: its place + 1, or 0. */
+__noinline int range_at(__u32 first, __u32 cnt, __u64 addr)
+{
+	__u32 lo = first, hi = first + cnt, mid, i;
+	struct abi_range *r;
+
+	for (i = 0; i < ABI_BISECT_STEPS && lo < hi; i++) {
+		mid = lo + (hi - lo) / 2;
+		r = bpf_map_lookup_elem(&ranges, &mid);
+		if (!r)
+			return 0;
+		if (r->start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == first)
+		return 0;
+	lo--;
+	r = bpf_map_lookup_elem(&ranges, &lo);
+	return r && addr < r->end ? (int)lo + 1 : 0;
+}
+
+/* Does the range that holds @addr say the same? Then it is in @ret. */
+static __always_inline int is_known(const struct mapped *m, const struct abi_proc *p, __u64 addr,
+                                    struct abi_range *ret)
+{
+	__u32 i = range_at(p->first, p->cnt, addr);
+	struct abi_range *r;
+
+	if (!i)
+		return 0;
+	i--;
+	r = bpf_map_lookup_elem(&ranges, &i);
+	if (!r)
+		return 0;
+	*ret = *r;
+	return is_same(m, ret);
+}
+
+/* Pieces at each end of a mapping that are looked at: the kernel joins neighbours, and tells then
+ * of the whole. */
+#define KNOWN_STEPS 4
+
+/* Takes away what the ranges say already, from both ends. */
+static __always_inline void trim_known(struct mapped *m, const struct abi_proc *p)
+{
+	struct abi_range r;
+	__u32 i;
+
+	for (i = 0; i < KNOWN_STEPS && m->start < m->end && is_known(m, p, m->start, &r); i++)
+		m->start = r.end;
+	for (i = 0; i < KNOWN_STEPS && m->start < m->end && is_known(m, p, m->end - 1, &r); i++)
+		m->end = r.start;
+}
+
+/* Renews the marks that lie in it: how many. */
+static __always_inline __u32 renew_marks(struct abi_marks *k, const struct mapped *m,
+                                         __u64 settled_ns, __u64 now)
+{
+	__u32 i, n = 0;
+
+	for (i = 0; i < ABI_MARKS; i++) {
+		if (k->m[i].time_ns <= settled_ns || k->m[i].start >= m->end ||
+		    k->m[i].end <= m->start)
+			continue;
+		k->m[i].time_ns = now;
+		n++;
+	}
+	return n;
+}
+
+/* Joins it to a mark that it touches, else takes one that holds no more, else joins it to the
+ * nearest. A walk that reads meanwhile finds too little of it; whoever runs there comes later. */
+static __always_inline void add_mark(struct abi_marks *k, const struct mapped *m, __u64 settled_ns,
+                                     __u64 now)
+{
+	__u64 best = ~0ULL, start = m->start, end = m->end;
+	__u32 at = 0, i;
+
+	for (i = 0; i < ABI_MARKS; i++) {
+		const struct abi_mark *o = &k->m[i];
+		__u64 cost;
+
+		if (o->time_ns <= settled_ns)
+			cost = 1;
+		else if (o->start > end)
+			cost = 1 + o->start - end;
+		else if (o->end < start)
+			cost = 1 + start - o->end;
+		else
+			cost = 0;
+		if (cost < best) {
+			best = cost;
+			at = i;
+		}
+	}
+	for (i = 0; i < ABI_MARKS; i++) {
+		struct abi_mark *o = &k->m[i];
+
+		if (i != at)
+			continue;
+		if (o->time_ns <= settled_ns) {
+			o->start = start;
+			o->end = end;
+		}
+		if (o->start > start)
+			o->start = start;
+		if (o->end < end)
+			o->end = end;
+		o->time_ns = now;
+	}
+}
+
+/*
+ * Behind the record of each new or changed mapping, under the process's lock of mappings: so that
+ * marks are changed by one at a time, nobody has run there yet, and a record of an earlier time
+ * than the mark's stands in its ring.
+ */
+SEC("fexit/perf_event_mmap")
+int note_mapping(__u64 *ctx)
+{
+	struct vm_area_struct *vma = (struct vm_area_struct *)ctx[0];
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32, zero = 0;
+	struct task_struct *task, *leader;
+	struct abi_marks *k, fresh = {};
+	struct abi_counters *c;
+	struct abi_proc *p;
+	struct mapped m;
+	__u64 now, settled_ns;
+	__u32 changed = 0;
+
+	if (!(vma->vm_flags & VM_EXEC))
+		return 0;
+	if (cfg.target == ABI_TARGET_PID && !cfg.nested_ns && tgid != cfg.target_tgid)
+		return 0;
+	task = current_task();
+	if (cfg.target != ABI_TARGET_ALL && !is_target(task, tgid))
+		return 0;
+	leader = TASK_GET(task, group_leader);
+	if (cfg.nested_ns)
+		tgid = ns_number(leader);
+	if (!tgid)
+		return 0;
+	p = bpf_map_lookup_elem(&procs, &tgid);
+	if (!p && cfg.target == ABI_TARGET_ALL)
+		return 0;
+	now = bpf_ktime_get_ns();
+	settled_ns = *(volatile __u64 *)&ctl.settled_ns;
+	fresh.exec_id = (__u32)TASK_GET(leader, self_exec_id);
+	fresh.start_ns = TASK_GET(leader, start_boottime);
+	mapped_of(vma, &m);
+	k = bpf_map_lookup_elem(&marks, &tgid);
+	if (k && (k->exec_id != fresh.exec_id || k->start_ns != fresh.start_ns)) {
+		*k = fresh; /* of the program before */
+		changed = 1;
+	} else if (k) {
+		changed = renew_marks(k, &m, settled_ns, now);
+	}
+	if (p && p->cnt && p->exec_id == fresh.exec_id &&
+	    (p->start_ns == 0 || p->start_ns == fresh.start_ns))
+		trim_known(&m, p);
+	if (m.start < m.end) {
+		changed = 1;
+		c = bpf_map_lookup_elem(&counters, &zero);
+		if (c)
+			CNT_ADD(c, MAPS_MARKED, 1);
+		if (k) {
+			add_mark(k, &m, settled_ns, now);
+		} else {
+			fresh.m[0].start = m.start;
+			fresh.m[0].end = m.end;
+			fresh.m[0].time_ns = now;
+			if (bpf_map_update_elem(&marks, &tgid, &fresh, BPF_ANY) && c)
+				CNT_ADD(c, MARKS_FULL, 1);
+		}
+	}
+	if (changed)
+		__sync_fetch_and_add(&ctl.procs, 1);
+	return 0;
+}
+
+#endif

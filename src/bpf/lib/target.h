@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Whose samples are taken: targets, filters, and not the agent itself. */
+#ifndef PA_BPF_TARGET_H
+#define PA_BPF_TARGET_H
+
+#include "bpf/lib/task.h"
+
+/* The agent's own samples: all of its process or only its threads. */
+static __always_inline int is_agent(__u32 tgid, __u32 tid)
+{
+	__u32 i, child = ctl.agent_child;
+
+	if (child && tgid == child)
+		return 1;
+	if (tgid != cfg.agent_tgid)
+		return 0;
+	if (cfg.agent_whole)
+		return 1;
+	for (i = 0; i < ABI_AGENT_TIDS; i++)
+		if (ctl.agent_tids[i] && ctl.agent_tids[i] == tid)
+			return 1;
+	return 0;
+}
+
+/* 1: the current task passes all filters. A function of its own, which the verifier looks at once.
+ */
+__noinline int passes_filters(__u32 tid)
+{
+	if (cfg.filters & ABI_FILTER_TID) {
+		struct task_struct *task = current_task();
+		__u64 *start = bpf_map_lookup_elem(&tids, &tid);
+
+		if (!start || (*start && *start != TASK_GET(task, start_boottime)))
+			return 0;
+	}
+	if (cfg.filters & ABI_FILTER_COMM) {
+		struct abi_thread name = {};
+
+		bpf_get_current_comm(name.comm, sizeof(name.comm));
+		if (!bpf_map_lookup_elem(&comms, &name))
+			return 0;
+	}
+	if (cfg.filters & ABI_FILTER_CGROUP) {
+		__u32 i;
+
+		for (i = 0; i < ABI_FILTER_CGROUPS && i < cfg.n_cgroups; i++)
+			if (bpf_current_task_under_cgroup(&cgroups, i) == 1)
+				return 1;
+		return 0;
+	}
+	return 1;
+}
+
+/* Levels of cgroups above a task's own that are looked at. */
+#define CGROUP_LEVELS 32
+
+/* As bpf_current_task_under_cgroup, of any task. */
+static __noinline int under_cgroup(struct task_struct *task)
+{
+	struct cgroup *at = task ? BPF_CORE_READ(task, cgroups, dfl_cgrp) : 0;
+	__u32 i;
+
+	for (i = 0; i < CGROUP_LEVELS && at; i++) {
+		__u64 id = BPF_CORE_READ(at, kn, id);
+		const char *css;
+
+		if (bpf_map_lookup_elem(&cgroup_ids, &id))
+			return 1;
+		css = (const char *)BPF_CORE_READ(at, self.parent);
+		at = css ? (struct cgroup *)(css - bpf_core_field_offset(struct cgroup, self)) : 0;
+	}
+	return 0;
+}
+
+/* Whether a task passes the filter of threads, which is for its life. */
+static __always_inline int passes_tid(struct task_struct *task)
+{
+	__u32 tid = task->pid;
+	__u64 *start;
+
+	if (!(cfg.filters & ABI_FILTER_TID))
+		return 1;
+	start = bpf_map_lookup_elem(&tids, &tid);
+	return start && (!*start || *start == task->start_boottime);
+}
+
+/* Those that it may come to pass, or pass no more. No field is read directly: the address of a task
+ * will do. */
+#define FILTERS_OF_NOW (ABI_FILTER_COMM | ABI_FILTER_CGROUP)
+static __always_inline int passes_now(struct task_struct *task)
+{
+	if (cfg.filters & ABI_FILTER_CGROUP && !under_cgroup(task))
+		return 0;
+	if (cfg.filters & ABI_FILTER_COMM) {
+		struct abi_thread name = {};
+
+		bpf_probe_read_kernel_str(name.comm, sizeof(name.comm), task->comm);
+		if (!bpf_map_lookup_elem(&comms, &name))
+			return 0;
+	}
+	return 1;
+}
+
+/* As passes_filters, of a task that is not the current one. */
+static __always_inline int other_passes(struct task_struct *task)
+{
+	return passes_now(task) && passes_tid(task);
+}
+
+/* 1: the tick hit a process that is to be sampled. */
+static __always_inline int is_target(struct task_struct *task, __u32 tgid)
+{
+	struct task_struct *leader = TASK_GET(task, group_leader);
+
+	if (cfg.target == ABI_TARGET_TREE) {
+		__u64 *start = bpf_map_lookup_elem(&followed, &tgid);
+
+		return start && (!*start || *start == TASK_GET(leader, start_boottime));
+	}
+	if (cfg.target != ABI_TARGET_PID)
+		return 1;
+	if (!cfg.nested_ns) {
+		if (tgid != cfg.target_tgid)
+			return 0;
+	} else if (ctl.resolved_tgid) {
+		if (tgid != ctl.resolved_tgid)
+			return 0;
+	} else {
+		/* In a container the kernel's number is learnt from the first tick that hits the
+		 * target. */
+		if (ns_number(leader) != cfg.target_tgid)
+			return 0;
+		ctl.resolved_tgid = tgid;
+	}
+	/* Another process may have the number now. */
+	return !ctl.target_start_ns || ctl.target_start_ns == TASK_GET(leader, start_boottime);
+}
+
+#endif

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dwarf, private: sections, units, abbreviations, attribute values, ranges and split units.
+ *
+ * Errors inside the module: -EINVAL, -ENODATA, -ERANGE (damaged), -ENOTSUP (not known), -E2BIG
+ * (over a limit) and -ETIME (no step is left) cost what was being read; dw_note counts them. Others
+ * (-ENOMEM, errno of pread) end the call.
+ */
+#ifndef PA_DWARF_PRIV_H
+#define PA_DWARF_PRIV_H
+
+#include "dwarf/dwarf.h"
+
+/* ---- numbers of the format (DWARF 5 §7, and the GNU and dwz extensions before it) ------------ */
+
+enum dw_tag {
+	DW_TAG_array_type = 0x01,
+	DW_TAG_class_type = 0x02,
+	DW_TAG_enumeration_type = 0x04,
+	DW_TAG_formal_parameter = 0x05,
+	DW_TAG_lexical_block = 0x0b,
+	DW_TAG_member = 0x0d,
+	DW_TAG_pointer_type = 0x0f,
+	DW_TAG_compile_unit = 0x11,
+	DW_TAG_structure_type = 0x13,
+	DW_TAG_subroutine_type = 0x15,
+	DW_TAG_typedef = 0x16,
+	DW_TAG_union_type = 0x17,
+	DW_TAG_inlined_subroutine = 0x1d,
+	DW_TAG_base_type = 0x24,
+	DW_TAG_subprogram = 0x2e,
+	DW_TAG_variable = 0x34,
+	DW_TAG_interface_type = 0x38,
+	DW_TAG_partial_unit = 0x3c,
+	DW_TAG_type_unit = 0x41,
+	DW_TAG_call_site = 0x48,
+	DW_TAG_skeleton_unit = 0x4a,
+	DW_TAG_GNU_call_site = 0x4109,
+};
+
+enum dw_at {
+	DW_AT_sibling = 0x01,
+	DW_AT_name = 0x03,
+	DW_AT_stmt_list = 0x10,
+	DW_AT_low_pc = 0x11,
+	DW_AT_high_pc = 0x12,
+	DW_AT_comp_dir = 0x1b,
+	DW_AT_abstract_origin = 0x31,
+	DW_AT_decl_line = 0x3b,
+	DW_AT_specification = 0x47,
+	DW_AT_ranges = 0x55,
+	DW_AT_call_column = 0x57,
+	DW_AT_call_file = 0x58,
+	DW_AT_call_line = 0x59,
+	DW_AT_linkage_name = 0x6e,
+	DW_AT_str_offsets_base = 0x72,
+	DW_AT_addr_base = 0x73,
+	DW_AT_rnglists_base = 0x74,
+	DW_AT_dwo_name = 0x76,
+	DW_AT_MIPS_linkage_name = 0x2007,
+	DW_AT_GNU_dwo_name = 0x2130,
+	DW_AT_GNU_dwo_id = 0x2131,
+	DW_AT_GNU_ranges_base = 0x2132,
+	DW_AT_GNU_addr_base = 0x2133,
+};
+
+enum dw_form {
+	DW_FORM_addr = 0x01,
+	DW_FORM_block2 = 0x03,
+	DW_FORM_block4 = 0x04,
+	DW_FORM_data2 = 0x05,
+	DW_FORM_data4 = 0x06,
+	DW_FORM_data8 = 0x07,
+	DW_FORM_string = 0x08,
+	DW_FORM_block = 0x09,
+	DW_FORM_block1 = 0x0a,
+	DW_FORM_data1 = 0x0b,
+	DW_FORM_flag = 0x0c,
+	DW_FORM_sdata = 0x0d,
+	DW_FORM_strp = 0x0e,
+	DW_FORM_udata = 0x0f,
+	DW_FORM_ref_addr = 0x10,
+	DW_FORM_ref1 = 0x11,
+	DW_FORM_ref2 = 0x12,
+	DW_FORM_ref4 = 0x13,
+	DW_FORM_ref8 = 0x14,
+	DW_FORM_ref_udata = 0x15,
+	DW_FORM_indirect = 0x16,
+	DW_FORM_sec_offset = 0x17,
+	DW_FORM_exprloc = 0x18,
+	DW_FORM_flag_present = 0x19,
+	DW_FORM_strx = 0x1a,
+	DW_FORM_addrx = 0x1b,
+	DW_FORM_ref_sup4 = 0x1c,
+	DW_FORM_strp_sup = 0x1d,
+	DW_FORM_data16 = 0x1e,
+	DW_FORM_line_strp = 0x1f,
+	DW_FORM_ref_sig8 = 0x20,
+	DW_FORM_implicit_const = 0x21,
+	DW_FORM_loclistx = 0x22,
+	DW_FORM_rnglistx = 0x23,
+	DW_FORM_ref_sup8 = 0x24,
+	DW_FORM_strx1 = 0x25,
+	DW_FORM_strx2 = 0x26,
+	DW_FORM_strx3 = 0x27,
+	DW_FORM_strx4 = 0x28,
+	DW_FORM_addrx1 = 0x29,
+	DW_FORM_addrx2 = 0x2a,
+	DW_FORM_addrx3 = 0x2b,
+	DW_FORM_addrx4 = 0x2c,
+	DW_FORM_GNU_addr_index = 0x1f01,
+	DW_FORM_GNU_str_index = 0x1f02,
+	DW_FORM_GNU_ref_alt = 0x1f20,
+	DW_FORM_GNU_strp_alt = 0x1f21,
+};
+
+enum dw_unit_type { /* DW_UT_* */
+	            DW_UT_compile = 1,
+	            DW_UT_type = 2,
+	            DW_UT_partial = 3,
+	            DW_UT_skeleton = 4,
+	            DW_UT_split_compile = 5,
+	            DW_UT_split_type = 6,
+};
+
+/* ---- limits --------------------------------------------------------------------------------- */
+
+#define DW_PAGE_BYTES     4096
+#define DW_PAGES_MAX      512       /* of the page cache: 2 MiB, or an eighth of the budget */
+#define DW_STRING_MAX     (1 << 16) /* of one name; what is longer is damaged */
+#define DW_TABLES_BYTES   (6 << 20) /* of abbreviation tables that are kept; an eighth at most */
+#define DW_TABLE_IN_BYTES (8 << 20) /* of one abbreviation table in the file */
+#define DW_NAMES_BYTES    (8 << 20) /* of names that are kept within a call; an eighth at most */
+#define DW_CUS            32        /* units that are kept for references into them */
+#define DW_DWOS           4         /* files of split units that are open at a time */
+#define DW_STEP_BYTES     32 /* that are read cost a step: a file may refer to them again and again */
+#define DW_STEP_UNPACKED  8 /* bytes that are packed or unpacked cost a step: 2 GiB all of them */
+#define DW_DWO_STEPS      (1 << 16) /* that opening a split unit's file costs */
+#define DW_DIE_BYTES      (1 << 20) /* of one entry outside of the unit at work */
+
+/* ---- sections: dw-sec.c --------------------------------------------------------------------- */
+
+enum dw_sec_kind {
+	DW_SEC_INFO,
+	DW_SEC_ABBREV,
+	DW_SEC_STR,
+	DW_SEC_LINE,
+	DW_SEC_LINE_STR,
+	DW_SEC_RANGES,
+	DW_SEC_RNGLISTS,
+	DW_SEC_ADDR,
+	DW_SEC_STR_OFFSETS,
+	DW_SEC_ARANGES,
+	DW_SEC_CU_INDEX,
+	DW_SEC_CNT,
+};
+
+/* A section; absent ones have no bytes. What is packed is decompressed when it is first read: as a
+ * whole where it is small, else by windows, for which reading on is cheap and going back is not. */
+struct dw_sec {
+	struct img_file *img; /* borrowed */
+	struct img_area area;
+	uint64_t size;
+	uint8_t *mem; /* mem[size] once decompressed */
+	struct img_windows *windows;
+	size_t windows_bytes; /* of them, taken from the budget */
+	bool whole;           /* is to be decompressed as one */
+	uint32_t id; /* of no other section that this dw_file ever had: for the page cache */
+	int failed;  /* why it could not be decompressed */
+};
+
+/* A part of a section: all of it, or what a package has of it for one unit. */
+struct dw_span {
+	struct dw_sec *sec;
+	uint64_t off, size; /* inside sec->size */
+};
+
+/* A file with sections: the one that was opened, the common one of dwz, a split unit's, a package.
+ */
+struct dw_src {
+	struct img_file *img; /* borrowed, or own with fd */
+	int fd;               /* own, or -EBADF */
+	bool ready;           /* sections were looked for */
+	bool units_ready;
+	int units_failed;
+	struct dw_sec secs[DW_SEC_CNT];
+	VEC(uint64_t) units; /* offsets of unit headers in .debug_info, ascending */
+};
+
+struct dw_page {
+	uint32_t sec_id; /* 0: empty */
+	uint32_t len;
+	uint64_t no;
+};
+
+/* Whether an error costs no more than what was being read. */
+static inline bool dw_is_local(int r)
+{
+	return r == -EINVAL || r == -ENODATA || r == -ERANGE || r == -ENOTSUP || r == -E2BIG ||
+	       r == -ENOENT || r == -ETIME;
+}
+/* Counts such an error and gives 0; others are given back. */
+int dw_note(struct dw_file *d, int r);
+/* Memory of the budget: 0, -E2BIG. */
+int dw_take(struct dw_file *d, size_t n);
+void dw_give(struct dw_file *d, size_t n);
+/* calloc and free under the budget: 0, -E2BIG, -ENOMEM. @n is the same for both. */
+int dw_alloc(struct dw_file *d, size_t n, void *ret_p);
+void dw_dealloc(struct dw_file *d, void *p, size_t n);
+/* Room for one more element of a vector under the budget, and its end: 0, -E2BIG, -ENOMEM. */
+int dw_grow_(struct dw_file *d, void *pp, size_t *cap, size_t n, size_t max, size_t item_size);
+#define dw_vec_reserve(d, v) dw_grow_((d), &(v)->p, &(v)->cap, (v)->n, (v)->max, sizeof(*(v)->p))
+#define dw_vec_done(d, v)                                                                          \
+	do {                                                                                       \
+		dw_give((d), (v)->cap * sizeof(*(v)->p));                                          \
+		vec_done(v);                                                                       \
+	} while (0)
+
+/* Finds the sections of src->img: 0, -ENOMEM, errno of pread. */
+int dw_src_open(struct dw_file *d, struct dw_src *src, bool dwo);
+void dw_src_done(struct dw_file *d, struct dw_src *src);
+/* Gives the page cache and windows back: between calls a file costs its index, not what every file
+ * would. */
+void dw_pages_drop(struct dw_file *d);
+/* Bytes of a section, through the page cache: 0, -ENODATA, what decompressing or pread returned. */
+int dw_sec_read(struct dw_file *d, struct dw_sec *s, uint64_t off, void *buf, size_t len);
+/* The same for as many of the bytes as there are. */
+int dw_sec_read_some(struct dw_file *d, struct dw_sec *s, uint64_t off, void *buf, size_t max,
+                     size_t *ret_len);
+/* Appends the string at @off: 0, -EINVAL (outside, or without end), -ENOMEM, -E2BIG, errno. */
+int dw_sec_str(struct dw_file *d, struct dw_sec *s, uint64_t off, struct sbuf *b);
+/* A little-endian number of @size bytes, 1 to 8, at @off of a span: 0, -ENODATA, errno. */
+int dw_span_num(struct dw_file *d, const struct dw_span *s, uint64_t off, size_t size,
+                uint64_t *ret);
+struct dw_span dw_span_all(struct dw_sec *s);
+/* Whether reading here and there in a section is slow: then in the order of its bytes. */
+static inline bool dw_is_slow(const struct dw_sec *s)
+{
+	return s->area.packing && !s->whole;
+}
+/* Whether a section has bytes. */
+static inline bool dw_has(const struct dw_src *src, enum dw_sec_kind k)
+{
+	return src->secs[k].size > 0;
+}
+
+/* ---- abbreviations: dw-abbrev.c ------------------------------------------------------------- */
+
+/* Attributes that are looked at. DW_V_NONE: passed over. */
+enum dw_slot {
+	DW_V_NONE,
+	DW_V_SIBLING,
+	DW_V_NAME,
+	DW_V_LINKAGE,
+	DW_V_LOW,
+	DW_V_HIGH,
+	DW_V_RANGES,
+	DW_V_ORIGIN,
+	DW_V_SPEC,
+	DW_V_DECL_LINE,
+	DW_V_CALL_FILE,
+	DW_V_CALL_LINE,
+	DW_V_CALL_COLUMN,
+	/* of a unit's own entry */
+	DW_V_STMT_LIST,
+	DW_V_COMP_DIR,
+	DW_V_DWO_NAME,
+	DW_V_DWO_ID,
+	DW_V_ADDR_BASE,
+	DW_V_STR_BASE,
+	DW_V_RNG_BASE,
+	DW_V_GNU_RANGES_BASE,
+	DW_V_CNT,
+};
+#define DW_BIT(slot) (1u << (slot))
+
+/* What an entry can be to the walk. */
+enum dw_class {
+	DW_CLASS_OPEN,  /* namespaces, and whatever is not known: looked into */
+	DW_CLASS_TYPE,  /* may hold functions in rare languages: passed over at first */
+	DW_CLASS_LEAF,  /* nothing with code in it */
+	DW_CLASS_BLOCK, /* lexical block */
+	DW_CLASS_INLINED,
+	DW_CLASS_FUNCTION,
+};
+
+struct dw_attr {
+	uint16_t form;
+	uint8_t slot;
+	int64_t value; /* of DW_FORM_implicit_const */
+};
+
+/* How the bytes of an entry are passed over: a run of fixed length, or one of these. */
+enum dw_skip {
+	DW_SKIP_FIXED_MAX = 0xff00,
+	DW_SKIP_LEB,
+	DW_SKIP_STRING,
+	DW_SKIP_BLOCK1,
+	DW_SKIP_BLOCK2,
+	DW_SKIP_BLOCK4,
+	DW_SKIP_BLOCK,
+	DW_SKIP_INDIRECT,
+	DW_SKIP_UNKNOWN,
+};
+
+#define DW_NO_SIBLING 0xff
+struct dw_decl {
+	uint64_t code;
+	uint32_t attrs, skips; /* first of it in the table */
+	uint16_t n_attrs, n_skips;
+	uint16_t tag;
+	uint8_t class; /* enum dw_class */
+	bool children;
+	uint8_t sibling_at;   /* where DW_AT_sibling stands, behind fixed bytes; DW_NO_SIBLING */
+	uint8_t sibling_size; /* of its DW_FORM_ref1 … ref8 */
+	uint32_t slots;       /* DW_BIT of the attributes that it has */
+};
+
+/* Forms have their sizes by these. */
+struct dw_sizes {
+	uint8_t address, offset, ref_addr;
+};
+
+struct dw_abbrevs {
+	const struct dw_sec *sec;
+	uint64_t off;
+	struct dw_sizes sizes;
+	uint32_t refs;
+	uint64_t used; /* when it was last asked for */
+	size_t bytes;
+	bool dense; /* decls[i].code == i + 1 */
+	VEC(struct dw_decl) decls;
+	VEC(struct dw_attr) attrs;
+	VEC(uint16_t) skips;
+};
+
+/* The table at @off of a span: 0, -EINVAL, -ENODATA, -E2BIG, -ENOMEM, errno. Kept while it is
+ * referred to, and longer as there is room. */
+int dw_abbrevs_get(struct dw_file *d, const struct dw_span *span, uint64_t off,
+                   struct dw_sizes sizes, struct dw_abbrevs **ret);
+/* A table of a single declaration, not kept. */
+int dw_abbrevs_one(struct dw_file *d, const struct dw_span *span, uint64_t off,
+                   struct dw_sizes sizes, uint64_t code, struct dw_abbrevs **ret);
+void dw_abbrevs_put(struct dw_file *d, struct dw_abbrevs *a);
+void dw_abbrevs_drop_all(struct dw_file *d);
+/* Drops what is kept of a section that goes away; nothing may refer to it. */
+void dw_abbrevs_drop_sec(struct dw_file *d, const struct dw_sec *sec);
+const struct dw_decl *dw_abbrevs_search(const struct dw_abbrevs *a, uint64_t code);
+
+static inline const struct dw_decl *dw_abbrevs_find(const struct dw_abbrevs *a, uint64_t code)
+{
+	if (a->dense)
+		return code - 1 < a->decls.n ? &a->decls.p[code - 1] : NULL;
+	return dw_abbrevs_search(a, code);
+}
+
+/* Readers of cursors for the loop over all entries, where calls would cost more than the work. */
+static inline int dw_next_u8(struct cursor *c, uint8_t *ret)
+{
+	if (c->p == c->end)
+		return -ENODATA;
+	*ret = *c->p++;
+	return 0;
+}
+static inline int dw_next_uleb(struct cursor *c, uint64_t *ret)
+{
+	if (c->p != c->end && *c->p < 0x80) {
+		*ret = *c->p++;
+		return 0;
+	}
+	return cursor_uleb(c, ret);
+}
+static inline int dw_next_skip(struct cursor *c, uint64_t n)
+{
+	if ((uint64_t)(c->end - c->p) < n)
+		return -ENODATA;
+	c->p += n;
+	return 0;
+}
+/* Passes over the attributes of an entry. */
+int dw_skip_attrs(const struct dw_abbrevs *a, const struct dw_decl *decl, struct cursor *c);
+
+/* ---- attribute values: dw-form.c ------------------------------------------------------------ */
+
+struct dw_val {
+	uint16_t form;
+	uint64_t u;
+	struct cursor data; /* of blocks, and of strings without their NUL */
+};
+
+/* An entry with the attributes that were asked for. */
+struct dw_die {
+	const struct dw_decl *decl;
+	uint32_t has; /* DW_BIT of v[] */
+	struct dw_val v[DW_V_CNT];
+};
+
+/* A unit. Where it stands, and what its values refer to. */
+struct dw_cu {
+	struct dw_src *src;
+	uint64_t off, end, die_off; /* in .debug_info: header, end, first entry */
+	uint16_t version;
+	uint8_t unit_type; /* enum dw_unit_type; before version 5 DW_UT_compile */
+	struct dw_sizes sizes;
+	uint64_t abbrev_off;
+	uint64_t dwo_id; /* 0: none */
+	struct dw_abbrevs *abbrevs;
+	uint8_t *bytes; /* the whole unit from .off on: bytes[end - off]; NULL: by pages */
+	/* What a package has for it, or whole sections. */
+	struct dw_span abbrev_span, str_offsets, rnglists, line;
+	struct dw_span ranges, addrs; /* of a split unit's skeleton */
+	uint64_t addr_base, str_base, rng_base;
+	uint64_t ranges_base;       /* added to DW_AT_ranges of a split unit of version 4 */
+	uint64_t split_ranges_base; /* what a skeleton says of that */
+	uint64_t low_pc;            /* base of its ranges */
+	/* of its own entry */
+	uint16_t tag;
+	bool has_children, has_stmt_list;
+	uint64_t stmt_list;
+	struct dw_val ranges_val, low_val, high_val;
+	uint32_t has;
+	char *name, *comp_dir, *dwo_name; /* own; NULL: none */
+};
+
+/* How many bytes a form has: >= 0, or -(enum dw_skip). */
+int dw_form_size(struct dw_sizes sizes, uint16_t form);
+int dw_form_read(struct dw_sizes sizes, struct cursor *c, uint16_t form, int64_t implicit,
+                 struct dw_val *ret);
+/* Reads the attributes in @want of the entry whose attributes begin at @c, and leaves @c behind
+ * the last of all. 0, -EINVAL, -ENODATA, -ENOTSUP. */
+int dw_die_read(const struct dw_cu *cu, struct cursor *c, const struct dw_decl *decl, uint32_t want,
+                struct dw_die *ret);
+/* The entry at @off of .debug_info, inside @cu. Strings of it live until the next call. */
+int dw_die_at(struct dw_file *d, const struct dw_cu *cu, uint64_t off, uint32_t want,
+              struct dw_die *ret);
+/* Values: 0, -EINVAL (of another class, or outside), -ENODATA, -ENOTSUP, errno. */
+int dw_val_addr(struct dw_file *d, const struct dw_cu *cu, const struct dw_val *v, uint64_t *ret);
+int dw_val_str(struct dw_file *d, const struct dw_cu *cu, const struct dw_val *v, struct sbuf *b);
+/* Where a string that is not in the entry itself stands: 0, -ENOENT (in the entry, or there is no
+ * such file), else as above. */
+int dw_val_str_at(struct dw_file *d, const struct dw_cu *cu, const struct dw_val *v,
+                  struct dw_sec **ret_sec, uint64_t *ret_off);
+int dw_val_num(const struct dw_val *v, uint64_t *ret);
+/* Where a reference leads to. -ENOENT: to a type unit, or there is no such file. */
+int dw_val_ref(struct dw_file *d, const struct dw_cu *cu, const struct dw_val *v,
+               struct dw_src **ret_src, uint64_t *ret_off);
+int dw_str_offset(struct dw_file *d, const struct dw_cu *cu, uint64_t index, uint64_t *ret);
+int dw_addr_at(struct dw_file *d, const struct dw_cu *cu, uint64_t index, uint64_t *ret);
+
+/* ---- ranges: dw-range.c --------------------------------------------------------------------- */
+
+/* A list of ranges, or one range. */
+struct dw_ranges {
+	const struct dw_cu *cu;
+	struct dw_span span;
+	uint64_t at, base;
+	enum { DW_RANGES_NONE, DW_RANGES_ONE, DW_RANGES_OLD, DW_RANGES_NEW } kind;
+	uint64_t lo, hi; /* of DW_RANGES_ONE */
+	size_t pos, len;
+	uint8_t buf[128];
+};
+/* Of an entry with DW_V_LOW, DW_V_HIGH or DW_V_RANGES: 0, -ENOENT (it has none), as values. */
+int dw_ranges_of(struct dw_file *d, const struct dw_cu *cu, const struct dw_die *die,
+                 struct dw_ranges *ret);
+/* Next range that is not empty and not of code that the linker threw away: 1, 0 (end), -errno. */
+int dw_ranges_next(struct dw_file *d, struct dw_ranges *r, uint64_t *ret_lo, uint64_t *ret_hi);
+
+/* ---- units: dw-unit.c ----------------------------------------------------------------------- */
+
+struct dw_arange {
+	uint64_t lo, hi;
+	uint32_t unit; /* index in src->units */
+};
+#define DW_NO_UNIT UINT32_MAX
+
+/* Length and format of what begins at @off of a section: 0, -ENODATA (cut off), -EINVAL, errno. */
+int dw_read_length(struct dw_file *d, struct dw_sec *s, uint64_t off, uint64_t *ret_end,
+                   uint8_t *ret_offset_size);
+/* Offsets of all units of @src, once. */
+int dw_units_read(struct dw_file *d, struct dw_src *src);
+/* The same, with @fn (which may be NULL) for each unit as its header is met. What it returns below
+ * 0 ends the walk, and is returned. */
+int dw_units_walk(struct dw_file *d, struct dw_src *src, int (*fn)(void *arg, uint32_t unit),
+                  void *arg);
+/* Index of the unit that holds @off of .debug_info, DW_NO_UNIT. */
+uint32_t dw_units_find(const struct dw_src *src, uint64_t off);
+/* Opens the unit at @off: header, abbreviations, and what its own entry says. With @cu->src, and
+ * spans if it is a split unit's, set by the caller. */
+enum dw_cu_use {
+	DW_CU_RANGES, /* for its own entry: no other abbreviations, no names */
+	DW_CU_REFS,   /* for references into it: no names of its own */
+	DW_CU_WORK,
+};
+int dw_cu_open(struct dw_file *d, struct dw_cu *cu, uint64_t off, enum dw_cu_use use);
+void dw_cu_init(struct dw_cu *cu, struct dw_src *src);
+void dw_cu_done(struct dw_file *d, struct dw_cu *cu);
+/* Reads all bytes of a unit: 0, -E2BIG, -ENOMEM, errno. */
+int dw_cu_load(struct dw_file *d, struct dw_cu *cu);
+/* The unit that holds @off of .debug_info of @src, for references; borrowed until the next call. */
+int dw_cu_at(struct dw_file *d, struct dw_src *src, uint64_t off, struct dw_cu **ret);
+void dw_cus_drop(struct dw_file *d);
+/* Ranges of all units, for look-up. */
+int dw_index_build(struct dw_file *d);
+uint32_t dw_index_find(const struct dw_file *d, uint64_t addr);
+
+/* ---- functions of a unit: dw-tree.c --------------------------------------------------------- */
+
+#define DW_NO_NODE UINT32_MAX
+
+/* A function or an inlined call that has a wanted address. */
+struct dw_node {
+	uint64_t off;    /* of its entry in .debug_info */
+	uint32_t parent; /* what it was inlined into; DW_NO_NODE: a function */
+	uint32_t call_line, call_column;
+	uint32_t name; /* for dw-frames.c: 0, or which name it has, from 1 */
+	uint64_t call_file;
+	bool inlined;
+};
+
+struct dw_scope;
+struct dw_tree {
+	struct dw_file *d;
+	const struct dw_cu *cu;
+	const uint64_t *addrs; /* addrs[n], ascending */
+	size_t n;
+	uint32_t *leaf;                  /* leaf[n]: innermost node, DW_NO_NODE */
+	uint32_t *first_leaf;            /* of the first walk, while there is another */
+	uint64_t *prev_end, *next_start; /* [n]: of functions beside, see dw_tree_read */
+	struct dw_scope *scopes;         /* scopes[DW_DEPTH_MAX + 1] */
+	VEC(struct dw_node) nodes;
+};
+
+/* Room for @max addresses of a unit. */
+int dw_tree_init(struct dw_tree *t, struct dw_file *d, size_t max);
+void dw_tree_done(struct dw_tree *t, size_t max);
+/* The nodes of addrs[n] in a unit that is loaded: 0, -errno; with what was found before damage. */
+int dw_tree_read(struct dw_tree *t, const struct dw_cu *cu, const uint64_t *addrs, size_t n);
+
+/* ---- split units: dw-split.c ---------------------------------------------------------------- */
+
+/* The split unit of a skeleton: 0 (@ret is opened, for dw_cu_done), -ENOENT (it has none, or it is
+ * not there: counted), errno. */
+int dw_split_open(struct dw_file *d, const struct dw_cu *skeleton, struct dw_cu *ret);
+/* Where the line table of a split unit's own lies, -ENOENT. */
+void dw_split_done(struct dw_file *d);
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+struct dw_file {
+	struct dw_options o;
+	size_t max_bytes, bytes, names_bytes;
+	size_t whole_bytes; /* of packed sections that are to be decompressed as a whole */
+	uint64_t steps;     /* left */
+	struct dw_stats stats;
+	uint32_t next_sec_id;
+	struct dw_src main, alt;
+	/* split units */
+	struct dw_src dwp;
+	struct dw_src *dwos[DW_DWOS];
+	char *dwo_paths[DW_DWOS]; /* directory, newline, name */
+	uint64_t dwo_used[DW_DWOS];
+	uint64_t clock;
+	/* caches */
+	struct dw_page *pages; /* pages[n_pages] */
+	uint8_t *page_bytes;   /* page_bytes[n_pages * DW_PAGE_BYTES] */
+	size_t n_pages;
+	VEC(struct dw_abbrevs *) tables;
+	size_t tables_bytes, tables_max;
+	struct dw_cu *cus; /* cus[DW_CUS] */
+	uint8_t *die_buf;  /* of dw_die_at */
+	size_t die_cap;
+	/* ranges of main's units, ascending, apart */
+	VEC(struct dw_arange) ranges;
+};
+
+/* Steps of the budget: 0, -ETIME. */
+static inline int dw_steps(struct dw_file *d, uint64_t n)
+{
+	if (d->steps < n) {
+		d->steps = 0;
+		return -ETIME;
+	}
+	d->steps -= n;
+	return 0;
+}
+static inline int dw_step(struct dw_file *d)
+{
+	if (d->steps == 0)
+		return -ETIME;
+	d->steps--;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* encode_priv - what the encoders share. */
+#ifndef PA_ENCODE_PRIV_H
+#define PA_ENCODE_PRIV_H
+
+#include "encode/encode.h"
+
+/**
+ * enc_utf8_len - length of the UTF-8 sequence at @s
+ * @left: bytes there, at least 1
+ * Returns: 1 to 4; 0 if it is not one.
+ * Source: Unicode 15, table 3-7.
+ */
+size_t enc_utf8_len(const uint8_t *s, size_t left);
+/* A figure made of two counters: factor * num / den. */
+struct enc_derived {
+	const char *key, *title;
+	enum met_counter_id num, den;
+	uint32_t factor;
+	const char *unit;
+};
+#define ENC_DERIVED_CNT 3
+extern const struct enc_derived enc_derived_figures[ENC_DERIVED_CNT];
+/**
+ * enc_decimal, enc_thousandths - a number with three digits behind the point, in every locale a
+ * point
+ * @v: not negative, past 10^15 written as 10^15; or in thousandths
+ * Returns: @ret.
+ */
+#define ENC_DECIMAL_MAX 32
+const char *enc_decimal(double v, char ret[static ENC_DECIMAL_MAX]);
+const char *enc_thousandths(uint64_t v, char ret[static ENC_DECIMAL_MAX]);
+
+#endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The programs of off-CPU time, over the maps of the sampling program. */
+#include "loader/load_priv.h"
+
+#include <bpf/btf.h>
+
+#include "bpf/offcpu_skel.h"
+#include "bpf/oncpu_skel.h"
+
+struct load_off {
+	struct load_oncpu *base;
+	struct offcpu_bpf *skel;
+	struct load_links links;
+	struct load_batch batch;
+	struct load_batch threads;
+	uint64_t begin_ns;
+};
+
+/* What interrupts these programs has its own memory, and its own figures. */
+static struct load_own own_maps(const struct offcpu_bpf *skel)
+{
+	return (struct load_own){.maps = {skel->maps.rodata, skel->maps.scratch,
+	                                  skel->maps.counters, skel->maps.kmemos, skel->maps.off_a,
+	                                  skel->maps.off_b, skel->maps.off_threads,
+	                                  skel->maps.off_begin, skel->maps.off_fresh},
+	                         .n = 9};
+}
+
+static int size_own(const struct load_oncpu *base, const struct load_off_options *o,
+                    struct offcpu_bpf *skel)
+{
+	const struct load_sized own[] = {{skel->maps.off_a, o->count_entries, true},
+	                                 {skel->maps.off_b, o->count_entries, true},
+	                                 {skel->maps.off_threads, o->thread_entries, true}};
+
+	return load_size_maps(base->preallocated, own, ARRAY_SIZE(own));
+}
+
+/* What this kernel lets the programs read. */
+struct how {
+	bool prev_state; /* the fourth argument of sched_switch: from 5.18 on */
+	bool irq_count;  /* the count of interrupts of a CPU */
+};
+
+/* Where that count is. Elsewhere than on x86 it is found through the task. */
+struct irq_variable {
+	uint32_t where; /* ABI_IRQ_COUNT_* */
+	int id;         /* in the kernel's BTF */
+};
+
+static struct irq_variable irq_variable(void)
+{
+	static const struct {
+		const char *name;
+		uint32_t where;
+	} known[] = {{"__preempt_count", ABI_IRQ_COUNT_PLAIN}, {"pcpu_hot", ABI_IRQ_COUNT_HOT}};
+	struct irq_variable v = {0};
+	struct load_log log; /* whether it is readable is said where programs are loaded */
+	struct btf *btf;
+
+	load_log_begin(&log);
+	btf = btf__load_vmlinux_btf();
+	for (size_t i = 0; i < ARRAY_SIZE(known) && btf && !v.where; i++) {
+		v.id = btf__find_by_name_kind(btf, known[i].name, BTF_KIND_VAR);
+		if (v.id > 0)
+			v.where = known[i].where;
+	}
+	btf__free(btf);
+	load_log_end(&log);
+	return v;
+}
+
+/* What libbpf does for a __ksym, without looking through modules. */
+static int put_irq_variable(struct bpf_program *p, const struct irq_variable *var)
+{
+	size_t n = bpf_program__insn_cnt(p), found = 0;
+	_cleanup_free_ struct bpf_insn *v = calloc(n, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	memcpy(v, bpf_program__insns(p), n * sizeof(*v));
+	for (size_t i = 0; i + 1 < n; i++) {
+		if (v[i].code != (BPF_LD | BPF_IMM | BPF_DW) || v[i].src_reg != 0 ||
+		    v[i].imm != (int32_t)ABI_IRQ_VARIABLE ||
+		    v[i + 1].imm != (int32_t)(ABI_IRQ_VARIABLE >> 32))
+			continue;
+		v[i].src_reg = BPF_PSEUDO_BTF_ID;
+		v[i].imm = var->id;
+		v[i + 1].imm = 0;
+		found++;
+	}
+	return found ? bpf_program__set_insns(p, v, n) : -ENOENT;
+}
+
+static int try_load(struct load_oncpu *base, const struct load_off_options *o, struct how how,
+                    const struct irq_variable *irq, struct offcpu_bpf **ret, struct err *err)
+{
+	struct offcpu_bpf *skel;
+	struct load_own own;
+	struct load_log log;
+	int r;
+
+	load_log_begin(&log);
+	skel = offcpu_bpf__open();
+	if (!skel) {
+		r = load_explain(&log, -errno, "bpf object open", err);
+		goto out;
+	}
+	skel->rodata->cfg = base->skel->rodata->cfg;
+	skel->rodata->cfg.off_states = o->states;
+	skel->rodata->cfg.off_min_ns = o->min_ns;
+	skel->rodata->cfg.off_max_ns = o->max_ns;
+	skel->rodata->cfg.prev_state = how.prev_state;
+	skel->rodata->cfg.irq_count = irq->where;
+	bpf_program__set_autoload(skel->progs.off_waking, o->wakers && how.irq_count);
+	bpf_program__set_autoload(skel->progs.off_waking_any, o->wakers && !how.irq_count);
+	own = own_maps(skel);
+	r = load_share_maps(base, skel->obj, skel->maps.bss, &own);
+	if (r == 0)
+		r = size_own(base, o, skel);
+	if (r == 0 && irq->where)
+		r = put_irq_variable(skel->progs.off_waking, irq);
+	if (r == 0)
+		r = offcpu_bpf__load(skel);
+	if (r < 0) {
+		r = load_explain(&log, r, "bpf(BPF_PROG_LOAD) of the off-CPU programs", err);
+		offcpu_bpf__destroy(skel);
+		goto out;
+	}
+	*ret = skel;
+out:
+	load_log_end(&log);
+	return r;
+}
+
+int load_off_open(struct load_oncpu *base, const struct load_off_options *o, struct load_off **ret,
+                  struct err *err)
+{
+	static const struct how ways[] = {
+	        {true, true}, {true, false}, {false, true}, {false, false}};
+	_cleanup_(load_off_freep) struct load_off *l = calloc(1, sizeof(*l));
+	struct irq_variable irq = {0};
+	struct err first = {0}, later;
+	bool counted = true;
+	int r = -EINVAL;
+
+	if (!l)
+		return err_set(err, -ENOMEM, "out of memory");
+	l->base = base;
+	l->links.v.max = 16;
+	if (o->wakers)
+		irq = irq_variable();
+#if defined(__x86_64__)
+	counted = !o->wakers || irq.where != ABI_IRQ_COUNT_NONE;
+#endif
+	/* What is not there is refused at once. Without wakers nobody asks for interrupts. */
+	for (size_t i = 0; i < ARRAY_SIZE(ways) && r < 0; i++)
+		if (ways[i].irq_count ? counted : o->wakers)
+			r = try_load(base, o, ways[i], &irq, &l->skel,
+			             first.code ? &later : &first);
+	if (r < 0)
+		return err_set(err, first.code, "%s", first.msg);
+	if (load_batch_init(&l->batch, sizeof(struct abi_off_key), sizeof(struct abi_off_count)) <
+	            0 ||
+	    load_batch_init(&l->threads, sizeof(uint32_t), sizeof(struct abi_off_thread)) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	*ret = TAKE_PTR(l);
+	return 0;
+}
+
+struct load_off *load_off_free(struct load_off *l)
+{
+	if (!l)
+		return NULL;
+	load_off_detach(l);
+	vec_done(&l->links.v);
+	offcpu_bpf__destroy(l->skel);
+	load_batch_done(&l->batch);
+	load_batch_done(&l->threads);
+	free(l);
+	return NULL;
+}
+
+void load_off_freep(struct load_off **l)
+{
+	*l = load_off_free(*l);
+}
+
+int load_off_attach(struct load_off *l, struct err *err)
+{
+	struct bpf_program *p;
+	int r = 0;
+
+	bpf_object__for_each_program (p, l->skel->obj) {
+		if (r == 0 && bpf_program__autoload(p) && p != l->skel->progs.off_blocked)
+			r = load_attach_tracepoint(&l->links, p, err);
+	}
+	return r;
+}
+
+uint64_t load_off_begin(struct load_off *l)
+{
+	l->begin_ns = now_ns();
+	__atomic_store_n(&load_control(l->base)->begin_ns, l->begin_ns, __ATOMIC_RELEASE);
+	return l->begin_ns;
+}
+
+void load_off_detach(struct load_off *l)
+{
+	__atomic_store_n(&load_control(l->base)->begin_ns, 0, __ATOMIC_RELEASE);
+	load_close_links(&l->links, 0);
+}
+
+/* ---- what comes back ------------------------------------------------------------------------- */
+
+struct off_arg {
+	load_off_fn fn;
+	load_off_thread_fn thread;
+	void *arg;
+};
+
+static void on_wait(void *arg, const void *key, const void *val)
+{
+	const struct off_arg *a = arg;
+
+	a->fn(a->arg, key, val);
+}
+
+static int take(struct load_off *l, const struct bpf_map *m, load_off_fn fn, void *arg)
+{
+	struct off_arg a = {.fn = fn, .arg = arg};
+
+	return load_batch_take(bpf_map__fd(m), true, &l->batch, sizeof(struct abi_off_key),
+	                       sizeof(struct abi_off_count), on_wait, &a);
+}
+
+int load_off_take(struct load_off *l, load_off_fn fn, void *arg)
+{
+	volatile struct abi_control *ctl = load_control(l->base);
+	uint32_t idle = ctl->off_active & 1; /* becomes idle */
+
+	ctl->off_active = idle ^ 1;
+	load_wait_for_programs();
+	return take(l, idle ? l->skel->maps.off_b : l->skel->maps.off_a, fn, arg);
+}
+
+int load_off_take_final(struct load_off *l, load_off_fn fn, void *arg)
+{
+	int a, b;
+
+	load_wait_for_programs();
+	a = take(l, l->skel->maps.off_a, fn, arg);
+	b = take(l, l->skel->maps.off_b, fn, arg);
+	if (a < 0)
+		return a;
+	return b < 0 ? b : a + b;
+}
+
+static void on_thread(void *arg, const void *key, const void *val)
+{
+	const struct off_arg *a = arg;
+
+	a->thread(a->arg, *(const uint32_t *)key, val);
+}
+
+int load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg)
+{
+	struct off_arg a = {.thread = fn, .arg = arg};
+
+	return load_batch_take(bpf_map__fd(l->skel->maps.off_threads), false, &l->threads,
+	                       sizeof(uint32_t), sizeof(struct abi_off_thread), on_thread, &a);
+}
+
+int load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg)
+{
+	_cleanup_close_ int link = -EBADF, fd = -EBADF;
+	struct abi_off_blocked b;
+	size_t have = 0;
+
+	fd = load_iterate(l->skel->progs.off_blocked, &link);
+	if (fd < 0)
+		return fd;
+	for (;;) {
+		ssize_t n = read(fd, (char *)&b + have, sizeof(b) - have);
+
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		have += (size_t)n;
+		if (have < sizeof(b))
+			continue;
+		fn(arg, &b);
+		have = 0;
+	}
+}
+
+bool load_off_waits(const struct load_off *l, uint32_t kernel_tid, uint64_t ustack)
+{
+	struct abi_off_thread t;
+
+	return bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.off_threads), &kernel_tid, &t) == 0 &&
+	       t.out_ns && t.key.ustack == ustack &&
+	       /* In this order: what was read is then from a time when entries were kept. */
+	       __atomic_load_n(&load_control(l->base)->begin_ns, __ATOMIC_ACQUIRE);
+}
+
+int load_off_counters(const struct load_off *l, struct abi_counters *ret)
+{
+	_cleanup_free_ struct abi_counters *per_cpu =
+	        calloc((size_t)l->base->n_cpus, sizeof(*per_cpu));
+
+	return per_cpu ? load_counters_sum(bpf_map__fd(l->skel->maps.counters), per_cpu,
+	                                   l->base->n_cpus, ret)
+	               : -ENOMEM;
+}
+
+uint64_t load_off_locked_bytes(const struct load_off *l)
+{
+	const struct load_own own = own_maps(l->skel);
+
+	return load_own_bytes(&own);
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits: from the tables of the off-CPU programs, and of threads that wait at the beginning and at
+ * the end. */
+#include "sampler/sampler_priv.h"
+
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+#define FP_FRAMES_MAX ABI_MAX_USER_FRAMES
+
+struct smp_off {
+	struct smp *base;
+	struct load_off *loader;
+	struct load_off_options options;
+	struct smp_off_stats stats;
+	uint64_t counts_mark;        /* entries made when the table was last emptied */
+	uint64_t threads_mark;       /* of names of threads; likewise */
+	const struct smp_sink *sink; /* during a call */
+	bool tables;
+	_Atomic bool ending, ended;
+	VEC(struct abi_off_blocked) waiting; /* when the capture began */
+	size_t next;                         /* of them: told up to here */
+	struct ev_frame frames[FP_FRAMES_MAX];
+	uint8_t bytes[SMP_STACK_BYTES];
+};
+
+int smp_off_open(struct smp *base, const struct load_off_options *o, struct smp_off **ret,
+                 struct err *err)
+{
+	_cleanup_(smp_off_freep) struct smp_off *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->base = base;
+	s->waiting.max = 1U << 22; /* PID_MAX_LIMIT */
+	s->options = *o;
+	r = load_off_open(smp_loader(base), o, &s->loader, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+struct smp_off *smp_off_free(struct smp_off *o)
+{
+	if (o) {
+		o->loader = load_off_free(o->loader);
+		vec_done(&o->waiting);
+		free(o);
+	}
+	return NULL;
+}
+
+void smp_off_freep(struct smp_off **o)
+{
+	*o = smp_off_free(*o);
+}
+
+int smp_off_start(struct smp_off *o, struct err *err)
+{
+	return load_off_attach(o->loader, err);
+}
+
+static void keep_blocked(void *arg, const struct abi_off_blocked *b)
+{
+	struct smp_off *o = arg;
+
+	if (vec_push(&o->waiting, *b) < 0)
+		o->stats.read_errors++; /* its wait counts, its stack is lost */
+}
+
+int smp_off_begin(struct smp_off *o, bool look)
+{
+	int r;
+
+	o->stats.begin_ns = load_off_begin(o->loader);
+	if (!look)
+		return 0;
+	/* At once: a wait that ends before its thread was looked at is missing. */
+	r = load_off_blocked(o->loader, keep_blocked, o);
+	if (r < 0)
+		o->stats.read_errors++;
+	return r;
+}
+
+/* ---- counts ---------------------------------------------------------------------------------- */
+
+static struct ev_count wait_of(const struct abi_count_key *k, uint64_t waker,
+                               const struct abi_off_count *v)
+{
+	const struct abi_count n = {.samples = v->waits, .weight = v->ns};
+	struct ev_count c = smp_count_of(k, &n);
+
+	c.off = (k->flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT;
+	c.epoch = (uint16_t)(k->flags >> ABI_KEY_EPOCH_SHIFT);
+	c.waker = waker;
+	c.longest_ns = v->longest_ns;
+	c.runq_ns = v->runq_ns;
+	return c;
+}
+
+static void on_wait(void *arg, const struct abi_off_key *k, const struct abi_off_count *v)
+{
+	struct smp_off *o = arg;
+	struct ev_count c = wait_of(&k->k, k->waker, v);
+
+	o->stats.taken_waits += v->waits;
+	o->sink->count(o->sink->arg, &c);
+}
+
+static int keep_first(struct smp_off *o, int first, int r)
+{
+	if (r >= 0)
+		return first;
+	o->stats.read_errors++;
+	return first ? first : r;
+}
+
+int smp_off_drain(struct smp_off *o, const struct smp_sink *sink)
+{
+	struct abi_counters c;
+	int r = keep_first(o, 0, load_off_counters(o->loader, &c));
+
+	o->sink = sink;
+	if (r == 0 && c.v[ABI_CNT_COUNTS_NEW] - o->counts_mark > o->options.count_entries / 2) {
+		o->counts_mark = c.v[ABI_CNT_COUNTS_NEW];
+		r = keep_first(o, r, load_off_take(o->loader, on_wait, o));
+	}
+	if (r == 0 &&
+	    c.v[ABI_CNT_THREADS_NEW] - o->threads_mark > smp_thread_entries(o->base) / 2) {
+		o->threads_mark = c.v[ABI_CNT_THREADS_NEW];
+		r = keep_first(o, r, smp_take_threads(o->base, sink));
+	}
+	return r;
+}
+
+/* A wait that goes on counts up to now; what was woken and has not run yet, up to its wake-up. */
+static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_off_thread *t)
+{
+	struct smp_off *o = arg;
+	struct abi_off_count v = {.waits = 1};
+	struct ev_count c;
+	bool woken = t->wake_ns >= t->out_ns && t->wake_ns <= o->stats.end_ns;
+
+	(void)kernel_tid;
+	if (t->done.waits) {
+		c = wait_of(&t->done_key.k, t->done_key.waker, &t->done);
+		o->sink->count(o->sink->arg, &c);
+	}
+	if (!t->out_ns || t->out_ns >= o->stats.end_ns)
+		return;
+	v.ns = (woken ? t->wake_ns : o->stats.end_ns) - t->out_ns;
+	v.longest_ns = v.ns;
+	v.runq_ns = woken ? o->stats.end_ns - t->wake_ns : 0;
+	if (v.ns < o->options.min_ns || v.ns > o->options.max_ns)
+		return;
+	c = wait_of(&t->key, woken ? t->waker : 0, &v);
+	o->stats.open_waits++;
+	o->sink->count(o->sink->arg, &c);
+}
+
+void smp_off_end(struct smp_off *o)
+{
+	if (atomic_load(&o->ended))
+		return;
+	o->stats.end_ns = now_ns();
+	atomic_store(&o->ending, true); /* before entries stand still */
+	load_off_detach(o->loader);
+	atomic_store(&o->ended, true); /* D, which comes next, sees all of it */
+}
+
+/* ---- threads that wait already --------------------------------------------------------------- */
+
+/* Steps of the stack that can be read; a page that was never touched is a hole. */
+static void read_stack(struct ev_copy *c, uint8_t *buf)
+{
+	uint64_t sp = c->reg[ABI_REG_SP];
+	pid_t pid = (pid_t)c->count.proc.pid;
+	uint64_t addr = (sp - ABI_COPY_BELOW) & ~(uint64_t)(EV_COPY_STEP - 1);
+	uint32_t n = 0;
+
+	/* One call for all that is there; what it stops at is gone over step by step. */
+	struct iovec to = {.iov_base = buf, .iov_len = SMP_STACK_BYTES};
+	struct iovec from = {.iov_base = (void *)(uintptr_t)addr, .iov_len = SMP_STACK_BYTES};
+	ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
+
+	n = got > 0 ? (uint32_t)got / EV_COPY_STEP : 0;
+	c->addr = addr;
+	c->bytes = buf;
+	c->holes = 0;
+	for (uint32_t i = n; i < SMP_STACK_STEPS && i < n + 2; i++) {
+		to.iov_base = buf + (size_t)i * EV_COPY_STEP;
+		to.iov_len = EV_COPY_STEP;
+		from.iov_base = (void *)(uintptr_t)(addr + (uint64_t)i * EV_COPY_STEP);
+		from.iov_len = EV_COPY_STEP;
+		if (process_vm_readv(pid, &to, 1, &from, 1, 0) == EV_COPY_STEP)
+			n = i + 1;
+		else
+			c->holes |= 1U << i;
+	}
+	c->len = n * EV_COPY_STEP;
+	if (n < SMP_STACK_STEPS)
+		c->holes &= (1U << n) - 1;
+}
+
+/* By frame pointers: addresses alone, placed later. */
+static void walk_fp(struct smp_off *o, const struct ev_copy *c)
+{
+	struct ev_stack st = {.hash = c->promise, .walk = EV_WALK_IMPLAUSIBLE, .frames = o->frames};
+	uint64_t fp = c->reg[ABI_REG_FP], sp = c->reg[ABI_REG_SP], pc = c->pc, next;
+
+	for (;;) {
+		o->frames[st.n] = (struct ev_frame){
+		        .addr = pc, .space = EV_SPACE_RAW, .exact = st.n == 0 && !c->in_syscall};
+		if (++st.n == FP_FRAMES_MAX) {
+			st.walk = EV_WALK_DEPTH;
+			break;
+		}
+		if (fp == 0) {
+			st.walk = EV_WALK_ROOT;
+			break;
+		}
+		if (fp < sp || fp & 7)
+			break;
+		if (ev_copy_word(c, fp, &next) < 0 || ev_copy_word(c, fp + 8, &pc) < 0) {
+			st.walk = EV_WALK_FAULT;
+			break;
+		}
+		if (pc < 4096) {
+			st.walk = pc == 0 ? EV_WALK_ROOT : EV_WALK_BAD_PC;
+			break;
+		}
+		sp = fp + 16;
+		fp = next;
+	}
+	o->sink->stack(o->sink->arg, &st);
+}
+
+/* The thread went on while its stack was read, or it cannot be read: no frames, with the reason. */
+static void without(struct smp_off *o, uint64_t promise, enum ev_walk walk)
+{
+	const struct ev_stack st = {.hash = promise, .walk = (uint8_t)walk, .frames = o->frames};
+
+	o->sink->stack(o->sink->arg, &st);
+}
+
+static void tell_name(struct smp_off *o, const struct abi_off_blocked *b)
+{
+	const struct abi_count none = {0};
+	const struct ev_count c = smp_count_of(&b->key, &none);
+	struct ev_thread t = {
+	        .proc = c.proc, .tid = c.tid, .foreign_ns = c.foreign_ns, .kthread = c.kthread};
+
+	memcpy(t.comm, b->comm, sizeof(t.comm));
+	t.comm[sizeof(t.comm) - 1] = 0;
+	o->sink->thread(o->sink->arg, &t);
+}
+
+/* 1: a copy was handed on; 0: there is none; -EAGAIN: the capture ends, nothing is known of it. */
+static int on_blocked(struct smp_off *o, const struct abi_off_blocked *b)
+{
+	const struct abi_count none = {0};
+	struct ev_copy c = {.promise = b->key.ustack, .pc = b->pc, .in_syscall = b->regs == 2};
+
+	c.count = smp_count_of(&b->key, &none);
+	if (!c.promise)
+		return 0;
+	c.time_ns = now_ns();
+	memcpy(c.reg, b->reg, sizeof(b->reg));
+	if (!b->regs || c.count.foreign_ns) {
+		without(o, c.promise, c.count.foreign_ns ? EV_WALK_FOREIGN : EV_WALK_NO_REGS);
+		return 0;
+	}
+	read_stack(&c, o->bytes);
+	if (!load_off_waits(o->loader, b->kernel_tid, c.promise)) {
+		if (atomic_load(&o->ending))
+			return -EAGAIN;
+		without(o, c.promise, EV_WALK_WENT_ON);
+		return 0;
+	}
+	if (o->tables && o->sink->copy) {
+		o->sink->copy(o->sink->arg, &c);
+		return 1;
+	}
+	walk_fp(o, &c);
+	return 0;
+}
+
+size_t smp_off_blocked(struct smp_off *o, bool tables, size_t room, const struct smp_sink *sink)
+{
+	o->sink = sink;
+	o->tables = tables;
+	/* Names at once: a thread may have ended by the time it is its stack's turn. */
+	if (o->stats.blocked == 0) {
+		o->stats.blocked = o->waiting.n;
+		vec_each (b, &o->waiting)
+			tell_name(o, b);
+	}
+	while (o->next < o->waiting.n && room > 0) {
+		int r = on_blocked(o, &o->waiting.p[o->next]);
+
+		if (r < 0)
+			break;
+		o->next++;
+		room -= (size_t)r;
+	}
+	return o->waiting.n - o->next;
+}
+
+/* Those for which there was no room, or no time. */
+static void tell_left(struct smp_off *o)
+{
+	for (; o->next < o->waiting.n; o->next++) {
+		const struct abi_off_blocked *b = &o->waiting.p[o->next];
+
+		if (!b->key.ustack)
+			continue;
+		without(o, b->key.ustack, EV_WALK_NO_TABLE);
+		o->stats.blocked_lost++;
+	}
+	vec_done(&o->waiting);
+}
+
+/* ---- stacks that are larger than their copies ------------------------------------------------ */
+
+bool smp_off_reread(const struct smp_off *o, struct ev_copy *c, uint8_t *buf)
+{
+	struct ev_copy again = *c;
+
+	if (!c->kernel_tid || c->count.foreign_ns ||
+	    !load_off_waits(o->loader, c->kernel_tid, c->promise))
+		return false;
+	read_stack(&again, buf);
+	/* It has not moved meanwhile, and the number was that of its process all the time. */
+	if (!again.len || !load_off_waits(o->loader, c->kernel_tid, c->promise))
+		return false;
+	*c = again;
+	return true;
+}
+
+int smp_off_finish(struct smp_off *o, const struct smp_sink *sink)
+{
+	int r = 0;
+
+	o->sink = sink;
+	smp_off_end(o);
+	tell_left(o);
+	r = keep_first(o, r, load_off_take_final(o->loader, on_wait, o));
+	return keep_first(o, r, load_off_threads(o->loader, on_thread, o));
+}
+
+const struct smp_off_stats *smp_off_stats(const struct smp_off *o)
+{
+	return &o->stats;
+}
+
+struct load_off *smp_off_loader(struct smp_off *o)
+{
+	return o->loader;
+}

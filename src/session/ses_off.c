@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Off-CPU profiles: what is asked for, and what they say of themselves. Thread: C. */
+#include "session/session_priv.h"
+
+#define OFF_STATES_DEFAULT                                                                         \
+	(1U << EV_OFF_INTERRUPTIBLE | 1U << EV_OFF_UNINTERRUPTIBLE | 1U << EV_OFF_IOWAIT)
+#define OFF_STATES_ALL ((1U << EV_OFF_CNT) - 2)
+
+int ses_off_options(const struct ses_options *o, struct err *err)
+{
+	if (o->off_states & ~OFF_STATES_ALL)
+		return err_set(err, -EINVAL, "off-CPU states: unknown bits 0x%x",
+		               o->off_states & ~OFF_STATES_ALL);
+	if (o->off_max_ns && o->off_min_ns > o->off_max_ns)
+		return err_set(err, -EINVAL,
+		               "off-CPU durations: the least, %llu ns, is above the most, %llu ns",
+		               (unsigned long long)o->off_min_ns,
+		               (unsigned long long)o->off_max_ns);
+	if (o->off_threads > (1U << 20))
+		return err_set(err, -EINVAL, "off-CPU threads: over the limit (1 M)");
+	return 0;
+}
+
+uint32_t ses_off_states(const struct ses *s)
+{
+	return s->o.off_states ? s->o.off_states : OFF_STATES_DEFAULT;
+}
+
+int ses_off_open(struct ses *s, struct err *err)
+{
+	bool one = s->o.target == SES_TARGET_PID && !ses_targets_tree(s);
+	const struct load_off_options o = {
+	        .states = ses_off_states(s),
+	        .wakers = s->o.off_wakers,
+	        .min_ns = s->o.off_min_ns,
+	        .max_ns = s->o.off_max_ns ? s->o.off_max_ns : UINT64_MAX,
+	        /* Memory is taken for those that there are. One process can have as many threads
+	         * as a machine. */
+	        .thread_entries = s->o.off_threads ? s->o.off_threads : 32768,
+	        .count_entries = s->o.count_entries ? s->o.count_entries
+	                         : one              ? 8192
+	                                            : 16384,
+	};
+	int r = smp_off_open(s->smp, &o, &s->off, err);
+
+	return r < 0 ? ses_explain(s, r, err) : 0;
+}
+
+/* What both kinds of programs count, and lose, in the same way is told in one. */
+static void add_shared(struct abi_counters *all, const struct abi_counters *c)
+{
+	static const enum abi_counter shared[] = {
+	        ABI_CNT_STACK_SHIPPED, ABI_CNT_STACK_BYTES, ABI_CNT_STACK_RING_FULL,
+	        ABI_CNT_THREADS_NEW,   ABI_CNT_RANGE_STALE, ABI_CNT_COPY_BYTES,
+	        ABI_CNT_COPY_FULL,     ABI_CNT_COPY_QUOTA,  ABI_CNT_PROG_NS,
+	};
+
+#define ADD_TICK(id)
+#define ADD_DROP(id)
+#define ADD_INFO(id)
+#define ADD_LOSS(id)                  all->v[ABI_CNT_##id] += c->v[ABI_CNT_##id];
+#define X(id, name, unit, kind, help) ADD_##kind(id)
+#include "bpf/abi/counters.def"
+#undef X
+#undef ADD_TICK
+#undef ADD_DROP
+#undef ADD_INFO
+#undef ADD_LOSS
+	for (size_t i = 0; i < ARRAY_SIZE(shared); i++)
+		all->v[shared[i]] += c->v[shared[i]];
+}
+
+int ses_off_counters_now(const struct ses *s, struct abi_counters *ret, struct abi_counters *all)
+{
+	int r = load_off_counters(smp_off_loader(s->off), ret);
+
+	if (r == 0)
+		add_shared(all, ret);
+	return r;
+}
+
+void ses_off_figures(struct ses *s)
+{
+	const struct prof_agg_stats *as = prof_agg_stats(s->agg);
+	const struct smp_off_stats *st;
+	struct abi_counters *c = &s->off_counters;
+
+	if (!s->off)
+		return;
+	st = smp_off_stats(s->off);
+	if (load_off_counters(smp_off_loader(s->off), c) < 0) {
+		ses_count(s, SES_CNT_READ_ERRORS, 1);
+		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = st->taken_waits;
+	}
+	ses_count(s, SES_CNT_OFF_SEEN, c->v[ABI_CNT_SEEN] + st->open_waits);
+	ses_count(s, SES_CNT_OFF_DROP_FULL, c->v[ABI_CNT_DROP_COUNTS_FULL]);
+	ses_count(s, SES_CNT_OFF_DROP_BUSY, c->v[ABI_CNT_DROP_COUNTS_BUSY]);
+	if (c->v[ABI_CNT_KEPT] > st->taken_waits)
+		ses_count(s, SES_CNT_OFF_DROP_UNREAD, c->v[ABI_CNT_KEPT] - st->taken_waits);
+	ses_count(s, SES_CNT_OFF_DROP_FULL_AGG, as->waits_dropped);
+	ses_count(s, SES_CNT_OFF_KSTACKS_KNOWN, c->v[ABI_CNT_KMEMO_HIT]);
+	ses_count(s, SES_CNT_OFF_WALKS_DIFFER,
+	          c->v[ABI_CNT_WALKS_DIFFER] + c->v[ABI_CNT_KMEMO_DIFFER]);
+	ses_count(s, SES_CNT_OFF_OPEN, st->open_waits);
+	ses_count(s, SES_CNT_OFF_BLOCKED, st->blocked);
+	ses_count(s, SES_CNT_OFF_COPIES_LOST, st->blocked_lost);
+	ses_count(s, SES_CNT_OFF_WAKERS_DROPPED, as->wakers_dropped);
+	ses_count(s, SES_CNT_READ_ERRORS, st->read_errors);
+	add_shared(&s->kernel_counters, c);
+}
+
+void ses_off_kept(struct ses *s)
+{
+	const struct ses_product *p = &s->product[SES_KIND_OFFCPU];
+
+	ses_count(s, SES_CNT_OFF_KEPT, p->kept);
+	s->final.waits = p->kept;
+	s->final.wait_ns = p->weight;
+	s->final.waits_seen = s->counters[SES_CNT_OFF_SEEN];
+	s->final.waits_dropped =
+	        s->counters[SES_CNT_OFF_DROP_FULL] + s->counters[SES_CNT_OFF_DROP_BUSY] +
+	        s->counters[SES_CNT_OFF_DROP_UNREAD] + s->counters[SES_CNT_OFF_DROP_FULL_AGG];
+}
+
+bool ses_off_is_switch(const char *path, const char *name)
+{
+	/* From our program, which is the leaf, to what every wait has in common. */
+	static const char *const prefixes[] = {
+	        "bpf_prog_",    "bpf_trampoline_",  "bpf_trace_run",  "__bpf_trace_sched_switch",
+	        "__traceiter_", "trace_sched_",     "__schedule",     "schedule",
+	        "io_schedule",  "preempt_schedule", "__cond_resched", "_cond_resched",
+	};
+
+	if (strcmp(path, "[kernel]") != 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processes of PID, and the filters: checked, handed to the kernel side, and waited for.
+ * Thread: C; D looks at those that end. */
+#include "session/session_priv.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+
+#define NUMBERS_SHOWN 16 /* of a list */
+
+/* ---- sets of numbers ------------------------------------------------------------------------- */
+
+static int cmp_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Sorts v[n]; returns how many are left without duplicates. */
+static uint32_t sort_unique(uint32_t *v, uint32_t n)
+{
+	uint32_t out = 0;
+
+	if (n)
+		qsort(v, n, sizeof(*v), cmp_u32);
+	for (uint32_t i = 0; i < n; i++)
+		if (i == 0 || v[i] != v[i - 1])
+			v[out++] = v[i];
+	return out;
+}
+
+size_t ses_numbers_cnt(const int32_t *v)
+{
+	size_t n = 0;
+
+	while (v && v[n])
+		n++;
+	return n;
+}
+
+static size_t strings_cnt(const char *const *v)
+{
+	size_t n = 0;
+
+	while (v && v[n])
+		n++;
+	return n;
+}
+
+/* One number more than v[0 … 0], @first unless it is 0, as a set: 0, -ENOMEM. */
+static int make_set(int64_t first, const int32_t *v, uint32_t **ret, uint32_t *ret_n)
+{
+	size_t n = ses_numbers_cnt(v), k = 0;
+	uint32_t *set = calloc(n + 1, sizeof(*set));
+
+	if (!set)
+		return -ENOMEM;
+	if (first)
+		set[k++] = (uint32_t)first;
+	for (size_t i = 0; i < n; i++)
+		set[k++] = (uint32_t)v[i];
+	*ret = set;
+	*ret_n = sort_unique(set, (uint32_t)k);
+	return 0;
+}
+
+bool ses_targets_have(const struct ses_targets *t, uint32_t pid)
+{
+	return t->n && bsearch(&pid, t->pids, t->n, sizeof(pid), cmp_u32);
+}
+
+bool ses_targets_have_tid(const struct ses_targets *t, uint32_t tid)
+{
+	return t->n_tids && bsearch(&tid, t->tids, t->n_tids, sizeof(tid), cmp_u32);
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static int check_numbers(const char *name, const int32_t *v, struct err *err)
+{
+	uint32_t *set = NULL, n = 0;
+
+	for (size_t i = 0; v && v[i]; i++)
+		if (v[i] < 0)
+			return err_set(err, -EINVAL, "%s: %d is no number of one", name, v[i]);
+	if (make_set(0, v, &set, &n) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	free(set);
+	if (n > SES_PIDS_MAX)
+		return err_set(err, -EINVAL, "%s: %u are given, the limit is %d", name, n,
+		               SES_PIDS_MAX);
+	return 0;
+}
+
+static int check_strings(const char *name, const char *const *v, struct err *err)
+{
+	for (size_t i = 0; v && v[i]; i++) {
+		if (i == SES_FILTERS_MAX)
+			return err_set(err, -EINVAL, "%ss: more than %d", name, SES_FILTERS_MAX);
+		if (!v[i][0])
+			return err_set(err, -EINVAL, "%s: an empty one", name);
+		if (strlen(v[i]) >= PATH_MAX)
+			return err_set(err, -EINVAL, "%s: '%.40s...' is longer than %d bytes", name,
+			               v[i], PATH_MAX - 1);
+	}
+	return 0;
+}
+
+int ses_targets_options(const struct ses_options *o, struct err *err)
+{
+	bool pids = ses_numbers_cnt(o->pids) != 0, tids = ses_numbers_cnt(o->tids) != 0;
+	int r;
+
+	if (o->target == SES_TARGET_PID && (o->pid < 0 || (o->pid == 0 && !pids && !tids)))
+		return err_set(err, -EINVAL, "pid: %lld is no process number", (long long)o->pid);
+	if (o->target != SES_TARGET_PID && (o->pid != 0 || pids))
+		return err_set(err, -EINVAL, "%s: given with another target than PID",
+		               o->pid ? "pid" : "pids");
+	if (o->target != SES_TARGET_PID && tids)
+		return err_set(err, -EINVAL, "tids: given with another target than PID");
+	if (o->follow_children && o->target == SES_TARGET_ALL)
+		return err_set(err, -EINVAL,
+		               "following children: ALL has every process in it already");
+	if (o->follow_children && tids)
+		return err_set(err, -EINVAL,
+		               "following children: with tids only those threads are sampled");
+	r = check_numbers("pids", o->pids, err);
+	if (r == 0)
+		r = check_numbers("tids", o->tids, err);
+	if (r == 0)
+		r = check_strings("comm", o->comms, err);
+	if (r == 0)
+		r = check_strings("cgroup", o->cgroups, err);
+	return r;
+}
+
+/* ---- before the start ------------------------------------------------------------------------ */
+
+/* Is it there, and can it be a target? Its pidfd, or negative errno. */
+static int open_process(uint32_t pid, struct err *err)
+{
+	struct proc_status st;
+	int fd, r = proc_status_read(pid, &st, err);
+
+	if (r == -ESRCH || r == -ENOENT)
+		return err_set(err, -ESRCH, "process %u does not exist", pid);
+	if (r < 0)
+		return r;
+	if (st.tgid != pid)
+		return err_set(err, -EINVAL,
+		               "%u is a thread of process %u: give the process's number", pid,
+		               st.tgid);
+	if (st.kthread)
+		return err_set(err, -EINVAL,
+		               "process %u (%s) is a kernel thread, which a capture of all "
+		               "processes alone can see: -a with --comm NAME",
+		               pid, st.name);
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0)
+		return err_set(err, -errno,
+		               errno == ESRCH
+		                       ? "process %u ended, or lies outside this pid namespace: %s"
+		               : errno == EMFILE ? "pidfd_open of process %u: %s: RLIMIT_NOFILE is "
+		                                   "reached: raise it with ulimit -n"
+		                                 : "pidfd_open of process %u: %s",
+		               pid, err_name(errno));
+	if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) > 0) {
+		(void)close(fd); /* a pidfd holds no data */
+		return err_set(
+		        err, -ESRCH,
+		        "process %u (%s) has ended, its parent has not noticed yet (a zombie)", pid,
+		        st.name);
+	}
+	return fd;
+}
+
+/* The process of a thread: its number, or negative errno. */
+static int64_t process_of(const struct ses *s, uint32_t tid, struct err *err)
+{
+	struct proc_status st;
+	int r = proc_status_read(tid, &st, err);
+
+	if (r == -ESRCH || r == -ENOENT)
+		return err_set(err, -ESRCH, "thread %u does not exist", tid);
+	if (r < 0)
+		return r;
+	if (st.kthread)
+		return err_set(err, -EINVAL,
+		               "thread %u (%s) is a kernel thread, which a capture of all "
+		               "processes alone can see: -a with --comm NAME",
+		               tid, st.name);
+	if (st.zombie)
+		return err_set(err, -ESRCH, "thread %u (%s) of process %u has ended", tid, st.name,
+		               st.tgid);
+	if (s->targets.n && !ses_targets_have(&s->targets, st.tgid))
+		return err_set(err, -EINVAL,
+		               "thread %u belongs to process %u, which is not among those given: "
+		               "give that as well, or none",
+		               tid, st.tgid);
+	return st.tgid;
+}
+
+/* Threads stand for their processes where no process is given. */
+static int check_threads(struct ses *s, struct err *err)
+{
+	struct ses_targets *t = &s->targets;
+	_cleanup_free_ uint32_t *procs = NULL;
+	int r = make_set(0, s->o.tids, &t->tids, &t->n_tids);
+
+	if (r < 0)
+		return err_set(err, r, "out of memory");
+	if (!t->n_tids)
+		return 0;
+	procs = calloc(t->n_tids, sizeof(*procs));
+	if (!procs)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < t->n_tids; i++) {
+		int64_t pid = process_of(s, t->tids[i], err);
+
+		if (pid < 0)
+			return (int)pid;
+		procs[i] = (uint32_t)pid;
+		if (!s->target_pid && t->tids[i] == (uint32_t)s->o.tids[0])
+			s->target_pid = (uint32_t)pid;
+	}
+	if (!t->n) {
+		t->n = sort_unique(procs, t->n_tids);
+		free(t->pids);
+		t->pids = TAKE_PTR(procs);
+	}
+	return 0;
+}
+
+static int open_cgroups(struct ses *s, struct err *err)
+{
+	struct ses_targets *t = &s->targets;
+
+	t->cgroups.max = SES_FILTERS_MAX;
+	for (const char *const *p = s->o.cgroups; p && *p; p++) {
+		int fd = proc_cgroup_open(*p, err), r;
+
+		if (fd < 0)
+			return fd;
+		r = vec_push(&t->cgroups, fd);
+		if (r < 0) {
+			(void)close(fd); /* a folder */
+			return err_set(err, r, "cgroups: %s", err_name(r));
+		}
+	}
+	return 0;
+}
+
+int ses_targets_check(struct ses *s, struct err *err)
+{
+	struct ses_targets *t = &s->targets;
+	int r;
+
+	ses_targets_done(s);
+	r = open_cgroups(s, err);
+	if (r < 0 || s->o.target != SES_TARGET_PID)
+		return r;
+	r = make_set(s->o.pid, s->o.pids, &t->pids, &t->n);
+	if (r < 0)
+		return err_set(err, r, "out of memory");
+	s->target_pid = s->o.pid ? (uint32_t)s->o.pid : t->n ? (uint32_t)s->o.pids[0] : 0;
+	r = check_threads(s, err);
+	if (r < 0)
+		return r;
+	t->fds = calloc((size_t)t->n + 1, sizeof(*t->fds));
+	if (!t->fds)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < t->n; i++)
+		t->fds[i] = -EBADF;
+	for (uint32_t i = 0; i < t->n; i++) {
+		t->fds[i] = open_process(t->pids[i], err);
+		if (t->fds[i] < 0)
+			return t->fds[i];
+	}
+	t->left = t->n;
+	if (proc_comm(s->target_pid, s->target_pid, s->target_comm) < 0)
+		s->target_comm[0] = 0;
+	if (t->n > 1)
+		return 0;
+	s->ended_fd = TAKE_FD(t->fds[0]);
+	return 0;
+}
+
+void ses_targets_done(struct ses *s)
+{
+	struct ses_targets *t = &s->targets;
+
+	for (uint32_t i = 0; i < t->n && t->fds; i++)
+		closep(&t->fds[i]);
+	vec_each (fd, &t->cgroups)
+		closep(fd);
+	vec_done(&t->cgroups);
+	closep(&t->epoll_fd);
+	free(t->pids);
+	free(t->tids);
+	free(t->fds);
+	*t = (struct ses_targets){.epoll_fd = -EBADF};
+}
+
+/* ---- to the kernel side ---------------------------------------------------------------------- */
+
+bool ses_targets_tree(const struct ses *s)
+{
+	return s->o.target == SES_TARGET_COMMAND || s->targets.n > 1 || s->o.follow_children;
+}
+
+void ses_targets_config(const struct ses *s, struct abi_config *cfg, struct load_sizes *sizes)
+{
+	uint32_t comms = (uint32_t)strings_cnt(s->o.comms);
+
+	cfg->target = s->o.target == SES_TARGET_ALL ? ABI_TARGET_ALL
+	              : ses_targets_tree(s)         ? ABI_TARGET_TREE
+	                                            : ABI_TARGET_PID;
+	cfg->target_tgid = cfg->target == ABI_TARGET_PID ? s->target_pid : 0;
+	cfg->follow = s->o.target == SES_TARGET_COMMAND || s->o.follow_children;
+	cfg->n_cgroups = (uint32_t)s->targets.cgroups.n;
+	cfg->filters = (s->targets.n_tids ? ABI_FILTER_TID : 0) | (comms ? ABI_FILTER_COMM : 0) |
+	               (cfg->n_cgroups ? ABI_FILTER_CGROUP : 0);
+	sizes->tid_entries = s->targets.n_tids;
+	sizes->comm_entries = comms;
+	sizes->followed_entries = cfg->follow                      ? 65536
+	                          : cfg->target == ABI_TARGET_TREE ? s->targets.n
+	                                                           : 1;
+}
+
+int ses_targets_load(struct ses *s, struct load_oncpu *l, struct err *err)
+{
+	struct ses_targets *t = &s->targets;
+	int r = 0;
+
+	/* Where the iterator does not show the target, its number alone has to do. */
+	if (s->o.target == SES_TARGET_PID && !ses_targets_tree(s))
+		(void)load_target(l, s->target_pid);
+	if (t->n_tids)
+		r = load_filter_tids(l, t->tids, t->n_tids, err);
+	for (const char *const *p = s->o.comms; p && *p; p++)
+		if (strlen(*p) >= ABI_COMM_LEN)
+			ses_note_add(s,
+			             "name '%s': the kernel keeps %d bytes of a name: threads "
+			             "named '%.*s' are sampled",
+			             *p, ABI_COMM_LEN - 1, ABI_COMM_LEN - 1, *p);
+	if (r == 0 && s->o.comms)
+		r = load_filter_comms(l, s->o.comms, (uint32_t)strings_cnt(s->o.comms), err);
+	if (r == 0 && t->cgroups.n)
+		r = load_filter_cgroups(l, t->cgroups.p, (uint32_t)t->cgroups.n, err);
+	vec_each (fd, &t->cgroups)
+		closep(fd); /* the table holds them */
+	vec_done(&t->cgroups);
+	return r;
+}
+
+/* ---- their end ------------------------------------------------------------------------------- */
+
+bool ses_targets_ended(const struct ses *s)
+{
+	struct pollfd p = {.fd = s->ended_fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+int ses_targets_watch(struct ses *s, struct err *err)
+{
+	struct ses_targets *t = &s->targets;
+
+	if (t->n <= 1)
+		return 0;
+	s->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->ended_fd < 0)
+		return err_set(err, -errno, "eventfd: %s", err_name(errno));
+	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (t->epoll_fd < 0)
+		return err_set(err, -errno, "epoll_create1: %s", err_name(errno));
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct epoll_event e = {.events = EPOLLIN, .data.u32 = i};
+
+		if (epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, t->fds[i], &e) < 0)
+			return err_set(err, -errno, "epoll_ctl of process %u: %s", t->pids[i],
+			               err_name(errno));
+	}
+	ses_targets_look(s); /* those that have ended meanwhile */
+	return 0;
+}
+
+void ses_targets_look(struct ses *s)
+{
+	struct ses_targets *t = &s->targets;
+	struct epoll_event e[16];
+	uint64_t one = 1;
+	int n;
+
+	while (t->left && (n = epoll_wait(t->epoll_fd, e, ARRAY_SIZE(e), 0)) > 0)
+		for (int i = 0; i < n; i++) {
+			int *fd = &t->fds[e[i].data.u32];
+
+			/* Closing alone does not take it out while a child of ours has it, too. */
+			(void)epoll_ctl(t->epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
+			closep(fd);
+			if (--t->left == 0)
+				/* Cannot fail: the counter is 0. */
+				(void)!write(s->ended_fd, &one, sizeof(one));
+		}
+}
+
+/* ---- for the profile ------------------------------------------------------------------------- */
+
+int ses_targets_text(const struct ses *s, struct sbuf *b)
+{
+	const struct ses_targets *t = &s->targets;
+	int r;
+
+	if (t->n <= 1)
+		return sbuf_addf(b, "pid %u (%s)", s->target_pid, s->target_comm);
+	r = sbuf_addf(b, "pids ");
+	if (r == 0)
+		r = ses_numbers_text(t->pids, t->n, b);
+	return r;
+}
+
+int ses_numbers_text(const uint32_t *v, uint32_t n, struct sbuf *b)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < MIN_OF(n, (uint32_t)NUMBERS_SHOWN) && r == 0; i++)
+		r = sbuf_addf(b, "%s%u", i ? ", " : "", v[i]);
+	if (r == 0 && n > NUMBERS_SHOWN)
+		r = sbuf_addf(b, " and %u more", n - NUMBERS_SHOWN);
+	return r;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In which functions of programs threads wait, of a finished off-CPU profile. Thread: C. */
+#include "session/session_priv.h"
+
+/* A function (where is 0), or all addresses of a file that have no name (name is 0): those are
+ * apart by what they wait in, which is all that is known of them. Hashed as bytes. */
+struct place_key {
+	uint32_t name, path, where; /* strings */
+};
+_Static_assert(sizeof(struct place_key) == 12, "hashed as bytes");
+
+struct pair_key {
+	uint32_t place, where; /* number of the place; string */
+};
+_Static_assert(sizeof(struct pair_key) == 8, "hashed as bytes");
+
+struct place {
+	uint32_t name, path; /* strings, of the first that was met */
+	uint32_t where;      /* string: that of most_ns */
+	uint32_t where_cnt, unnamed_cnt;
+	int64_t ns, waits, longest_ns, most_ns;
+};
+
+struct pair {
+	uint32_t place, where;
+	int64_t ns;
+};
+
+struct report {
+	const struct prof_model *m;
+	uint32_t key_state, key_longest; /* strings; INTERN_NONE: no sample has one */
+	struct intern *place_keys, *pair_keys, *unnamed_keys;
+	VEC(struct place) places;
+	VEC(struct pair) pairs;
+};
+
+static void report_done(struct report *rep)
+{
+	rep->place_keys = intern_free(rep->place_keys);
+	rep->pair_keys = intern_free(rep->pair_keys);
+	rep->unnamed_keys = intern_free(rep->unnamed_keys);
+	vec_done(&rep->places);
+	vec_done(&rep->pairs);
+}
+
+/* Libraries that wait on behalf of every program: who asked them to is what one wants to know. */
+static bool is_system(const char *path)
+{
+	static const char *const names[] = {
+	        "libc.so",       "libc-2.",   "libc.musl",    "ld-linux",   "ld-musl",
+	        "ld-2.",         "ld64.so",   "ld.so",        "libpthread", "librt.so",
+	        "librt-2.",      "libm.so",   "libdl.so",     "libdl-2.",   "libgcc_s.so",
+	        "libstdc++.so.", "libc++.so", "libc++abi.so", "[vdso]",
+	};
+	const char *base = ses_base_name(path);
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_starts(base, names[i]))
+			return true;
+	return false;
+}
+
+static uint32_t path_of(const struct prof_model *m, const struct prof_location *loc)
+{
+	return loc->mapping ? m->mappings.p[loc->mapping - 1].path : 0;
+}
+
+/* The innermost function that was inlined there. */
+static uint32_t name_of(const struct prof_model *m, const struct prof_location *loc)
+{
+	uint32_t function = loc->line_cnt ? m->lines.p[loc->line_first].function : 0;
+
+	return function ? m->functions.p[function - 1].name : 0;
+}
+
+/* Of a sample; NULL: it has none. */
+struct frames {
+	const struct prof_location *own;    /* innermost of the program's own */
+	const struct prof_location *user;   /* innermost of all in user space */
+	const struct prof_location *kernel; /* in which it waits */
+	const struct prof_location *mark;   /* what stands for a stack that there is not */
+};
+
+static struct frames frames_of(const struct prof_model *m, const struct prof_sample *s)
+{
+	struct frames f = {0};
+
+	for (uint32_t i = 0; i < s->loc_cnt && !f.own; i++) {
+		const struct prof_location *loc =
+		        &m->locations.p[m->loc_ids.p[s->loc_first + i] - 1];
+		const char *name = prof_model_str(m, name_of(m, loc));
+		const char *path = prof_model_str(m, path_of(m, loc));
+
+		if (!loc->mapping && !loc->address) {
+			if (strcmp(name, "[woken by]") == 0)
+				break;
+			if (!f.mark)
+				f.mark = loc;
+		} else if (strcmp(path, "[kernel]") == 0) {
+			/* Where all of them are the scheduler's, the outermost. */
+			if (!f.kernel ||
+			    ses_off_is_switch(path, prof_model_str(m, name_of(m, f.kernel))))
+				f.kernel = loc;
+		} else {
+			if (!f.user)
+				f.user = loc;
+			if (*path && !is_system(path))
+				f.own = loc;
+		}
+	}
+	return f;
+}
+
+/* String of what the sample's threads wait in: a kernel function or, where that says nothing, the
+ * state. */
+static uint32_t where_of(const struct report *rep, const struct prof_sample *s,
+                         const struct frames *f)
+{
+	const struct prof_model *m = rep->m;
+	uint32_t state = 0;
+
+	for (uint32_t i = 0; i < s->label_cnt; i++) {
+		const struct prof_label *l = &m->labels.p[s->label_first + i];
+
+		if (l->key == rep->key_state)
+			state = l->str;
+	}
+	/* Where it was preempted is by chance; and a kernel thread's function stands there anyway.
+	 */
+	if (!f->kernel || !f->user || strcmp(prof_model_str(m, state), "preempted") == 0)
+		return state;
+	return name_of(m, f->kernel);
+}
+
+static int64_t longest_of(const struct report *rep, const struct prof_sample *s)
+{
+	for (uint32_t i = 0; i < s->label_cnt; i++) {
+		const struct prof_label *l = &rep->m->labels.p[s->label_first + i];
+
+		if (l->key == rep->key_longest)
+			return l->num;
+	}
+	return 0;
+}
+
+/* The number of the place of a location at which is waited in @where. */
+static int place_of(struct report *rep, const struct prof_location *loc, uint32_t where,
+                    uint32_t *ret)
+{
+	const struct prof_model *m = rep->m;
+	bool unnamed = loc->reason != EV_REASON_NAMED, is_new = false;
+	struct place_key key = {.name = name_of(m, loc), .path = path_of(m, loc)};
+	uint32_t name = key.name, ignored;
+	int r = vec_reserve(&rep->places, 1);
+
+	if (unnamed)
+		key.where = where;
+	if (r == 0 && unnamed)
+		r = intern_add(rep->unnamed_keys, &key, sizeof(key), &ignored, &is_new);
+	if (unnamed)
+		key.name = 0;
+	if (r == 0)
+		r = intern_add(rep->place_keys, &key, sizeof(key), ret, NULL);
+	if (r < 0)
+		return r;
+	if (*ret == rep->places.n)
+		rep->places.p[rep->places.n++] = (struct place){.name = name, .path = key.path};
+	rep->places.p[*ret].unnamed_cnt += is_new;
+	return 0;
+}
+
+static int64_t add_up(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static int add_wait(struct report *rep, const struct prof_sample *s)
+{
+	const struct frames f = frames_of(rep->m, s);
+	const struct prof_location *loc = f.own      ? f.own
+	                                  : f.user   ? f.user
+	                                  : f.kernel ? f.kernel
+	                                             : f.mark;
+	struct pair_key key = {.where = where_of(rep, s, &f)};
+	struct place *p;
+	uint32_t id = 0; /* clang-tidy does not see that it is set */
+	int r;
+
+	if (!loc)
+		return 0; /* each sample has a frame, or what stands for it */
+	r = place_of(rep, loc, key.where, &key.place);
+	if (r == 0)
+		r = vec_reserve(&rep->pairs, 1);
+	if (r == 0)
+		r = intern_add(rep->pair_keys, &key, sizeof(key), &id, NULL);
+	if (r < 0)
+		return r;
+	if (id == rep->pairs.n)
+		rep->pairs.p[rep->pairs.n++] =
+		        (struct pair){.place = key.place, .where = key.where};
+	rep->pairs.p[id].ns = add_up(rep->pairs.p[id].ns, s->value[1]);
+	p = &rep->places.p[key.place];
+	p->ns = add_up(p->ns, s->value[1]);
+	p->waits = add_up(p->waits, s->value[0]);
+	p->longest_ns = MAX_OF(p->longest_ns, longest_of(rep, s));
+	return 0;
+}
+
+static int cmp_places(const void *a, const void *b, void *arg)
+{
+	const struct place *x = a, *y = b;
+	const struct prof_model *m = arg;
+	int r;
+
+	if (x->ns != y->ns)
+		return (x->ns < y->ns) - (x->ns > y->ns);
+	r = strcmp(prof_model_str(m, x->name), prof_model_str(m, y->name));
+	if (r == 0)
+		r = strcmp(prof_model_str(m, x->path), prof_model_str(m, y->path));
+	/* Addresses without a name stand there once for each. */
+	return r ? r : strcmp(prof_model_str(m, x->where), prof_model_str(m, y->where));
+}
+
+static size_t take(struct report *rep, struct ses_wait *ret, size_t max)
+{
+	const struct prof_model *m = rep->m;
+	size_t n = MIN_OF(rep->places.n, max);
+
+	vec_each (pair, &rep->pairs) {
+		struct place *p = &rep->places.p[pair->place];
+
+		if (p->where_cnt++ == 0 || pair->ns > p->most_ns) {
+			p->where = pair->where;
+			p->most_ns = pair->ns;
+		}
+	}
+	/* The const goes into a call-back that takes it back as const. */
+	if (rep->places.n)
+		qsort_r(rep->places.p, rep->places.n, sizeof(*rep->places.p), cmp_places,
+		        (void *)(uintptr_t)m);
+	for (size_t i = 0; i < n; i++) {
+		const struct place *p = &rep->places.p[i];
+
+		ret[i] = (struct ses_wait){.name = prof_model_str(m, p->name),
+		                           .module = prof_model_str(m, p->path),
+		                           .where = prof_model_str(m, p->where),
+		                           .where_cnt = p->where_cnt,
+		                           .unnamed_cnt = p->unnamed_cnt,
+		                           .wait_ns = (uint64_t)p->ns,
+		                           .waits = (uint64_t)p->waits,
+		                           .longest_ns = (uint64_t)p->longest_ns};
+	}
+	return n;
+}
+
+int ses_waits_of(const struct prof_model *m, struct ses_wait *ret, size_t max)
+{
+	struct report rep = {.m = m,
+	                     .key_state = intern_find(m->strings, "state", strlen("state")),
+	                     .key_longest = intern_find(m->strings, "longest", strlen("longest"))};
+	struct intern **const keys[] = {&rep.place_keys, &rep.pair_keys, &rep.unnamed_keys};
+	int r = 0;
+
+	/* At most one of each for a sample. */
+	rep.places.max = rep.pairs.max = PROF_SAMPLES_MAX;
+	for (size_t i = 0; i < ARRAY_SIZE(keys) && r == 0; i++)
+		r = intern_new(PROF_SAMPLES_MAX, PROF_KEY_BYTES_MAX, keys[i]);
+	for (size_t i = 0; i < m->samples.n && r == 0; i++)
+		r = add_wait(&rep, &m->samples.p[i]);
+	if (r == 0)
+		r = (int)take(&rep, ret, max); /* fits: see above */
+	report_done(&rep);
+	return r;
+}

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Several modes and several outputs of one capture, against the scripted library of fake-perfagent.c. TAP.
+
+    test-modes.py PERF-AGENT-FAKE
+"""
+import errno
+import os
+import re
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True
+from cli_harness import WAIT_S, Terminal, check, equal, files, finish, main, start, test, wait_for
+
+FAKE = os.path.abspath(sys.argv[1])
+SHORT = ['--duration', '50ms']
+ME = ['--profile', '--pid', str(os.getpid())]
+OFF = ['--offcpu', '--pid', str(os.getpid())]
+PMU = ['--pmu', '--pid', str(os.getpid())]
+
+
+def run(*args, env=None, **more):
+    return finish(start(FAKE, args, env, **more))
+
+
+def logged(*words):
+    r = run(*words, env={'FAKE_LOG': 'log'})
+    equal(r.rc, 0, r)
+    with open('log', encoding='utf-8') as f:
+        lines = f.read().splitlines()
+    os.unlink('log')
+    return lines
+
+
+# words, what the one line must have in it
+USAGE_ERRORS = [
+    ([*OFF, '--offcpu-states', 'running'], "--offcpu-states: 'running' is none of interruptible, uninterruptible, iowait, "
+     'stopped, preempted and idle'),
+    ([*OFF, '--offcpu-states='], "--offcpu-states: '' is none of"),
+    ([*OFF, '--offcpu-states', 'iowait,'], "--offcpu-states: '' is none of"),
+    ([*OFF, '--offcpu-states', 'iowait, idle'], "--offcpu-states: ' idle' is none of"),
+    ([*OFF, '--offcpu-states', 'IOWAIT'], '--offcpu-states'),
+    ([*OFF, '--offcpu-states', 'iowaits'], '--offcpu-states'),
+    ([*OFF, '--offcpu-states', 'io'], '--offcpu-states'),
+    ([*OFF, '--offcpu-min', '5'], "--offcpu-min: '5' is not a duration"),
+    ([*OFF, '--offcpu-min', '-1ms'], "--offcpu-min: '-1ms' is less than 0"),
+    ([*OFF, '--offcpu-max', '0'], "--offcpu-max: '0' is not longer than 0"),
+    ([*OFF, '--offcpu-max', '3000000h'], '--offcpu-max'),
+    ([*OFF, '--offcpu-min', '2s', '--offcpu-max', '1500ms'], '--offcpu-min, 2.00 s, is above --offcpu-max, 1.50 s'),
+    ([*OFF, '--offcpu-output', ''], '--offcpu-output: the path is empty'),
+    ([*OFF, '--test-off-threads', '0'], '--test-off-threads'),
+    ([*PMU, '--pmu-output='], '--pmu-output: the path is empty'),
+    ([*PMU, '--pmu-format', 'xml'], "--pmu-format: 'xml' is neither text nor json"),
+    ([*PMU, '--pmu-format='], "--pmu-format: ''"),
+    ([*PMU, '--per-pid'], '--per-pid goes with both -a/--all and --pmu'),
+    (['--profile', '-a', '--per-pid'], '--per-pid goes with both -a/--all and --pmu'),
+    ([*ME, '--per-pid'], '--per-pid goes with both'),
+    (['--pmu', '--per-pid', '--', 'true'], '--per-pid goes with both'),
+    # Of a mode that is not on.
+    *[([*ME, *words], words[0].partition('=')[0] + ' goes with --offcpu')
+      for words in (['--offcpu-states=iowait'], ['--offcpu-min', '1s'], ['--offcpu-max', '1s'], ['--offcpu-wakers'],
+                    ['--offcpu-output', 'x'])],
+    *[([*OFF, *words], words[0] + ' goes with --profile')
+      for words in (['--sample-rate', '9'], ['--event', 'auto'], ['--profile-output', 'x'])],
+    *[([*OFF, *words], words[0] + ' goes with --pmu') for words in (['--pmu-output', 'x'], ['--pmu-format', 'text'])],
+    *[([*PMU, *words], words[0].partition('=')[0] + ' goes with --profile or --offcpu')
+      for words in (['--unwind', 'auto'], ['--table-budget', '1M'], ['--lines=false'], ['--kernel-stacks=false'],
+                    ['--debug-dir', 'x'], ['--symbol-budget', '1M'])],
+    ([*OFF, '--offcpu=false', '--profile', '--offcpu-min', '1s'], '--offcpu-min goes with --offcpu'),
+    # One standard output, one file each.
+    ([*ME, '--profile-output', '-', '--offcpu', '--offcpu-output', '-'],
+     '--profile-output and --offcpu-output: only one of them can be standard output'),
+    ([*ME, '--profile-output', '-', '--pmu'], '--profile-output and --pmu-output: only one'),
+    ([*OFF, '--offcpu-output', '-', '--pmu', '--pmu-output=-'], '--offcpu-output and --pmu-output: only one'),
+    ([*ME, '--profile-output', 'x', '--offcpu', '--offcpu-output', './x'],
+     '--profile-output and --offcpu-output: both are ./x'),
+    ([*OFF, '--offcpu-output', '/tmp/../x', '--pmu', '--pmu-output', '/x'], '--offcpu-output and --pmu-output: both are /x'),
+]
+
+
+@test
+def usage_errors_are_one_line_and_create_nothing():
+    for words, text in USAGE_ERRORS:
+        r = run(*words)
+        equal((r.rc, r.out, len(r.lines), files()), (2, '', 1, []), words, r)
+        check(r.err.startswith('perf-agent: ') and text in r.err, words, f'no {text!r}', r)
+
+
+@test
+def modes_reach_the_library():
+    out = ['--profile-output=p', '--offcpu-output=o', '--pmu-output=m']
+    lines = logged(*ME, '--offcpu', '--pmu', *out, *SHORT)
+    for want in ['modes 7', 'path p', 'offcpu_path o', 'pmu_path m', 'offcpu_fd 0', 'pmu_fd 0', 'states 0', 'min 0',
+                 'max 0', 'off_threads 0', 'format 0', 'flags 0']:
+        check(want in lines, want, lines)
+    lines = logged(*OFF, '--offcpu-states=preempted', '--offcpu-states', 'idle,iowait,idle', '--offcpu-min', '1us',
+                   '--offcpu-max', '1.5s', '--offcpu-wakers', '--test-off-threads', '7', out[1], *SHORT)
+    for want in ['modes 2', 'path (none)', 'offcpu_path o', 'pmu_path (none)', f'states {1 << 3 | 1 << 6}', 'min 1000',
+                 'max 1500000000', 'off_threads 7', f'flags {1 << 5}']:
+        check(want in lines, want, lines)
+    lines = logged(*OFF, '--offcpu-states', 'interruptible,uninterruptible,stopped,preempted', '--offcpu-min=0',
+                   '--offcpu-wakers=false', out[1], *SHORT)
+    for want in [f'states {1 << 1 | 1 << 2 | 1 << 4 | 1 << 5}', 'min 0', 'flags 0']:
+        check(want in lines, want, lines)
+    lines = logged('--pmu', '-a', '--per-pid', '--pmu-format', 'json', *SHORT)
+    for want in ['modes 4', 'target 2', 'pmu_path (none)', 'pmu_fd 1', 'format 1', f'flags {1 << 1 | 1 << 6}']:
+        check(want in lines, want, lines)
+    check('target 2' in logged('--pmu', '--cgroup', 'x', '--per-pid', *SHORT), 'a cgroup alone stands for -a')
+    # What is not asked for has no output, and a default is no word of a mode that is off.
+    lines = logged(*PMU, '--offcpu-wakers=false', '--kernel-stacks', '--lines=T', *SHORT)
+    check('modes 4' in lines and 'path (none)' in lines and 'offcpu_path (none)' in lines, lines)
+
+
+@test
+def one_output_that_fails_leaves_the_others_and_is_named():
+    three = ['--profile', '--offcpu', '--pmu', '--pid=2147483647', *SHORT]
+    r = run(*three, '--profile-output=p', '--offcpu-output=missing/o', '--pmu-output=m')
+    equal((r.rc, files()), (1, ['m', 'p']), r)
+    equal(r.lines[-2:], ['perf-agent: off-CPU profile not written: missing/o', 'perf-agent: write missing/o: ENOENT'], r)
+    check('perf-agent: profile written: p' in r.lines and 'perf-agent: metrics written: m' in r.lines, r)
+    # What was there before is not taken for ours: the old files stay as they are when nothing is written.
+    r = run(*three, '--profile-output=p', '--offcpu-output=o', '--pmu-output=m', env={'FAKE_STOP': f'{errno.ENOMEM} no memory'})
+    equal((r.rc, files()), (1, ['m', 'p']), r)
+    equal(r.lines[-4:], ['perf-agent: profile not written: p', 'perf-agent: off-CPU profile not written: o',
+                         'perf-agent: metrics not written: m', 'perf-agent: no memory'], r)
+    # Two fail, one of which alone has a message; made names are published nevertheless.
+    r = run(*three, '--profile-output=missing/p', '--pmu-output=missing/m')
+    equal(r.rc, 1, r)
+    equal(r.lines[-3:], ['perf-agent: profile not written: missing/p', 'perf-agent: metrics not written: missing/m',
+                         'perf-agent: write missing/p: ENOENT'], r)
+    name = re.search(r'off-CPU profile written: (.*)', r.err)[1]
+    equal(files(), ['m', 'p', name], r)
+    # A stream is no different.
+    with open('/dev/full', 'wb') as full:
+        r = run(*three, '--profile-output=p', '--offcpu-output=o', stdout=full)
+        equal((r.rc, r.lines[-2:]), (1, ['perf-agent: metrics not written: standard output',
+                                         'perf-agent: write standard output: ENOSPC']), r)
+    r = run(*three, '--profile-output=p', '--offcpu-output=missing/o')
+    equal((r.rc, r.out), (1, 'fake metrics\n'), r)
+    equal(r.lines[-2:], ['perf-agent: off-CPU profile not written: missing/o',
+                         'perf-agent: write missing/o: ENOENT'], r)
+    check('metrics' not in r.err, r)
+    r = run(*three, '--profile-output=/dev/null', '--offcpu-output=missing/o', '--pmu-output=/dev/null')
+    said = [line for line in r.lines if 'not written' in line]
+    equal(said, ['perf-agent: off-CPU profile not written: missing/o'], r)
+
+
+@test
+def a_mode_that_is_left_out_is_told_once_and_has_no_figures():
+    three = ['--profile', '--offcpu', '--pmu', '--pid=2147483647', *SHORT, '--profile-output=p', '--offcpu-output=o']
+    why = 'off-CPU programs: EINVAL'
+    env = {**OFF_ENV, 'FAKE_WITHOUT': f'2 {why}', 'FAKE_NOTES': f'off-CPU profile is left out: {why}'}
+    r = run(*three, env=env)
+    equal((r.rc, r.out, files()), (1, 'fake metrics\n', ['p']), r)
+    equal(r.err.count(why), 1, r)
+    equal(r.lines[-1], 'perf-agent: off-CPU profile not written: o', r)
+    check('off-CPU quality' not in r.err and 'waits' not in r.err.split('\n', 1)[1] and 'metrics' not in r.lines[-2], r)
+    check('perf-agent: profile written: p' in r.lines, r)
+    r = run(*three, '--pmu-output=missing/m', env=env)  # a failure of its own is told besides
+    equal(r.lines[-3:], ['perf-agent: off-CPU profile not written: o', 'perf-agent: metrics not written: missing/m',
+                         'perf-agent: write missing/m: ENOENT'], (r.rc, r))
+    r = run(*three, env={'FAKE_WITHOUT': '4 no counters', 'FAKE_NOTES': 'PMU is left out: no counters'})
+    equal((r.rc, r.out, files()), (1, '', ['o', 'p']), r)
+    equal(r.lines[-1], 'perf-agent: metrics not written: standard output', r)
+
+
+@test
+def an_abort_removes_what_has_no_name_yet():
+    os.mkfifo('fifo')  # the second output waits for a reader, when the first is written under its hidden name
+    p = start(FAKE, [*ME, '--offcpu', '--offcpu-output=fifo', '--duration=1h'])
+    wait_for(p, 'profiling')
+    p.send_signal(signal.SIGINT)
+    end = time.monotonic() + WAIT_S
+    while not any(f.startswith('.perf-agent-') for f in files()):
+        check(time.monotonic() < end, files())
+        time.sleep(0.01)
+    time.sleep(0.15)  # what is closer together counts as one signal
+    p.send_signal(signal.SIGINT)
+    r = finish(p)
+    equal((r.rc, files()), (1, ['fifo']), r)
+    check('aborted by a second signal; not all of the output was written' in r.err, r)
+
+
+@test
+def off_cpu_profile_on_standard_output():
+    r = run('--offcpu', '--offcpu-output=-', '--', 'echo', 'from the command')
+    equal((r.rc, r.out, files()), (0, 'fake waits\n', []), r)
+    check('from the command' in r.lines and 'perf-agent: off-CPU profile written: standard output' in r.lines, r)
+    t = Terminal(FAKE, [*OFF, *SHORT, '--offcpu-output=-'], stdout=None)
+    equal(t.finish(), 2, t.text)
+    equal(t.text, 'perf-agent: --offcpu-output: standard output is a terminal; redirect it\r\n')
+
+
+@test
+def metrics_on_standard_output_stand_behind_what_the_command_prints():
+    for words in [], ['--pmu-output=-']:
+        r = run('--pmu', *words, '--', 'echo', 'from the command')
+        equal((r.rc, r.out, files()), (0, 'from the command\nfake metrics\n', []), r)
+        check('written' not in r.err, r)
+    t = Terminal(FAKE, [*PMU, *SHORT], stdout=None)
+    equal(t.finish(), 0, t.text)
+    check('fake metrics\r\n' in t.text, t.text)
+    r = run('--pmu', '--pmu-output=m', '--', 'echo', 'from the command')
+    equal((r.rc, r.out, files()), (0, 'from the command\n', ['m']), r)
+    check('perf-agent: metrics written: m' in r.lines, r)
+    r = run(*PMU, preexec_fn=lambda: os.close(1))
+    equal((r.rc, r.lines), (1, ['perf-agent: --pmu-output: standard output is not open for writing']), r)
+
+
+@test
+def one_file_by_two_names_is_refused():
+    with open('p', 'wb'):
+        os.symlink('p', 'link')
+    r = run(*ME, '--offcpu', *SHORT, '--profile-output=p', '--offcpu-output=link')
+    equal((r.rc, len(r.lines), os.path.getsize('p')), (2, 1, 0), r)
+    check('both are link' in r.err, r)
+    os.link('p', 'other')  # which is another file as soon as one of them is replaced, and is taken for the same
+    equal(run(*OFF, '--pmu', *SHORT, '--offcpu-output=p', '--pmu-output=other').rc, 2)
+
+
+@test
+def devices_may_take_several_outputs():
+    r = run(*ME, '--offcpu', '--pmu', *SHORT, *[f'--{o}-output=/dev/null' for o in ('profile', 'offcpu', 'pmu')])
+    equal((r.rc, files()), (0, []), r)
+
+
+# ns waits longest where where_cnt unnamed_cnt module name
+PLACES = '''600000000 8 300000000 futex_do_wait 1 0 /usr/bin/pool wait_for_work
+200000000 3 150000000 pipe_read 3 0 /usr/lib/libx.so.1 next<int, std::vector<int> >(int)
+100000000 1 100000000 do_nanosleep 1 5 /usr/lib/libx.so.1 0x1230 [libx.so.1]'''
+OFF_QUALITY = '''waits_seen: 12
+complete_stacks_pct: 99.10
+walk_no_rule_pct: 0.90
+incomplete_in: lib.so 0.90
+lost_stacks_pct: 0.00
+waits_open_at_end: 2
+threads_blocked_at_start: 1
+agent_cpu_pct: 0.2'''
+OFF_ENV = {'FAKE_OFF_PLACES': PLACES, 'FAKE_WAITS': '12', 'FAKE_WAITS_DROPPED': '1', 'FAKE_OFF_QUALITY': OFF_QUALITY}
+
+
+@test
+def wait_functions_and_their_quality():
+    r = run(*OFF, *SHORT, '--offcpu-output=o', env=OFF_ENV)
+    equal(r.rc, 0, r)
+    waits = [
+        '  wait %       wait    waits    longest  function                           waits in       module',
+        '   66.67     600 ms        8     300 ms  wait_for_work                      futex_do_wait  pool',
+        '   22.22     200 ms        3     150 ms  next<int, std::vector<int> >(int)  pipe_read +2   libx.so.1',
+        '   11.11     100 ms        1     100 ms  (5 unnamed addresses)              do_nanosleep   libx.so.1',
+        'perf-agent: dropped 1 wait: the tables were full',
+        'perf-agent: off-CPU profile written: o',
+        'perf-agent: incomplete stacks, of all user stacks: 0.90 % no rule; they end in: lib.so 0.90 %',
+        'off-CPU quality: 12 waits (11 kept, 1 dropped), 900 ms, 1 of threads that waited at the start, '
+        '2 not over at the end, 99.10 % complete stacks, 0.00 % lost stacks',
+    ]
+    equal(r.lines[1:], waits[:-1] + [waits[-1] + ', agent 0.2 % CPU'], r)
+    # Beside a profile: behind it, and what perf-agent took is said once. Neither has the other's figures.
+    r = run(*ME, '--offcpu', *SHORT, '--profile-output=p', '--offcpu-output=o',
+            env={**OFF_ENV, 'FAKE_TOP': '5 5 /bin/x f', 'FAKE_SEEN': '3', 'FAKE_QUALITY': 'complete_stacks_pct: 88.00\n'
+                 'agent_cpu_pct: 0.3'})
+    equal(r.lines[1:], ['  self %    cum %       self  function  module', '  100.00   100.00       5 ns  f         x',
+                        'perf-agent: profile written: p',
+                        'quality: 3 samples (3 kept, 0 dropped), 88.00 % complete stacks, agent 0.3 % CPU', *waits], r)
+    r = run(*OFF, *SHORT, '--offcpu-output=o')
+    check('perf-agent: no waits were seen in the states and for the times that are asked for\n' in r.err, r)
+    r = run(*OFF, *SHORT, '--offcpu-output=o', env={'FAKE_WAITS': '3', 'FAKE_WAITS_DROPPED': '3'})
+    check('perf-agent: no waits: all 3 were dropped' in r.err, r)
+    r = run(*OFF, *SHORT, '--offcpu-output=o', env={'FAKE_STATS_FAIL': '1'})
+    equal(r.lines[-1], 'off-CPU quality: unknown: EINVAL', r)
+    r = run(*PMU, *SHORT)
+    equal((r.rc, len(r.lines)), (0, 1), 'no profile, nothing about one', r)
+
+
+@test
+def the_table_of_waits_is_as_wide_as_the_terminal():
+    places = '\n'.join(f'{(20 - i) * 1000000} {i} 1000 a_function_of_the_kernel_{i} {1 + i % 2} 0 /lib/libsomething-long-{i}.so '
+                       f'a_function_of_the_program_{i}_é' for i in range(12))
+    for width, first, second in [
+            (60, 'a_func..  a_func..  libs..', 'a_func..  a_f.. +1  libs..'),
+            (80, 'a_functio..  a_function_o..  libsomet..', 'a_functio..  a_functio.. +1  libsomet..'),
+            (200, 'a_function_of_the_program_0_é  a_function_of_the_kern..  libsomething-long-0.so',
+             'a_function_of_the_program_1_é  a_function_of_the_k.. +1  libsomething-long-1.so')]:
+        t = Terminal(FAKE, [*OFF, *SHORT, '--offcpu-output=o'], env={'FAKE_OFF_PLACES': places, 'FAKE_WAITS': '9'},
+                     width=width)
+        equal(t.finish(), 0, t.text)
+        rows = [line for line in t.text.split('\r\n') if 'us  ' in line]
+        equal(len(rows), 10, t.text)
+        equal(rows[0], '   11.49    20.0 ms        0    1.00 us  ' + first, t.text)
+        equal(rows[1], '   10.92    19.0 ms        1    1.00 us  ' + second, t.text)
+        check(width < 80 or max(map(len, rows)) <= width, t.text)
+    t = Terminal(FAKE, [*OFF, *SHORT, '--offcpu-output=o'], env={'FAKE_OFF_PLACES': '0 0 0 w 1 0 m f', 'FAKE_WAITS': '1'})
+    equal(t.finish(), 0, t.text)
+    check('    0.00       0 ns        0       0 ns  f' in t.text, t.text)
+
+
+
+if __name__ == '__main__':
+    sys.exit(main())

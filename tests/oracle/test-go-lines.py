@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Frames of random addresses of Go programs, by .gopclntab, against two oracles:
+
+- Go's own runtime, in a program that tells the frames of its own addresses: names, files, lines, inlined calls and lines
+  of functions must be equal, whatever linker and flags made the program
+- `go tool addr2line` of the go command: file and line of the innermost frame, name of the outermost
+
+Differences that are explained, and not counted: the runtime has no name for the function whose name comes first in the
+table, and no frame where all of them are wrappers; addr2line has padding between functions in line -1, prints type arguments in
+full, names the wrapper where what it calls was inlined, and tells lines of functions in C, which have none.
+
+    test-go-lines.py DRIVER SOURCES
+"""
+import glob
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+driver, sources = sys.argv[1:3]
+ADDRESSES = 20000
+
+
+def skip(why):
+    print(f'1..0 # SKIP {why}')
+    sys.exit(0)
+
+
+class Toolchain:
+    def __init__(self, path, folder):
+        self.path = path
+        self.folder = tempfile.mkdtemp(dir=folder)
+        # Builds without the network.
+        self.env = {**os.environ, 'GOTOOLCHAIN': 'local', 'GOFLAGS': '-mod=mod', 'GOPROXY': 'off',
+                    'GOCACHE': f'{self.folder}/cache', 'GOPATH': f'{self.folder}/path'}
+        out = subprocess.run([path, 'version'], env=self.env, capture_output=True, text=True).stdout
+        found = re.search(r'go1\.(\d+)', out)
+        self.minor = int(found.group(1)) if found else 0
+
+    def build(self, flags, ldflags):
+        """The path of the program; None where this toolchain cannot build it."""
+        if self.minor >= 23:
+            ldflags = f'-checklinkname=0 {ldflags}'
+        path = f'{self.folder}/frames'
+        r = subprocess.run([self.path, 'build', *flags, f'-ldflags={ldflags}', '-o', path, './frames'], cwd=sources,
+                           env=self.env, capture_output=True, text=True)
+        if r.returncode:
+            print('# ' + r.stderr.strip().replace('\n', '\n# '))
+        return None if r.returncode else path
+
+
+def frames_of(text):
+    """Address -> its frames; none for one whose frames are all left out."""
+    frames = {}
+    for line in text.splitlines():
+        addr, *frame = line.split('\t')
+        frames.setdefault(addr, [])
+        if frame:
+            frame[1] = '' if frame[1] == '?' else frame[1]
+            frames[addr].append(frame)
+    return frames
+
+
+def resolve(path, addrs, *flags):
+    r = subprocess.run([driver, *flags, path], input='\n'.join(addrs) + '\n', check=True, capture_output=True, text=True)
+    return r.stdout
+
+
+def same(want, got):
+    return len(want) == len(got) and all(w == g or (w[0] == '' and w[1:] == g[1:]) for w, g in zip(want, got))
+
+
+def check_runtime(path):
+    """What is wrong, or None."""
+    want = frames_of(subprocess.run([path, '1', str(ADDRESSES)], check=True, capture_output=True, text=True).stdout)
+    text = resolve(path, want, '-o')
+    got = frames_of(text)
+    differ = [a for a in want if want[a] and not same(want[a], got.get(a, []))]
+    inlined = sum(len(f) > 1 for f in want.values())
+    print(f'# {len(want)} addresses, {inlined} with inlined calls, {len(differ)} differ')
+    for a in differ[:5]:
+        print(f'# {a}: {want[a]}, not {got.get(a)}')
+    if differ:
+        return f'{len(differ)} of {len(want)} addresses differ'
+    if len(want) < ADDRESSES / 4 or inlined < len(want) / 20:
+        return 'too little was compared'
+    if resolve(path, want, '-o', '-m', '1') != text:
+        return 'with little memory it is not the same'
+    return None
+
+
+def text_of(path):
+    for line in subprocess.run(['readelf', '-SW', path], check=True, capture_output=True, text=True).stdout.splitlines():
+        f = line.replace('[ ', '[').split()
+        if len(f) > 5 and f[1] == '.text':
+            return int(f[3], 16), int(f[5], 16)
+    return 0, 0
+
+
+def addr2line(go, path, addrs):
+    """(name, place) of each."""
+    out = subprocess.run([go.path, 'tool', 'addr2line', path], input=''.join(f'0x{a}\n' for a in addrs), check=True,
+                         env=go.env, capture_output=True, text=True).stdout.splitlines()
+    return list(zip(out[::2], out[1::2]))
+
+
+def wrappers(go, path, names):
+    """Those of these functions that the runtime takes for wrappers: the compiler made them, or they are like it."""
+    made = {name for name in names if re.search(r'\.deferwrap\d+$|^reflect\.call(Reflect|Method)$', name)}
+    entries = {}
+    for line in subprocess.run([go.path, 'tool', 'nm', path], env=go.env, capture_output=True, text=True).stdout.splitlines():
+        f = line.split(maxsplit=2)
+        if len(f) == 3 and f[2] in names:
+            entries[f[2]] = f[0]
+    places = addr2line(go, path, entries.values())
+    return made | {name for name, (_, place) in zip(entries, places) if place.startswith('<autogenerated>')}
+
+
+def check_addr2line(go):
+    """What is wrong, or None."""
+    path = shutil.which(go.path)
+    start, size = text_of(path)
+    if not size:
+        return None
+    r = random.Random(1)
+    addrs = sorted({f'{start + r.randrange(size):x}' for _ in range(ADDRESSES)})
+    got = frames_of(resolve(path, addrs))
+    differ, other_name, padding = [], [], 0
+    for a, (name, place) in zip(addrs, addr2line(go, path, addrs)):
+        frames = got.get(a, [['?', '', '0', '0']])
+        if place.endswith(':-1') or place == '?:0':
+            padding += 1
+            place = '?:0'
+        if frames[0][1:3] == ['', '0'] and '.' not in name:
+            continue
+        if f'{frames[0][1] or "?"}:{frames[0][2]}' != place:
+            differ.append((a, name, place))
+        elif re.sub(r'\[.*\]', '[...]', name) != frames[-1][0]:
+            other_name.append((a, name, place))
+    made = wrappers(go, path, {name for _, name, _ in other_name})
+    left_out = sum(name in made for _, name, _ in other_name)
+    differ += [x for x in other_name if x[1] not in made]
+    print(f'# {len(addrs)} addresses of {os.path.basename(path)}, {padding} in padding, {left_out} in wrappers, '
+          f'{len(differ)} differ')
+    for a, name, place in differ[:5]:
+        print(f'# {a}: {name} {place}, not {got.get(a)}')
+    return f'{len(differ)} of {len(addrs)} addresses differ' if differ else None
+
+
+def linkers():
+    """Those that gcc can be told to use."""
+    return [name for name in ('gold', 'lld') if shutil.which(f'ld.{name}')]
+
+
+def cases():
+    outside = '-linkmode=external'
+    yield 'as it is built', [], ''
+    yield 'stripped', [], '-s -w'
+    yield 'position-independent, stripped', ['-buildmode=pie'], '-s -w'
+    yield 'linked by gcc', [], outside
+    yield 'linked by gcc, position-independent, stripped', ['-buildmode=pie'], f'{outside} -s -w'
+    for name in linkers():
+        yield f'linked by {name}, position-independent', ['-buildmode=pie'], f'{outside} -extldflags=-fuse-ld={name}'
+    yield 'little inlined', ['-gcflags=-l'], '-s -w'
+
+
+if os.uname().machine != 'x86_64':
+    skip('written for the mappings of x86-64 programs')
+with tempfile.TemporaryDirectory() as folder:
+    paths = [p for p in [shutil.which('go'), *sorted(glob.glob('/usr/lib/go-*/bin/go'))] if p]
+    chains = {g.minor: g for g in (Toolchain(p, folder) for p in reversed(paths)) if g.minor >= 18}
+    if not chains:
+        skip('no Go toolchain')
+    if not any(g.build([], '') for g in chains.values()):
+        skip('the Go toolchain does not build the program')
+    todo = [(f'Go 1.{g.minor}, {name}', g, flags, ldflags)
+            for g in chains.values() for name, flags, ldflags in cases()]
+    print(f'1..{len(todo) + len(chains)}')
+    failed = n = 0
+    for name, g, flags, ldflags in todo:
+        n += 1
+        path = g.build(flags, ldflags)
+        if not path:
+            print(f'ok {n} - {name} # SKIP this toolchain does not build it')
+            continue
+        wrong = check_runtime(path)
+        failed += wrong is not None
+        print(f'{"not ok" if wrong else "ok"} {n} - {name}' + (f'\n# {wrong}' if wrong else ''))
+    for g in chains.values():
+        n += 1
+        wrong = check_addr2line(g)
+        failed += wrong is not None
+        print(f'{"not ok" if wrong else "ok"} {n} - addr2line of Go 1.{g.minor}' + (f'\n# {wrong}' if wrong else ''))
+    sys.exit(failed > 0)

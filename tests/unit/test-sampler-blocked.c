@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test-sampler-blocked - threads that waited when a capture began; without a kernel side */
+#include "sampler/sampler_priv.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* ---- a kernel side that is made up ----------------------------------------------------------- */
+
+static struct abi_off_blocked blocked; /* the one thread that waits */
+static bool still_waits;
+
+struct load_oncpu *__wrap_smp_loader(struct smp *s);
+int __wrap_load_off_open(struct load_oncpu *base, const struct load_off_options *o,
+                         struct load_off **ret, struct err *err);
+struct load_off *__wrap_load_off_free(struct load_off *l);
+uint64_t __wrap_load_off_begin(struct load_off *l);
+int __wrap_load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg);
+bool __wrap_load_off_waits(const struct load_off *l, uint32_t kernel_tid, uint64_t ustack);
+
+struct load_oncpu *__wrap_smp_loader(struct smp *s)
+{
+	(void)s;
+	return NULL;
+}
+
+int __wrap_load_off_open(struct load_oncpu *base, const struct load_off_options *o,
+                         struct load_off **ret, struct err *err)
+{
+	(void)base;
+	(void)o;
+	(void)err;
+	*ret = NULL;
+	return 0;
+}
+
+struct load_off *__wrap_load_off_free(struct load_off *l)
+{
+	(void)l;
+	return NULL;
+}
+
+uint64_t __wrap_load_off_begin(struct load_off *l)
+{
+	(void)l;
+	return 1;
+}
+
+int __wrap_load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg)
+{
+	(void)l;
+	fn(arg, &blocked);
+	return 0;
+}
+
+bool __wrap_load_off_waits(const struct load_off *l, uint32_t kernel_tid, uint64_t ustack)
+{
+	(void)l;
+	assert_int_equal(kernel_tid, blocked.kernel_tid);
+	assert_int_equal(ustack, blocked.key.ustack);
+	return still_waits;
+}
+
+/* ---- what is handed on ----------------------------------------------------------------------- */
+
+static struct ev_stack stack;
+static unsigned int n_stacks, n_copies;
+
+static void on_stack(void *arg, const struct ev_stack *s)
+{
+	(void)arg;
+	stack = *s;
+	n_stacks++;
+}
+
+static void on_thread(void *arg, const struct ev_thread *t)
+{
+	(void)arg;
+	(void)t;
+}
+
+static void on_copy(void *arg, const struct ev_copy *c)
+{
+	(void)arg;
+	assert_int_equal(c->promise, blocked.key.ustack);
+	n_copies++;
+}
+
+/* What becomes of a thread whose stack pointer is in this very frame. */
+static void look(uint32_t flags, bool waits)
+{
+	const struct smp_sink sink = {.stack = on_stack, .thread = on_thread, .copy = on_copy};
+	const struct load_off_options o = {.thread_entries = 1};
+	_cleanup_(smp_off_freep) struct smp_off *off = NULL;
+	struct err err = {0};
+
+	blocked = (struct abi_off_blocked){.key = {.ustack = 99,
+	                                           .tgid = (uint32_t)getpid(),
+	                                           .tid = (uint32_t)getpid(),
+	                                           .flags = flags},
+	                                   .kernel_tid = 7,
+	                                   .regs = 1};
+	blocked.reg[ABI_REG_SP] = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+	still_waits = waits;
+	n_stacks = n_copies = 0;
+	stack = (struct ev_stack){0};
+	assert_int_equal(smp_off_open(NULL, &o, &off, &err), 0);
+	assert_int_equal(smp_off_begin(off, true), 0);
+	assert_int_equal(smp_off_blocked(off, true, 10, &sink), 0);
+}
+
+static void test_stack_of_a_thread_that_waits_on_is_handed_on(void **state)
+{
+	(void)state;
+	look(0, true);
+	assert_int_equal(n_copies, 1);
+	assert_int_equal(n_stacks, 0);
+}
+
+/* It lives: that its stack is lost has another reason than that of processes that ended. */
+static void test_thread_that_went_on_is_said_to_have_done_so(void **state)
+{
+	(void)state;
+	look(0, false);
+	assert_int_equal(n_copies, 0);
+	assert_int_equal(n_stacks, 1);
+	assert_int_equal(stack.hash, 99);
+	assert_int_equal(stack.n, 0);
+	assert_int_equal(stack.walk, EV_WALK_WENT_ON);
+}
+
+static void test_thread_of_another_pid_namespace_cannot_be_read(void **state)
+{
+	(void)state;
+	look(ABI_KEY_FOREIGN_NS, true);
+	assert_int_equal(n_copies, 0);
+	assert_int_equal(n_stacks, 1);
+	assert_int_equal(stack.walk, EV_WALK_FOREIGN);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_stack_of_a_thread_that_waits_on_is_handed_on),
+	        cmocka_unit_test(test_thread_that_went_on_is_said_to_have_done_so),
+	        cmocka_unit_test(test_thread_of_another_pid_namespace_cannot_be_read),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test-session-waits - what becomes of copies that waits refer to; all is made up as in
+ * test-session-tables */
+#include "session/session_priv.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "fake-tables.h"
+
+bool __wrap_smp_off_reread(const struct smp_off *o, struct ev_copy *c, uint8_t *buf);
+
+/* What is read of the stack of a thread that still waits; 0: it does not. */
+static uint32_t reread_len, rereads, reread_needs; /* @reread_needs: the image it leads to */
+
+bool __wrap_smp_off_reread(const struct smp_off *o, struct ev_copy *c, uint8_t *buf)
+{
+	(void)o;
+	rereads++;
+	if (!reread_len)
+		return false;
+	memset(buf, 7, reread_len);
+	c->addr = 0x2000;
+	c->len = reread_len;
+	c->holes = 0;
+	c->bytes = buf;
+	walk_gives = ABI_WALK_ROOT;
+	walk_needs[0] = reread_needs;
+	return true;
+}
+
+static int setup_waits(void **state)
+{
+	reread_len = rereads = reread_needs = 0;
+	return setup(state);
+}
+
+#define PROMISE 4711
+static uint32_t word_reads;
+
+static struct ev_copy a_wait(void)
+{
+	struct ev_copy c = a_copy(0x10);
+
+	c.promise = PROMISE;
+	c.kernel_tid = 78;
+	c.count.samples = 0;
+	return c;
+}
+
+static struct ses *capture_of_waits(void)
+{
+	static char off; /* never looked at */
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+
+	s->off = (struct smp_off *)&off;
+	return s;
+}
+
+static void end_of_waits(struct ses *s)
+{
+	s->off = NULL;
+	ses_free(s);
+}
+
+/* What was copied first, or what was read again. */
+static void look_at_both(const struct uw_target *t)
+{
+	uint64_t v = 0;
+
+	if (t->read(t->arg, &v, 0x2ff8) == 0 && v == 0x0707070707070707)
+		word_reads++;
+	assert_int_equal(t->read(t->arg, &v, 0x1000) == 0, walk_gives == ABI_WALK_FAULT);
+}
+
+static void test_wait_larger_than_its_copy_is_read_again(void **state)
+{
+	struct ses *s = capture_of_waits();
+	const struct ev_copy c = a_wait();
+
+	(void)state;
+	word_reads = 0;
+	walk_gives = ABI_WALK_FAULT;
+	walk_looks = look_at_both;
+	reread_len = 4096;
+	ses_copy_take(s, &c);
+	one_round(s);
+	assert_int_equal(rereads, 1);
+	assert_int_equal(walks, 2);
+	assert_int_equal(word_reads, 1);
+	assert_int_equal(counter(s, SES_CNT_OFF_COPIES_REREAD), 1);
+	assert_int_equal(s->tables->pending, 0);
+	assert_int_equal(s->tables->pending_bytes, 0);
+	ses_copies_merge(s);
+	assert_int_equal(prof_agg_stack(s->agg, PROMISE)->walk, EV_WALK_ROOT);
+	assert_int_equal(samples_in(s->agg), 0);
+	end_of_waits(s);
+}
+
+static void test_what_was_read_again_waits_for_its_tables(void **state)
+{
+	struct ses *s = capture_of_waits();
+	const struct ev_copy c = a_wait();
+
+	(void)state;
+	walk_gives = ABI_WALK_FAULT;
+	reread_len = 4096;
+	reread_needs = 3; /* the rest of its stack leads there */
+	ses_copy_take(s, &c);
+	one_round(s);
+	assert_int_equal(walks, 2);
+	assert_int_equal(s->tables->pending, 1);
+	assert_true(s->tables->pending_bytes >= 4096);
+	reread_len = 0; /* the wait is over meanwhile */
+	walk_looks = look_at_both;
+	word_reads = 0;
+	one_round(s);
+	assert_int_equal(do_job(s), 3);
+	one_round(s);
+	assert_int_equal(walks, 3);
+	assert_int_equal(word_reads, 1);
+	assert_int_equal(rereads, 1);
+	assert_int_equal(s->tables->pending_bytes, 0);
+	ses_copies_merge(s);
+	assert_int_equal(prof_agg_stack(s->agg, PROMISE)->walk, EV_WALK_ROOT);
+	end_of_waits(s);
+}
+
+static void test_wait_that_is_over_keeps_what_its_copy_gave(void **state)
+{
+	struct ses *s = capture_of_waits();
+	const struct ev_copy c = a_wait();
+	struct ev_copy sample = a_copy(0x30);
+
+	(void)state;
+	walk_gives = ABI_WALK_FAULT;
+	ses_copy_take(s, &c);
+	ses_copy_take(s, &sample); /* runs on */
+	one_round(s);
+	assert_int_equal(rereads, 1);
+	ses_copies_merge(s);
+	assert_int_equal(prof_agg_stack(s->agg, PROMISE)->walk, EV_WALK_FAULT);
+	assert_int_equal(prof_agg_stack(s->agg, PROMISE)->n, 2);
+	end_of_waits(s);
+}
+
+static void test_cut_wait_takes_guesses_that_agree(void **state)
+{
+	for (int agree = 0; agree < 2; agree++) {
+		struct ses *s = capture_of_waits();
+		struct ev_copy c = a_wait();
+		struct ev_frame frames[] = {
+		        {.space = EV_SPACE_IMAGE, .image = 1, .addr = 0x10, .exact = true},
+		        {.space = EV_SPACE_IMAGE, .image = 2, .addr = agree ? 0x20 : 0x28},
+		        {.space = EV_SPACE_IMAGE, .image = 3, .addr = 0x30}};
+		const struct ev_stack guess = {
+		        .hash = 99, .walk = EV_WALK_ROOT, .n = 3, .frames = frames};
+
+		(void)state;
+		walk_gives = ABI_WALK_FAULT;
+		c.guess = 99;
+		assert_int_equal(prof_agg_add_stack(s->agg, &guess, NULL), 0);
+		ses_copy_take(s, &c);
+		one_round(s);
+		ses_copies_merge(s);
+		assert_int_equal(prof_agg_stack(s->agg, PROMISE)->n, agree ? 3 : 2);
+		assert_int_equal(prof_agg_stack(s->agg, PROMISE)->walk,
+		                 agree ? EV_WALK_ROOT : EV_WALK_FAULT);
+		assert_int_equal(samples_in(s->agg), 0);
+		assert_int_equal(counter(s, SES_CNT_COPIES_GUESSED), 0);
+		end_of_waits(s);
+	}
+}
+
+static void test_room_for_threads_that_waited_already(void **state)
+{
+	struct ses *s = new_capture(SES_UNWIND_AUTO, 16384, 64);
+	size_t first = ses_copy_room(s);
+
+	(void)state;
+	assert_in_range(first, 500, 1024); /* of 64 KiB, in 64 MiB, with some left for others */
+	for (int i = 0; i < 4000; i++)
+		take(s, 0x10);
+	assert_in_range(ses_copy_room(s), 1, 96); /* the queue is nearly half full */
+	for (int i = 0; i < 200; i++)
+		take(s, 0x10);
+	assert_int_equal(ses_copy_room(s), 0);
+	while (ses_identify_round(s) != -EPIPE && queue_len(s->q_w) > 0)
+		;
+	assert_int_equal(ses_copy_room(s), first);
+	ses_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_setup(test_wait_larger_than_its_copy_is_read_again, setup_waits),
+	        cmocka_unit_test_setup(test_what_was_read_again_waits_for_its_tables, setup_waits),
+	        cmocka_unit_test_setup(test_wait_that_is_over_keeps_what_its_copy_gave,
+	                               setup_waits),
+	        cmocka_unit_test_setup(test_cut_wait_takes_guesses_that_agree, setup_waits),
+	        cmocka_unit_test_setup(test_room_for_threads_that_waited_already, setup_waits),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
