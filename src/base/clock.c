@@ -3,6 +3,9 @@
 
 #include "base/base.h"
 
+#define CLOCK_TRIES  10
+#define CLOCK_GAP_NS 2000U
+
 static uint64_t clock_ns(clockid_t id)
 {
 	struct timespec ts;
@@ -21,6 +24,26 @@ uint64_t now_ns(void)
 uint64_t now_realtime_ns(void)
 {
 	return clock_ns(CLOCK_REALTIME);
+}
+
+uint64_t now_and_realtime_ns(uint64_t *real_ns)
+{
+	uint64_t begin, end, gap = UINT64_MAX, now = 0;
+
+	/* What holds the thread up between the two would move them apart. */
+	for (int i = 0; i < CLOCK_TRIES && gap > CLOCK_GAP_NS; i++) {
+		uint64_t real;
+
+		begin = now_ns();
+		real = now_realtime_ns();
+		end = now_ns();
+		if (end - begin < gap) {
+			gap = end - begin;
+			now = begin + gap / 2;
+			*real_ns = real;
+		}
+	}
+	return now;
 }
 
 uint64_t now_boottime_ns(void)

@@ -92,16 +92,30 @@ static __always_inline int same_wait(const struct abi_off_key *a, const struct a
 	       a->k.flags == b->k.flags && a->waker == b->waker;
 }
 
-/* The thread runs again. */
+/* Do waits count already, and still? */
+static __always_inline int begun(void)
+{
+	__u64 begin_ns = *(volatile __u64 *)&ctl.begin_ns;
+
+	return begin_ns != ABI_BEGIN_NEVER && begin_ns != ABI_BEGIN_LATER;
+}
+
+/* The thread runs again. What lies before the capture does not count. */
 static __always_inline void end_wait(struct abi_off_thread *t, __u64 now, struct abi_counters *c)
 {
 	struct abi_off_count val = {.waits = 1};
 	struct abi_off_key key;
-	__u64 out = t->out_ns, woken = t->wake_ns;
+	__u64 out = t->out_ns, woken = t->wake_ns, begin_ns = *(volatile __u64 *)&ctl.begin_ns;
 
 	t->out_ns = 0;
+	if (now <= begin_ns)
+		return;
 	if (woken < out || woken > now)
 		woken = now; /* preempted: nobody wakes it */
+	if (out < begin_ns)
+		out = begin_ns;
+	if (woken < begin_ns)
+		woken = begin_ns;
 	val.ns = woken - out;
 	if (val.ns < cfg.off_min_ns || val.ns > cfg.off_max_ns)
 		return;
@@ -144,25 +158,31 @@ __noinline int switched_in(__u32 tid, __u64 now)
 	return 0;
 }
 
-/* It was switched in, and nobody told. */
-__noinline int ended_unseen(__u32 tid)
+/* It was switched in, and nobody told: that was as long ago as it has run since then.
+ * @ran_ns: how long it has run by now, where it leaves its CPU. */
+__noinline int ended_unseen(__u32 tid, __u64 ran_ns)
 {
 	struct abi_off_thread *t = bpf_map_lookup_elem(&off_threads, &tid);
+	__u64 now = bpf_ktime_get_ns();
 	__u32 zero = 0;
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
 
 	if (!t || !c)
 		return 0;
-	CNT_ADD(c, WAITS_UNSEEN, 1);
-	if (t->wake_ns >= t->out_ns)
-		end_wait(t, t->wake_ns, c);
-	t->out_ns = 0;
+	if (begun())
+		CNT_ADD(c, WAITS_UNSEEN, 1);
+	now -= ran_ns - t->ran_ns;
+	if (now < t->wake_ns)
+		now = t->wake_ns;
+	if (now < t->out_ns)
+		now = t->out_ns;
+	end_wait(t, now, c);
 	return 0;
 }
 
 /* The state of a wait that begins; ABI_OFF_NONE: it leaves its CPU, and that is none that is asked
  * for. The verifier looks at it once, and at what follows once for all states. */
-__noinline int wanted(__u32 state, __u32 tid)
+__noinline int wanted(__u32 state, __u32 tid, __u64 ran_ns)
 {
 	struct abi_off_thread *t;
 
@@ -171,7 +191,7 @@ __noinline int wanted(__u32 state, __u32 tid)
 	t = bpf_map_lookup_elem(&off_threads, &tid);
 	if (t) {
 		if (t->out_ns)
-			(void)ended_unseen(tid);
+			(void)ended_unseen(tid, ran_ns);
 		t->left = 1;
 	}
 	return ABI_OFF_NONE;
@@ -231,6 +251,7 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, __u3
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
 	struct scratch *s = get_scratch();
 	struct abi_off_thread *t, *fresh = bpf_map_lookup_elem(&off_fresh, &zero);
+	__u64 ran_ns = TASK_GET(task, se.sum_exec_runtime);
 
 	if (!c || !s || !fresh)
 		return; /* verifier: cannot happen */
@@ -250,12 +271,13 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, __u3
 		return;
 	}
 	if (t->out_ns)
-		(void)ended_unseen(tid);
+		(void)ended_unseen(tid, ran_ns);
 	off_stacks(ctx, s, c, task);
 	off_name(s, c, t);
 	t->key = s->key;
 	t->key.flags |= state << ABI_KEY_STATE_SHIFT | ctl.jit_epoch << ABI_KEY_EPOCH_SHIFT;
 	t->wake_ns = woken_ns;
+	t->ran_ns = ran_ns;
 	t->out_ns = now;
 	/* What this costs is looked at now and then, by a digit of the time. */
 	if ((now >> COST_SHIFT & (COST_EVERY - 1)) == 0)
@@ -272,8 +294,8 @@ int off_switch(__u64 *ctx)
 	struct abi_counters *c;
 	__u64 now = 0;
 
-	if (!ctl.begin_ns)
-		return 0; /* not yet, or no more */
+	if (ctl.begin_ns == ABI_BEGIN_NEVER)
+		return 0;
 	if (prev->pid && is_target(prev, prev->tgid)) {
 		tid = prev->pid;
 		left = cfg.prev_state ? (__u32)ctx[3] : task_state(prev);
@@ -282,12 +304,12 @@ int off_switch(__u64 *ctx)
 			t = bpf_map_lookup_elem(&off_threads, &tid);
 			c = bpf_map_lookup_elem(&counters, &zero);
 			if (t && t->out_ns)
-				(void)ended_unseen(tid);
+				(void)ended_unseen(tid, TASK_GET(prev, se.sum_exec_runtime));
 			if (t && c)
 				flush_done(t, c);
 			(void)bpf_map_delete_elem(&off_threads, &tid);
 		} else {
-			state = (__u32)wanted(state, tid);
+			state = (__u32)wanted(state, tid, TASK_GET(prev, se.sum_exec_runtime));
 			if (state) {
 				/* Before the walk, which the scheduler too counts as time off the
 				 * CPU. */
@@ -314,7 +336,8 @@ int off_execed(__u64 *ctx)
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
 	struct abi_off_thread *t;
 
-	if (!ctl.begin_ns || !c || old_tid == (__u32)task->pid || !is_target(task, task->tgid))
+	if (ctl.begin_ns == ABI_BEGIN_NEVER || !c || old_tid == (__u32)task->pid ||
+	    !is_target(task, task->tgid))
 		return 0;
 	t = bpf_map_lookup_elem(&off_threads, &old_tid);
 	if (!t)
@@ -342,8 +365,7 @@ int off_wakeup(__u64 *ctx)
 		return 0;
 	if (t->out_ns) {
 		t->wake_ns = bpf_ktime_get_ns();
-	} else if (*(volatile __u64 *)&ctl.begin_ns && !t->left &&
-	           bpf_core_field_exists(task->on_cpu) && !task->on_cpu) {
+	} else if (begun() && !t->left && bpf_core_field_exists(task->on_cpu) && !task->on_cpu) {
 		/* It went to sleep, and nobody told. */
 		t->left = 1;
 		c = bpf_map_lookup_elem(&counters, &zero);
@@ -519,8 +541,8 @@ static __always_inline __u32 waits_now(struct task_struct *task)
 	return off_state(task, 0, state);
 }
 
-/* Once, behind the other programs: enters the threads that wait, and tells them with their
- * registers. */
+/* Once, while the other programs follow threads and nothing counts yet: enters the threads that
+ * wait, and tells them with their registers. */
 SEC("iter/task")
 int off_blocked(struct bpf_iter__task *ctx)
 {
@@ -529,6 +551,7 @@ int off_blocked(struct bpf_iter__task *ctx)
 	struct abi_off_thread *t;
 	struct begin_stack *b;
 	struct abi_counters *c;
+	__u64 now = bpf_ktime_get_ns();
 	__u32 zero = 0, tid, state;
 	long len;
 
@@ -555,8 +578,7 @@ int off_blocked(struct bpf_iter__task *ctx)
 	}
 	if (!(b->out.key.flags & ABI_KEY_KTHREAD)) {
 		/* A name for the stack that user space has yet to find. */
-		b->out.key.ustack =
-		        uw_hash_finish(~ctl.begin_ns, tid, ABI_STACK_WAKER, 1, cfg.hash_seed);
+		b->out.key.ustack = uw_hash_finish(~now, tid, ABI_STACK_WAKER, 1, cfg.hash_seed);
 		if (saved_regs(&b->regs, task) == 0 && REGS_IS_USER(&b->regs)) {
 			b->out.regs = REGS_IN_SYSCALL(&b->regs) ? 2 : 1;
 			REGS_TAKE(&b->out.pc, b->out.reg, &b->regs);
@@ -566,7 +588,8 @@ int off_blocked(struct bpf_iter__task *ctx)
 	}
 	b->out.kernel_tid = tid;
 	bpf_probe_read_kernel_str(b->out.comm, sizeof(b->out.comm), task->comm);
-	fresh.out_ns = ctl.begin_ns;
+	fresh.out_ns = now;
+	fresh.ran_ns = task->se.sum_exec_runtime;
 	fresh.key = b->out.key;
 	len = bpf_map_update_elem(&off_threads, &tid, &fresh, BPF_NOEXIST);
 	if (len == -EEXIST)

@@ -256,12 +256,16 @@ int load_off_open(struct load_oncpu *base, const struct load_off_options *o, str
 struct load_off *load_off_free(struct load_off *l);
 void load_off_freep(struct load_off **l);
 /**
- * load_off_attach - attach all programs, which do nothing until load_off_begin
+ * load_off_attach - attach all programs, which do nothing until load_off_follow
  * Returns: 0, errno of BPF_RAW_TRACEPOINT_OPEN (@err names the tracepoint).
  */
 int load_off_attach(struct load_off *l, struct err *err);
 /**
- * load_off_begin - from here on waits begin and end
+ * load_off_follow - look at switches from here on; waits do not count yet
+ */
+void load_off_follow(struct load_off *l);
+/**
+ * load_off_begin - waits count from here on; of those that go on, the part that is to come
  * Returns: when that was, CLOCK_MONOTONIC.
  */
 uint64_t load_off_begin(struct load_off *l);
@@ -289,7 +293,7 @@ int load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg);
 typedef void (*load_blocked_fn)(void *arg, const struct abi_off_blocked *b);
 /**
  * load_off_blocked - enter the threads of the target that wait already, and hand them on
- * Once, behind load_off_begin. Those of cgroup filters are not told: they count from their next
+ * Once, between load_off_follow and load_off_begin. Those of cgroup filters are not told: they count from their next
  * wait on. Returns: 0, errno of bpf(2) or of reading the iterator. Cost: O(threads) in the kernel.
  */
 int load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg);

@@ -198,6 +198,11 @@ int load_off_attach(struct load_off *l, struct err *err)
 	return r;
 }
 
+void load_off_follow(struct load_off *l)
+{
+	__atomic_store_n(&load_control(l->base)->begin_ns, ABI_BEGIN_LATER, __ATOMIC_RELEASE);
+}
+
 uint64_t load_off_begin(struct load_off *l)
 {
 	l->begin_ns = now_ns();
@@ -207,7 +212,7 @@ uint64_t load_off_begin(struct load_off *l)
 
 void load_off_detach(struct load_off *l)
 {
-	__atomic_store_n(&load_control(l->base)->begin_ns, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&load_control(l->base)->begin_ns, ABI_BEGIN_NEVER, __ATOMIC_RELEASE);
 	load_close_links(&l->links, 0);
 }
 
@@ -302,7 +307,8 @@ bool load_off_waits(const struct load_off *l, uint32_t kernel_tid, uint64_t usta
 	return bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.off_threads), &kernel_tid, &t) == 0 &&
 	       t.out_ns && t.key.ustack == ustack &&
 	       /* In this order: what was read is then from a time when entries were kept. */
-	       __atomic_load_n(&load_control(l->base)->begin_ns, __ATOMIC_ACQUIRE);
+	       __atomic_load_n(&load_control(l->base)->begin_ns, __ATOMIC_ACQUIRE) !=
+	               ABI_BEGIN_NEVER;
 }
 
 int load_off_counters(const struct load_off *l, struct abi_counters *ret)

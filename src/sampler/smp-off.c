@@ -72,15 +72,16 @@ static void keep_blocked(void *arg, const struct abi_off_blocked *b)
 
 int smp_off_begin(struct smp_off *o, bool look)
 {
-	int r;
+	int r = 0;
 
-	o->stats.begin_ns = load_off_begin(o->loader);
-	if (!look)
-		return 0;
-	/* At once: a wait that ends before its thread was looked at is missing. */
-	r = load_off_blocked(o->loader, keep_blocked, o);
+	/* Every thread is known before the first wait counts: however long the look takes, on a
+	 * machine that has no time for it, no wait is missing. */
+	load_off_follow(o->loader);
+	if (look)
+		r = load_off_blocked(o->loader, keep_blocked, o);
 	if (r < 0)
 		o->stats.read_errors++;
+	o->stats.begin_ns = load_off_begin(o->loader);
 	return r;
 }
 
@@ -141,18 +142,20 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_off_threa
 	struct smp_off *o = arg;
 	struct abi_off_count v = {.waits = 1};
 	struct ev_count c;
-	bool woken = t->wake_ns >= t->out_ns && t->wake_ns <= o->stats.end_ns;
+	const uint64_t begin_ns = o->stats.begin_ns, end_ns = o->stats.end_ns;
+	const bool woken = t->wake_ns >= t->out_ns && t->wake_ns <= end_ns;
+	const uint64_t wake_ns = woken ? MAX_OF(t->wake_ns, begin_ns) : end_ns;
 
 	(void)kernel_tid;
 	if (t->done.waits) {
 		c = wait_of(&t->done_key.k, t->done_key.waker, &t->done);
 		o->sink->count(o->sink->arg, &c);
 	}
-	if (!t->out_ns || t->out_ns >= o->stats.end_ns)
+	if (!t->out_ns || t->out_ns >= end_ns)
 		return;
-	v.ns = (woken ? t->wake_ns : o->stats.end_ns) - t->out_ns;
+	v.ns = wake_ns - MAX_OF(t->out_ns, begin_ns);
 	v.longest_ns = v.ns;
-	v.runq_ns = woken ? o->stats.end_ns - t->wake_ns : 0;
+	v.runq_ns = end_ns - wake_ns;
 	if (v.ns < o->options.min_ns || v.ns > o->options.max_ns)
 		return;
 	c = wait_of(&t->key, woken ? t->waker : 0, &v);

@@ -84,7 +84,7 @@ static bool has_same_content(const struct trk_img *g, int fd, const struct stat 
  * known (a time to come was set by hand, or by another machine's clock). */
 static uint64_t written_ns(const struct stat *st)
 {
-	uint64_t real = now_realtime_ns(), now = now_ns(), wrote, ago;
+	uint64_t real, now = now_and_realtime_ns(&real), wrote, ago;
 
 	if (st->st_mtim.tv_sec < 0)
 		return 0;

@@ -116,6 +116,10 @@ struct abi_config {
 };
 _Static_assert(sizeof(struct abi_config) == 112, "shared layout");
 
+/* begin_ns: nothing is looked at, not yet or no more; threads are followed, nothing counts yet. */
+#define ABI_BEGIN_NEVER 0
+#define ABI_BEGIN_LATER (~0ULL)
+
 /* Written by user space while the programs run (mapped .bss). */
 struct abi_control {
 	__u64 target_start_ns; /* PID: the target's start, CLOCK_BOOTTIME; 0: not compared */
@@ -130,7 +134,7 @@ struct abi_control {
 	                    */
 	__u32 pad;
 	__u64 settled_ns; /* the ranges say all that was mapped up to this time: CLOCK_MONOTONIC */
-	__u64 begin_ns;   /* waits count from here on, CLOCK_MONOTONIC; 0: not yet, or no more */
+	__u64 begin_ns;   /* waits count from here on, CLOCK_MONOTONIC, or ABI_BEGIN_… */
 	__u32 off_active; /* as active, of the tables of waits */
 	__u32 jit_epoch;  /* 0 … 65535: of the waits that begin (abi_off.h) */
 };
