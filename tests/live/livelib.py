@@ -8,7 +8,8 @@ shared.
 A file makes thousands of comparisons at three standard deviations, on a machine whose CPUs are taken away for moments:
 one of them fails now and then where nothing is wrong. So a test that fails is run a second time, and has failed when
 both did. At most two tests of a file are, or a tenth of them if that is more; none after a crash or a sanitizer's
-report, and none with LIVE_ONCE=1. Second runs are told ("# second run: …"), by tools/summary.py too.
+report, and none with LIVE_ONCE=1. Those during which the whole machine stood still are run again besides (taplib.py).
+Second runs are told ("# second run: …"), by tools/summary.py too.
 """
 import gzip
 import json
@@ -23,7 +24,8 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
+
+from taplib import note, run_tests
 
 WAIT_S = 60  # longest that a start or an end may take on a loaded machine
 TESTS = []
@@ -54,10 +56,6 @@ def equal(got, want, *what):
 
 def within(got, low, high, *what):
     check(low <= got <= high, f'got {got!r}, want {low!r} … {high!r}', *what)
-
-
-def note(text):
-    print('# ' + str(text).replace('\n', '\n# '), flush=True)
 
 
 def check_total(got_ns, cpu_ns, window_ns, period_ns, *what, extra_ns=0):
@@ -486,35 +484,15 @@ def main():
         return 0
     only = os.environ.get('LIVE_ONLY')  # for people: a part of a test's name
     tests = [t for t in TESTS if not only or only in t.__name__]
-    print(f'1..{len(tests)}')
-    failed, left = 0, 0 if os.environ.get('LIVE_ONCE') else max(2, len(tests) // 10)
-    for i, t in enumerate(tests, 1):
-        name = t.__name__.replace('_', ' ')
-        began = time.monotonic()
-        crashed.clear()
-        try:
-            try:
-                skip = run_in_folder(t)
-            except AssertionError as e:
-                if not left or crashed:
-                    raise
-                left -= 1
-                note(traceback.format_exc())
-                note(f'second run: {name}: {" ".join(str(e).split())[:200]}')
-                skip = run_in_folder(t)
-            print(f'ok {i} - {name}' + (f' # SKIP {skip}' if skip else ''), flush=True)
-        except Exception:  # whatever it is, the next test is to run
-            failed += 1
-            print(f'not ok {i} - {name}')
-            note(traceback.format_exc())
-        note(f'{time.monotonic() - began:.1f} s')
-    return 1 if failed else 0
+    return run_tests(tests, run_in_folder, 0 if os.environ.get('LIVE_ONCE') else max(2, len(tests) // 10),
+                     lambda: bool(crashed or os.environ.get('LIVE_ONCE')))
 
 
 def run_in_folder(t):
     """Runs a test in an empty folder and ends what it started; returns why it was skipped, if it was."""
     home, folder = os.getcwd(), tempfile.mkdtemp(prefix='perf-agent-live-')
     os.chdir(folder)
+    crashed.clear()
     try:
         return t()
     finally:

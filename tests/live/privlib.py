@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
+
+from taplib import run_tests
 
 WAIT_S = 60  # longest that anything here may take on a loaded machine
 NOBODY = 65534
@@ -229,23 +230,18 @@ def main(tools=(), reason=None):
     if reason:
         print(f'1..0 # SKIP {reason}')
         return 0
-    print(f'1..{len(TESTS)}')
-    failed, home = 0, os.getcwd()
-    for i, t in enumerate(TESTS, 1):
-        name = t.__name__.replace('_', ' ')
-        with tempfile.TemporaryDirectory(prefix='perf-agent-live-') as folder:
-            os.chmod(folder, 0o1777)
-            os.chdir(folder)
-            try:
-                skip = t()
-                print(f'ok {i} - {name}' + (f' # SKIP {skip}' if skip else ''), flush=True)
-            except Exception:
-                failed += 1
-                print(f'not ok {i} - {name}')
-                print('# ' + traceback.format_exc().replace('\n', '\n# '), flush=True)
-            finally:
-                os.chdir(home)
-    return 1 if failed else 0
+    return run_tests(TESTS, run_in_folder)
+
+
+def run_in_folder(t):
+    home = os.getcwd()
+    with tempfile.TemporaryDirectory(prefix='perf-agent-live-') as folder:
+        os.chmod(folder, 0o1777)
+        os.chdir(folder)
+        try:
+            return t()
+        finally:
+            os.chdir(home)
 
 
 def copies(*programs):

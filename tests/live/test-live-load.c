@@ -8,7 +8,12 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -231,6 +236,112 @@ static void test_waits(void **state)
 	check_off("waits, TREE, frame pointers", &cfg, false);
 }
 
+/* ---- where waits begin ----------------------------------------------------------------------- */
+
+#define SLEEPERS 3
+#define LOOK_MS  300
+#define MS_NS    1000000ULL
+
+/* ns in waits and the run queues behind them, by sleeper. */
+struct waited {
+	uint64_t begin_ns, end_ns;
+	pid_t pid[SLEEPERS];
+	uint64_t ns[SLEEPERS], n[SLEEPERS];
+};
+
+static void add_wait(struct waited *w, uint32_t tgid, uint64_t n, uint64_t ns)
+{
+	for (size_t i = 0; i < SLEEPERS; i++)
+		if (tgid == (uint32_t)w->pid[i]) {
+			w->ns[i] += ns;
+			w->n[i] += n;
+		}
+}
+
+static void on_wait(void *arg, const struct abi_off_key *k, const struct abi_off_count *v)
+{
+	add_wait(arg, k->k.tgid, v->waits, v->ns + v->runq_ns);
+}
+
+static void on_thread(void *arg, uint32_t tid, const struct abi_off_thread *t)
+{
+	struct waited *w = arg;
+
+	(void)tid;
+	if (t->done.waits)
+		on_wait(arg, &t->done_key, &t->done);
+	if (t->out_ns && t->out_ns < w->end_ns)
+		add_wait(arg, t->key.tgid, 1, w->end_ns - MAX_OF(t->out_ns, w->begin_ns));
+}
+
+static void on_blocked(void *arg, const struct abi_off_blocked *b)
+{
+	size_t *n = arg;
+
+	*n += b->key.tgid != 0;
+}
+
+/* Processes that sleep so many ms at a time: for ever, longer than the look takes, shorter. */
+static const int sleep_ms[SLEEPERS] = {-1, 4 * LOOK_MS, 10};
+
+/* However long the look at the threads that wait takes, and what waits meanwhile: what is counted
+ * is the time from the beginning on, and all of it. */
+static void test_waits_begin_behind_the_look(void **state)
+{
+	const struct abi_config cfg = {.target = ABI_TARGET_TREE, .pidns_ino = 1, .hash_seed = 1};
+	const struct load_off_options o = {
+	        .states = 14, .max_ns = UINT64_MAX, .thread_entries = 256, .count_entries = 1024};
+	uint32_t tgids[SLEEPERS];
+	const struct load_procs procs = {.tgids = tgids, .n = SLEEPERS};
+	struct load_oncpu *l = NULL;
+	struct load_off *off = NULL;
+	struct waited w = {0};
+	struct err err = {0};
+	size_t blocked = 0;
+
+	(void)state;
+	for (size_t i = 0; i < SLEEPERS; i++) {
+		w.pid[i] = fork();
+		assert_true(w.pid[i] >= 0);
+		if (w.pid[i] == 0) {
+			(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* else the test ends it */
+			for (;;)
+				(void)poll(NULL, 0, sleep_ms[i]);
+		}
+		tgids[i] = (uint32_t)w.pid[i];
+	}
+	if (load_oncpu_open(&cfg, &sizes, &l, &err) < 0 || load_follow(l, &procs, &err) < 0 ||
+	    load_off_open(l, &o, &off, &err) < 0 || load_off_attach(off, &err) < 0)
+		fail_msg("%s", err.msg);
+	(void)poll(NULL, 0, LOOK_MS); /* nothing is followed yet */
+	load_off_follow(off);
+	(void)poll(NULL, 0, LOOK_MS);
+	assert_int_equal(load_off_blocked(off, on_blocked, &blocked), 0);
+	(void)poll(NULL, 0, LOOK_MS);
+	w.begin_ns = load_off_begin(off);
+	(void)poll(NULL, 0, 10 * LOOK_MS);
+	w.end_ns = now_ns();
+	load_off_detach(off);
+	assert_true(load_off_take_final(off, on_wait, &w) >= 0);
+	assert_true(load_off_threads(off, on_thread, &w) >= SLEEPERS);
+	assert_in_range(blocked, 1, SLEEPERS); /* the one that sleeps shortly may be running */
+	for (size_t i = 0; i < SLEEPERS; i++) {
+		uint64_t elapsed = w.end_ns - w.begin_ns;
+
+		printf("# sleeps of %d ms: %llu waits, %llu of %llu ns\n", sleep_ms[i],
+		       (unsigned long long)w.n[i], (unsigned long long)w.ns[i],
+		       (unsigned long long)elapsed);
+		/* It runs between its sleeps, and a switch may be told to nobody. */
+		assert_in_range(w.ns[i], elapsed - elapsed / 50, elapsed + MS_NS);
+		(void)kill(w.pid[i], SIGKILL);
+		assert_int_equal(waitpid(w.pid[i], NULL, 0), w.pid[i]);
+	}
+	assert_int_equal(w.n[0], 1);
+	assert_in_range(w.n[1], 10 / 4, 10 / 4 + 2);
+	load_off_free(off);
+	load_oncpu_free(l);
+}
+
 /* The programs of scheduler statistics beside those of the base. */
 static void check_sched(const char *what, const struct abi_config *cfg,
                         const struct load_sched_options *o)
@@ -313,6 +424,7 @@ int main(void)
 	        cmocka_unit_test(test_command),
 	        cmocka_unit_test(test_filters),
 	        cmocka_unit_test(test_waits),
+	        cmocka_unit_test(test_waits_begin_behind_the_look),
 	        cmocka_unit_test(test_scheduler_statistics),
 	};
 	struct load_oncpu *l = NULL;

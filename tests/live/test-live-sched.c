@@ -473,6 +473,34 @@ static void test_what_never_switches_is_counted(void **state)
 	cap_close(&c);
 }
 
+/* How often a process's first thread went to sleep. */
+static uint64_t sleeps_of(pid_t pid)
+{
+	char path[64], line[256];
+	unsigned long long n = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "voluntary_ctxt_switches: %llu", &n) == 1)
+			break;
+	(void)fclose(f);
+	return n;
+}
+
+/* So long, and until a process went to sleep so often: a machine that has no time for it would show
+ * nothing of it. */
+static void run_until_slept(int ms, pid_t pid, uint64_t times)
+{
+	uint64_t end = now_ns() + 60 * NSEC_PER_SEC, before = sleeps_of(pid);
+
+	run_ms(ms);
+	while (sleeps_of(pid) - before < times && now_ns() < end)
+		run_ms(10);
+}
+
 static void test_whole_machine(void **state)
 {
 	const struct abi_config cfg = {.target = ABI_TARGET_ALL,
@@ -489,7 +517,7 @@ static void test_whole_machine(void **state)
 	(void)state;
 	cap_open(&c, &cfg, &o);
 	cap_begin(&c);
-	run_ms(400);
+	run_until_slept(400, pid, 10);
 	cap_end(&c);
 	stop(pid);
 	assert_int_equal(c.total.lost, 0);
@@ -538,7 +566,8 @@ static void test_several_processes(void **state)
 	if (load_follow(c.base, &procs, &err) < 0)
 		fail_msg("%s", err.msg);
 	cap_begin(&c);
-	run_ms(200);
+	for (size_t i = 0; i < ARRAY_SIZE(pid); i++)
+		run_until_slept(100, pid[i], 10);
 	cap_end(&c);
 	for (size_t i = 0; i < ARRAY_SIZE(pid); i++)
 		stop(pid[i]);
@@ -574,7 +603,7 @@ static void capture_idle_ones(struct cap *c, const uint32_t *tgids, uint32_t n_p
 	if (load_follow(c->base, &procs, &err) < 0)
 		fail_msg("%s", err.msg);
 	cap_begin(c);
-	run_ms(200);
+	run_until_slept(200, (pid_t)tgids[IDLE], 50);
 	cap_end(c);
 	assert_int_equal(c->threads.n, IDLE + 1);
 	check_sums(c);
