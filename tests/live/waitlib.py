@@ -27,13 +27,19 @@ SLEPT = ('voluntary_sleep', 'io_wait', 'uninterruptible', 'stopped')
 
 def schedstats(pid):
     """The scheduler's account of each thread: ns on a CPU, ns in run queues. The time in the queue at this moment is
-    not yet in it."""
+    not yet in it; may_run: there may be some."""
     ret = {}
     for tid in os.listdir(f'/proc/{pid}/task'):
         with open(f'/proc/{pid}/task/{tid}/schedstat', encoding='ascii') as f:
             cpu, queued, _ = map(int, f.read().split())
-        ret[int(tid)] = Item(cpu=cpu, queued=queued)
+        ret[int(tid)] = Item(cpu=cpu, queued=queued, may_run=state_of(pid, tid) == 'R')
     return ret
+
+
+def state_of(pid, tid):
+    """A letter."""
+    with open(f'/proc/{pid}/task/{tid}/stat', encoding='utf-8', errors='replace') as f:
+        return f.read().rpartition(') ')[2][0]
 
 
 def switches(pid):
@@ -82,8 +88,7 @@ class Waits(Workload):
         """Until a thread is in one of these states (letters of /proc)."""
         end = time.monotonic() + WAIT_S
         while True:
-            with open(f'/proc/{self.pid}/task/{tid}/stat', encoding='utf-8', errors='replace') as f:
-                state = f.read().rpartition(') ')[2][0]
+            state = state_of(self.pid, tid)
             if state in states:
                 return
             check(time.monotonic() < end, f'thread {tid} is in state {state}, not {states}')
@@ -92,8 +97,8 @@ class Waits(Workload):
 
 def around(loads, agent, seconds, during=None):
     """Lets a capture that has started run for about so many seconds and ends it. Returns its result, and what the
-    scheduler says of the threads in the meantime: ns, {tid: ns on a CPU, ns in run queues, switches}, and the time that
-    it says was taken from all (livelib.taken_ns)."""
+    scheduler says of the threads in the meantime: ns, {tid: ns on a CPU, ns in run queues, switches, whether it may have
+    been in one when it was asked}, and the time that it says was taken from all (livelib.taken_ns)."""
     def account():
         now_ns, both = time.monotonic_ns(), {}
         for w in loads:
@@ -114,7 +119,8 @@ def around(loads, agent, seconds, during=None):
     r = agent.finish()
     equal(r.rc, 0, r)
     spent = {tid: Item(cpu=s.cpu - first[tid][0].cpu, queued=s.queued - first[tid][0].queued,
-                       slept=c.slept - first[tid][1].slept, ran_on=c.ran_on - first[tid][1].ran_on)
+                       slept=c.slept - first[tid][1].slept, ran_on=c.ran_on - first[tid][1].ran_on,
+                       may_run=s.may_run or first[tid][0].may_run)
              for tid, (s, c) in last.items() if tid in first}
     return r, Item(window=(begin_ns, end_ns), ns=end_ns - begin_ns, threads=spent, taken=taken)
 
