@@ -21,7 +21,7 @@
 
 #include "bpf/lib/stack.h"
 
-#define KMEMO_ENTRIES 512  /* of each CPU */
+#define KMEMO_ENTRIES 512  /* of each CPU; in twos: each key has two places */
 #define KMEMO_FRAMES  64   /* of a stack that is remembered, and places of them */
 #define KMEMO_BYTES   2048 /* of the stack that is looked at */
 #define KMEMO_SKIP    4    /* innermost frames: of the tracepoint, the same for all */
@@ -37,11 +37,11 @@
 
 struct kmemo {
 	__u64 key, hash;
-	__u64 check; /* hash of the words at their places; 0: it came once */
-	__u32 n;     /* places */
-	__u32 len;   /* bytes from the context to behind the last of them */
-	__u32 entry; /* 1: there is one more, below the user registers */
-	__u32 pad;
+	__u64 check;            /* hash of the words at their places; 0: it came once */
+	__u32 n;                /* places */
+	__u32 len;              /* bytes from the context to behind the last of them */
+	__u32 entry;            /* 1: there is one more, below the user registers */
+	__u32 next;             /* of the first of two: which of them has to go next */
 	__u16 at[KMEMO_FRAMES]; /* KMEMO_AT above the context, ascending */
 };
 struct {
@@ -219,13 +219,30 @@ static __always_inline int kmemo_hit(struct scratch *s, const struct kmemo *m, _
 	return kmemo_hash(s, m, entry) == m->check;
 }
 
+/* Where @key is remembered, or is to be: the second place is for what would else drive out by turns
+ * what stands in the first one, so that neither is ever known again. */
+static __always_inline __u32 kmemo_slot(__u64 key)
+{
+	__u32 first = (__u32)(uw_hash_mix(0, key, cfg.hash_seed) >> 32) & (KMEMO_ENTRIES - 2);
+	__u32 second = first | 1;
+	struct kmemo *a = bpf_map_lookup_elem(&kmemos, &first), *b;
+
+	if (!a || a->key == key)
+		return first;
+	b = bpf_map_lookup_elem(&kmemos, &second);
+	if (!b || b->key == key)
+		return second;
+	a->next ^= 1;
+	return a->next ? first : second;
+}
+
 /* The kernel stack of the current task, which is being switched out, into s->key. @key: what its
  * stack is likely to depend on. */
 static __always_inline void switched_kernel(void *ctx, struct scratch *s, struct abi_counters *c,
                                             struct task_struct *task, __u64 key)
 {
-	__u64 h = uw_hash_mix(0, key, cfg.hash_seed), top = stack_top(s, task), base, hit = 0;
-	__u32 slot = (__u32)(h >> 32) & (KMEMO_ENTRIES - 1);
+	__u64 top = stack_top(s, task), base, hit = 0;
+	__u32 slot = kmemo_slot(key);
 	struct kmemo *m = bpf_map_lookup_elem(&kmemos, &slot);
 
 	s->kmemo_top = (__u64)ctx;
