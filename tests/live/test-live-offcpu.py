@@ -13,8 +13,8 @@ import time
 import livelib
 from cgrouplib import cgroups, enter, no_cgroups
 from livelib import WAIT_S, Agent, Workload, check, count, decode, equal, main, note, test, weight, within
-from waitlib import (MS, US, Waits, at, capture_waits, check_stack, check_value, check_waits, check_waits_conserved,
-                     is_complete, longest, maps_of_agent, runqueue)
+from waitlib import (CHAIN, MS, US, Waits, at, capture_waits, check_stack, check_value, check_waits, check_waits_conserved,
+                     is_complete, longest, maps_of_agent, runqueue, switches)
 
 SECONDS = 4
 BLOCKED = {'interruptible', 'uninterruptible', 'iowait'}  # what is told without --offcpu-states
@@ -149,6 +149,23 @@ def a_thread_stuck_all_the_time_shows_its_full_time_and_stack():
         equal((mine[0].count, mine[0].labels['state'], mine[0].comm), (1, 'interruptible', 'stuck'))
         check_stack(mine[0], 'wait_stuck')
         check(mine[0].kernel, 'no kernel frames', mine[0])
+
+
+@test
+def frame_pointers_give_the_stacks_of_code_that_has_them():
+    for kind, name in (('stuck', 'stuck'), ('pipe', 'reader')):
+        w = Waits(kind, program='waits-fp')
+        tid = w.tids[name]
+        if kind == 'stuck':
+            w.wait_state(tid, 'S')
+        p = capture_waits([w], 1, '--pid', w.pid, '--unwind', 'fp')
+        within(weight(p.of(tid=tid)) + runqueue(p.of(tid=tid)), 0.98 * p.duration_nanos, 1.001 * p.duration_nanos)
+        # libc's call has no frame of its own: who called it is left out, and so is what is above the last frame.
+        want = ['read', *CHAIN, 'repeat', 'thread_main']
+        for s in p.of(tid=tid):
+            equal(s.user_names[:len(want)], want, s)
+            check(s.kernel, 'no kernel frames', s)
+        w.stop()
 
 
 @test
@@ -431,6 +448,25 @@ def a_ping_pong_adds_up_to_what_the_scheduler_says():
             # Until the tables are read the rest of a stack is missing.
             check(count(good) >= 0.9 * count(mine), *[s for s in mine if s not in good][:3])
         w.stop()
+
+
+@test
+def nothing_wakes_the_agent_per_switch():
+    w = Waits('pingpong')
+    agent = Agent('--offcpu-output', 'o.pb.gz', '--pmu-output', 's.txt', '--duration', f'{WAIT_S}s', '--pid', w.pid,
+                  modes=('--offcpu', '--pmu')).wait_started()
+
+    def switched(pid):
+        return sum(c.slept + c.ran_on for c in switches(pid).values())
+
+    own, of_load = switched(agent.pid), switched(w.pid)
+    time.sleep(SECONDS)
+    own, of_load = switched(agent.pid) - own, switched(w.pid) - of_load
+    os.kill(agent.pid, signal.SIGINT)
+    equal(agent.finish().rc, 0)
+    note(f'{own} switches of the agent, {of_load} of its target')
+    check(of_load > 1000 * SECONDS, 'the test itself', of_load)
+    within(own, 1, 0.001 * of_load + 100 * SECONDS)
 
 
 @test

@@ -155,6 +155,19 @@ def times_of_a_storm_add_up():
 
 
 @test
+def nothing_is_lost_at_the_highest_rate_on_every_cpu():
+    loads = [Waits('pingpong', '--cpu', cpu, '--peer-cpu', cpu) for cpu in sorted(os.sched_getaffinity(0))]
+    s = pmu(loads, SECONDS, '-a', '--per-pid', counted=True)
+    equal([text for text in s.notes if 'lost' in text or 'full' in text], [])
+    for w in loads:
+        for name in ('ping', 'pong'):
+            t = check_switches(s, w, w.tids[name])
+            check_times(s, w, w.tids[name])
+            note(f'{sum(t["reasons"].values())} switches')
+    check(s.all['switches'] > 10000 * SECONDS * len(loads), 'the test itself', s.all['switches'])
+
+
+@test
 def times_of_spinners_on_one_cpu_add_up():
     w, s = check_kind('spin', '--threads', 2, '--cpu', usable_cpu())
     for name in ('spin-0', 'spin-1'):

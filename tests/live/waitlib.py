@@ -73,8 +73,8 @@ class Told:
 class Waits(Workload):
     """A kind of tests/workloads/waits.c."""
 
-    def __init__(self, kind, *args, prefix=()):
-        super().__init__('waits', kind, '--seconds', RUN_S, *args, prefix=prefix)
+    def __init__(self, kind, *args, prefix=(), program='waits'):
+        super().__init__(program, kind, '--seconds', RUN_S, *args, prefix=prefix)
         self.tids = {name: t.tid for name, t in self.ask().threads.items()}
 
     def ask(self):
