@@ -392,8 +392,8 @@ static void test_threads_that_execute_one_after_the_other_are_one_process(void *
 	       (unsigned long long)sum, (unsigned long long)c.procs.p[1].ended,
 	       (unsigned long long)missed);
 	/* Between the two lies what executing takes: the first thread ends in the middle of it. */
-	assert_true(sum >= elapsed + told.both_ns[0] - elapsed / 100);
-	assert_true(sum <= elapsed + told.both_ns[1] + elapsed / 100);
+	assert_true(sum + stall_ns() >= elapsed + told.both_ns[0] - elapsed / 100);
+	assert_true(sum <= elapsed + told.both_ns[1] + elapsed / 100 + stall_ns());
 	assert_int_equal(c.threads.p[0].kernel_tid, (uint32_t)pid);
 	assert_int_equal(c.threads.p[0].t.tid, (uint32_t)pid);
 	assert_string_equal(c.threads.p[0].t.comm, "sleep");

@@ -305,8 +305,9 @@ def check_changed(g, name):
     threads move to where there is a CPU; what has no event any more is said."""
     g.ran(name)
     s, p = g.stats(name), g.off(name)
+    # On a CPU that goes, and one that comes, the kernel calls no tracepoint while threads still or already run.
     check_waits(p, g.told['off-sleep'].told, 'sleeper', g.threads('off-sleep')[1]['sleeper'], 'wait_sleep', room=ROOM,
-                everywhere=True, late=LATE, hidden=False)
+                everywhere=True, late=LATE)
     check_elapsed(g, s, ('off-sleep', 'off-spin'))
     on = check_profile(g, name, 'off-spin')
     note = '1 CPU went offline or came online during the capture'
