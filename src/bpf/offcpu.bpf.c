@@ -106,12 +106,22 @@ static __always_inline void end_wait(struct abi_off_thread *t, __u64 now, struct
 	struct abi_off_count val = {.waits = 1};
 	struct abi_off_key key;
 	__u64 out = t->out_ns, woken = t->wake_ns, begin_ns = *(volatile __u64 *)&ctl.begin_ns;
+	__u64 waker = t->waker;
+	__u32 preempted =
+	        (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT == ABI_OFF_PREEMPTED;
 
+	if (begin_ns == ABI_BEGIN_NEVER)
+		return; /* the capture has just ended: it goes on, for whoever reads it */
 	t->out_ns = 0;
+	t->waker = 0; /* of this wait alone */
 	if (now <= begin_ns)
 		return;
-	if (woken < out || woken > now)
-		woken = now; /* preempted: nobody wakes it */
+	if (preempted || woken < out || woken > now) {
+		woken = now; /* nobody wakes what is preempted */
+		waker = 0;
+		if (!preempted)
+			CNT_ADD(c, WAKES_UNSEEN, 1);
+	}
 	if (out < begin_ns)
 		out = begin_ns;
 	if (woken < begin_ns)
@@ -122,9 +132,7 @@ static __always_inline void end_wait(struct abi_off_thread *t, __u64 now, struct
 	val.longest_ns = val.ns;
 	val.runq_ns = now - woken;
 	key.k = t->key;
-	key.waker = (key.k.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT != ABI_OFF_PREEMPTED
-	                    ? t->waker
-	                    : 0;
+	key.waker = waker;
 	CNT_ADD(c, SEEN, 1);
 	if (t->done.waits && same_wait(&t->done_key, &key)) {
 		t->done.waits++;
@@ -139,9 +147,31 @@ static __always_inline void end_wait(struct abi_off_thread *t, __u64 now, struct
 	t->done = val;
 }
 
-/* The two ways in which a wait ends, as functions of their own, which the verifier looks at once.
- * @now: 0: not asked for yet. */
-__noinline int switched_in(__u32 tid, __u64 now)
+/* It is off its CPU and has run since its wait began: nobody told of its coming, nor of its going.
+ * That wait ended behind its wake-up, and where that was not seen, nothing is known of it; the next
+ * one is missing. A function of its own, as those that follow: the verifier looks at each once. */
+__noinline int went_on(__u32 tid)
+{
+	struct abi_off_thread *t = bpf_map_lookup_elem(&off_threads, &tid);
+	__u32 zero = 0;
+	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
+
+	if (!t || !c)
+		return 0;
+	if (begun()) {
+		CNT_ADD(c, WAITS_UNSEEN, 1);
+		CNT_ADD(c, WAITS_BEGIN_UNSEEN, 1);
+	}
+	if (t->wake_ns >= t->out_ns)
+		end_wait(t, t->wake_ns, c);
+	t->out_ns = 0;
+	t->left = 1;
+	return 0;
+}
+
+/* The two ways in which a wait ends. @now: 0: not asked for yet. @ran_ns: how long it had run when
+ * it came, which is as long as when it went. */
+__noinline int switched_in(__u32 tid, __u64 now, __u64 ran_ns)
 {
 	struct abi_off_thread *t = bpf_map_lookup_elem(&off_threads, &tid);
 	__u32 zero = 0;
@@ -149,6 +179,8 @@ __noinline int switched_in(__u32 tid, __u64 now)
 
 	if (!t)
 		return 0;
+	if (t->out_ns && ran_ns != t->ran_ns)
+		(void)went_on(tid);
 	t->left = 0;
 	if (!t->out_ns)
 		return 0;
@@ -171,6 +203,10 @@ __noinline int ended_unseen(__u32 tid, __u64 ran_ns)
 		return 0;
 	if (begun())
 		CNT_ADD(c, WAITS_UNSEEN, 1);
+	if (ran_ns < t->ran_ns) {
+		t->out_ns = 0; /* another thread, of the same number */
+		return 0;
+	}
 	now -= ran_ns - t->ran_ns;
 	if (now < t->wake_ns)
 		now = t->wake_ns;
@@ -263,8 +299,10 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, __u3
 		if (bpf_map_update_elem(&off_threads, &tid, fresh, BPF_NOEXIST) == 0)
 			t = bpf_map_lookup_elem(&off_threads, &tid);
 		if (!t) {
-			CNT_ADD(c, SEEN, 1);
-			CNT_ADD(c, DROP_COUNTS_FULL, 1);
+			if (begun()) {
+				CNT_ADD(c, SEEN, 1);
+				CNT_ADD(c, DROP_COUNTS_FULL, 1);
+			}
 			return;
 		}
 	} else if (take_key(s, task, task->tgid, tid)) {
@@ -322,7 +360,7 @@ int off_switch(__u64 *ctx)
 	if (!next->pid || (cfg.target == ABI_TARGET_PID && !cfg.nested_ns &&
 	                   (__u32)next->tgid != cfg.target_tgid))
 		return 0;
-	(void)switched_in(next->pid, now);
+	(void)switched_in(next->pid, now, TASK_GET(next, se.sum_exec_runtime));
 	return 0;
 }
 
@@ -364,7 +402,10 @@ int off_wakeup(__u64 *ctx)
 	if (!t)
 		return 0;
 	if (t->out_ns) {
-		t->wake_ns = bpf_ktime_get_ns();
+		if (TASK_GET(task, se.sum_exec_runtime) == t->ran_ns)
+			t->wake_ns = bpf_ktime_get_ns();
+		else if (bpf_core_field_exists(task->on_cpu) && !task->on_cpu)
+			(void)went_on(tid);
 	} else if (begun() && !t->left && bpf_core_field_exists(task->on_cpu) && !task->on_cpu) {
 		/* It went to sleep, and nobody told. */
 		t->left = 1;

@@ -266,7 +266,7 @@ int load_off_attach(struct load_off *l, struct err *err);
 void load_off_follow(struct load_off *l);
 /**
  * load_off_begin - waits count from here on; of those that go on, the part that is to come
- * Returns: when that was, CLOCK_MONOTONIC.
+ * Returns: when that was, CLOCK_MONOTONIC. Cost: 1 ms, asleep.
  */
 uint64_t load_off_begin(struct load_off *l);
 /**
@@ -293,8 +293,8 @@ int load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg);
 typedef void (*load_blocked_fn)(void *arg, const struct abi_off_blocked *b);
 /**
  * load_off_blocked - enter the threads of the target that wait already, and hand them on
- * Once, between load_off_follow and load_off_begin. Those of cgroup filters are not told: they count from their next
- * wait on. Returns: 0, errno of bpf(2) or of reading the iterator. Cost: O(threads) in the kernel.
+ * Once, between load_off_follow and load_off_begin. Returns: 0, errno of bpf(2) or of reading the
+ * iterator. Cost: O(threads) in the kernel.
  */
 int load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg);
 /**

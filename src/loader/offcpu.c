@@ -3,9 +3,12 @@
 #include "loader/load_priv.h"
 
 #include <bpf/btf.h>
+#include <time.h>
 
 #include "bpf/offcpu_skel.h"
 #include "bpf/oncpu_skel.h"
+
+#define BEGIN_LEAD_NS 1000000U
 
 struct load_off {
 	struct load_oncpu *base;
@@ -205,8 +208,15 @@ void load_off_follow(struct load_off *l)
 
 uint64_t load_off_begin(struct load_off *l)
 {
-	l->begin_ns = now_ns();
+	/* In a moment: what ends before the programs know of it would be lost. */
+	l->begin_ns = now_ns() + BEGIN_LEAD_NS;
 	__atomic_store_n(&load_control(l->base)->begin_ns, l->begin_ns, __ATOMIC_RELEASE);
+	while (now_ns() < l->begin_ns)
+		(void)clock_nanosleep(
+		        CLOCK_MONOTONIC, TIMER_ABSTIME,
+		        &(struct timespec){.tv_sec = (time_t)(l->begin_ns / NSEC_PER_SEC),
+		                           .tv_nsec = (long)(l->begin_ns % NSEC_PER_SEC)},
+		        NULL);
 	return l->begin_ns;
 }
 

@@ -151,7 +151,7 @@ int smp_off_open(struct smp *base, const struct load_off_options *o, struct smp_
 struct smp_off *smp_off_free(struct smp_off *o);
 void smp_off_freep(struct smp_off **o);
 /**
- * smp_off_start - attach the programs; smp_off_begin - from here on waits begin and end
+ * smp_off_start - attach the programs; smp_off_begin - waits count from its end on
  * Returns: 0, what load_off_attach gives.
  */
 int smp_off_start(struct smp_off *o, struct err *err);

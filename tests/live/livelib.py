@@ -8,8 +8,8 @@ shared.
 A file makes thousands of comparisons at three standard deviations, on a machine whose CPUs are taken away for moments:
 one of them fails now and then where nothing is wrong. So a test that fails is run a second time, and has failed when
 both did. At most two tests of a file are, or a tenth of them if that is more; none after a crash or a sanitizer's
-report, and none with LIVE_ONCE=1. Those during which the whole machine stood still are run again besides (taplib.py).
-Second runs are told ("# second run: …"), by tools/summary.py too.
+report, and none with LIVE_ONCE=1. Up to five more are during which the machine held up a process that only sleeps
+(taplib.py). Second runs are told ("# second run: …"), by tools/summary.py too.
 """
 import gzip
 import json
@@ -25,16 +25,14 @@ import tempfile
 import threading
 import time
 
-from taplib import note, run_tests
+from taplib import note, note_crash, run_tests
 
 WAIT_S = 60  # longest that a start or an end may take on a loaded machine
 TESTS = []
 STARTED = []  # Popen of the test in work
-CRASHES = {-getattr(signal, name) for name in ('SIGSEGV', 'SIGABRT', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGSYS')}
 NS = 1_000_000_000
 
 perf_agent = None  # path
-crashed = []       # what no second run may hide
 workload = {}      # name -> path
 
 
@@ -182,8 +180,7 @@ class Agent:
         self.p.stdout.close()
         self.p.stderr.close()
         r = Result(self)
-        if r.rc in CRASHES or any('Sanitizer' in line or 'runtime error:' in line for line in r.lines):
-            crashed.append(r)
+        note_crash(r.rc, '\n'.join(r.lines))
         return r
 
 
@@ -484,15 +481,13 @@ def main():
         return 0
     only = os.environ.get('LIVE_ONLY')  # for people: a part of a test's name
     tests = [t for t in TESTS if not only or only in t.__name__]
-    return run_tests(tests, run_in_folder, 0 if os.environ.get('LIVE_ONCE') else max(2, len(tests) // 10),
-                     lambda: bool(crashed or os.environ.get('LIVE_ONCE')))
+    return run_tests(tests, run_in_folder, max(2, len(tests) // 10))
 
 
 def run_in_folder(t):
     """Runs a test in an empty folder and ends what it started; returns why it was skipped, if it was."""
     home, folder = os.getcwd(), tempfile.mkdtemp(prefix='perf-agent-live-')
     os.chdir(folder)
-    crashed.clear()
     try:
         return t()
     finally:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from taplib import run_tests
+from taplib import note_crash, run_tests
 
 WAIT_S = 60  # longest that anything here may take on a loaded machine
 NOBODY = 65534
@@ -28,6 +28,7 @@ def test(function):
 class Result:
     def __init__(self, rc, err):
         self.rc, self.err, self.lines = rc, err, err.splitlines()
+        note_crash(rc, err)
         self.notes = [n.split('note: ', 1)[1] for n in self.lines if n.startswith('perf-agent: note: ')]
 
     def __repr__(self):

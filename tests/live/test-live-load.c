@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -342,6 +343,122 @@ static void test_waits_begin_behind_the_look(void **state)
 	load_oncpu_free(l);
 }
 
+/* ---- switches that nobody tells -------------------------------------------------------------- */
+
+#define SPIN_NS (200 * MS_NS)
+
+/* Reads a byte, computes for a while, reads the next one: shared[0] is how often it began to
+ * compute, shared[1] how often it was done. */
+static void read_and_spin(int fd, volatile uint64_t *shared)
+{
+	char c;
+
+	while (read(fd, &c, 1) == 1) {
+		uint64_t end;
+
+		shared[0]++;
+		end = now_ns() + SPIN_NS;
+		while (now_ns() < end)
+			;
+		shared[1]++;
+	}
+}
+
+static void until(const volatile uint64_t *v, uint64_t n)
+{
+	while (*v < n)
+		(void)poll(NULL, 0, 1);
+}
+
+/* The programs hear nothing while nothing is to be counted: as where a kernel hides a switch. What
+ * it computes is no part of a wait, nor of a run queue.
+ * @going: its going back to sleep is hidden as well as its coming. */
+static void check_hidden(bool going)
+{
+	const struct abi_config cfg = {.target = ABI_TARGET_TREE, .pidns_ino = 1, .hash_seed = 1};
+	const struct load_off_options o = {
+	        .states = 14, .max_ns = UINT64_MAX, .thread_entries = 256, .count_entries = 1024};
+	uint64_t *shared =
+	        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct waited w = {0};
+	uint32_t tgid;
+	const struct load_procs procs = {.tgids = &tgid, .n = 1};
+	struct abi_counters n;
+	struct load_oncpu *l = NULL;
+	struct load_off *off = NULL;
+	struct err err = {0};
+	size_t blocked = 0;
+	uint64_t woken_ns, elapsed;
+	int fd[2];
+
+	assert_true(shared != MAP_FAILED);
+	assert_int_equal(pipe(fd), 0);
+	w.pid[0] = fork();
+	assert_true(w.pid[0] >= 0);
+	if (w.pid[0] == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* else the test ends it */
+		read_and_spin(fd[0], shared);
+		_exit(0);
+	}
+	tgid = (uint32_t)w.pid[0];
+	(void)poll(NULL, 0, LOOK_MS); /* it reads */
+	if (load_oncpu_open(&cfg, &sizes, &l, &err) < 0 || load_follow(l, &procs, &err) < 0 ||
+	    load_off_open(l, &o, &off, &err) < 0 || load_off_attach(off, &err) < 0)
+		fail_msg("%s", err.msg);
+	load_off_follow(off);
+	assert_int_equal(load_off_blocked(off, on_blocked, &blocked), 0);
+	assert_int_equal(blocked, 1);
+	w.begin_ns = load_off_begin(off);
+	(void)poll(NULL, 0, LOOK_MS);
+	__atomic_store_n(&load_control(l)->begin_ns, ABI_BEGIN_NEVER, __ATOMIC_SEQ_CST);
+	woken_ns = now_ns();
+	assert_int_equal(write(fd[1], "", 1), 1);
+	until(&shared[0], 1);
+	if (going) {
+		until(&shared[1], 1);
+		(void)poll(NULL, 0, LOOK_MS); /* it reads again */
+	}
+	__atomic_store_n(&load_control(l)->begin_ns, w.begin_ns, __ATOMIC_SEQ_CST);
+	until(&shared[1], 1);
+	(void)poll(NULL, 0, LOOK_MS);
+	assert_int_equal(write(fd[1], "", 1), 1); /* from here on all is seen */
+	until(&shared[1], 2);
+	(void)poll(NULL, 0, LOOK_MS);
+	assert_int_equal(load_off_counters(off, &n), 0);
+	w.end_ns = now_ns();
+	load_off_detach(off);
+	assert_true(load_off_take_final(off, on_wait, &w) >= 0);
+	assert_true(load_off_threads(off, on_thread, &w) >= 1);
+	(void)kill(w.pid[0], SIGKILL);
+	assert_int_equal(waitpid(w.pid[0], NULL, 0), w.pid[0]);
+	elapsed = w.end_ns - w.begin_ns;
+	printf("# %llu waits, %llu ns of %llu; %llu ends and %llu beginnings unseen\n",
+	       (unsigned long long)w.n[0], (unsigned long long)w.ns[0], (unsigned long long)elapsed,
+	       (unsigned long long)n.v[ABI_CNT_WAITS_UNSEEN],
+	       (unsigned long long)n.v[ABI_CNT_WAITS_BEGIN_UNSEEN]);
+	assert_int_equal(n.v[ABI_CNT_WAITS_UNSEEN], 1);
+	assert_int_equal(n.v[ABI_CNT_WAITS_BEGIN_UNSEEN], going);
+	assert_int_equal(w.n[0], going ? 2 : 3);
+	/* What it computed is left out; and the wait between, where its beginning was hidden. */
+	elapsed -= 2 * SPIN_NS;
+	if (going)
+		assert_in_range(w.ns[0], woken_ns - w.begin_ns, elapsed - LOOK_MS * MS_NS);
+	else
+		assert_in_range(w.ns[0], elapsed - elapsed / 10, elapsed + 5 * MS_NS);
+	load_off_free(off);
+	load_oncpu_free(l);
+	close(fd[0]);
+	close(fd[1]);
+	munmap(shared, 4096);
+}
+
+static void test_what_nobody_tells_of_is_no_wait(void **state)
+{
+	(void)state;
+	check_hidden(false);
+	check_hidden(true);
+}
+
 /* The programs of scheduler statistics beside those of the base. */
 static void check_sched(const char *what, const struct abi_config *cfg,
                         const struct load_sched_options *o)
@@ -425,6 +542,7 @@ int main(void)
 	        cmocka_unit_test(test_filters),
 	        cmocka_unit_test(test_waits),
 	        cmocka_unit_test(test_waits_begin_behind_the_look),
+	        cmocka_unit_test(test_what_nobody_tells_of_is_no_wait),
 	        cmocka_unit_test(test_scheduler_statistics),
 	};
 	struct load_oncpu *l = NULL;

@@ -17,7 +17,11 @@ struct load_oncpu *__wrap_smp_loader(struct smp *s);
 int __wrap_load_off_open(struct load_oncpu *base, const struct load_off_options *o,
                          struct load_off **ret, struct err *err);
 struct load_off *__wrap_load_off_free(struct load_off *l);
+void __wrap_load_off_follow(struct load_off *l);
 uint64_t __wrap_load_off_begin(struct load_off *l);
+void __wrap_load_off_detach(struct load_off *l);
+int __wrap_load_off_take_final(struct load_off *l, load_off_fn fn, void *arg);
+int __wrap_load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg);
 int __wrap_load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg);
 bool __wrap_load_off_waits(const struct load_off *l, uint32_t kernel_tid, uint64_t ustack);
 
@@ -43,15 +47,51 @@ struct load_off *__wrap_load_off_free(struct load_off *l)
 	return NULL;
 }
 
+/* What was called, in this order: every thread is known before waits count. */
+static unsigned int followed, looked, begun;
+static uint64_t begin_ns;
+static struct abi_off_thread thread;
+
+void __wrap_load_off_follow(struct load_off *l)
+{
+	(void)l;
+	assert_int_equal(looked + begun, 0);
+	followed++;
+}
+
 uint64_t __wrap_load_off_begin(struct load_off *l)
 {
 	(void)l;
+	assert_int_equal(followed, 1);
+	assert_int_equal(looked, 1);
+	begun++;
+	return begin_ns;
+}
+
+void __wrap_load_off_detach(struct load_off *l)
+{
+	(void)l;
+}
+
+int __wrap_load_off_take_final(struct load_off *l, load_off_fn fn, void *arg)
+{
+	(void)l;
+	(void)fn;
+	(void)arg;
+	return 0;
+}
+
+int __wrap_load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg)
+{
+	(void)l;
+	fn(arg, 7, &thread);
 	return 1;
 }
 
 int __wrap_load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg)
 {
 	(void)l;
+	looked++;
 	fn(arg, &blocked);
 	return 0;
 }
@@ -105,6 +145,7 @@ static void look(uint32_t flags, bool waits)
 	                                   .regs = 1};
 	blocked.reg[ABI_REG_SP] = (uint64_t)(uintptr_t)__builtin_frame_address(0);
 	still_waits = waits;
+	followed = looked = begun = 0;
 	n_stacks = n_copies = 0;
 	stack = (struct ev_stack){0};
 	assert_int_equal(smp_off_open(NULL, &o, &off, &err), 0);
@@ -141,9 +182,71 @@ static void test_thread_of_another_pid_namespace_cannot_be_read(void **state)
 	assert_int_equal(stack.walk, EV_WALK_FOREIGN);
 }
 
+static struct ev_count last;
+static unsigned int n_counts;
+
+static void on_count(void *arg, const struct ev_count *c)
+{
+	(void)arg;
+	last = *c;
+	n_counts++;
+}
+
+/* What a wait that goes on counts, which began so many ns after the beginning (before: negative),
+ * and whose thread was woken so many after it (INT64_MAX: not). Returns how long the capture was.
+ */
+static uint64_t at_end(int64_t out, int64_t woken)
+{
+	const struct smp_sink sink = {.stack = on_stack, .thread = on_thread, .count = on_count};
+	const struct load_off_options o = {.thread_entries = 1, .max_ns = UINT64_MAX};
+	_cleanup_(smp_off_freep) struct smp_off *off = NULL;
+	struct err err = {0};
+
+	followed = looked = begun = n_counts = 0;
+	begin_ns = now_ns() - NSEC_PER_SEC;
+	blocked = (struct abi_off_blocked){.kernel_tid = 7};
+	thread = (struct abi_off_thread){
+	        .out_ns = begin_ns + (uint64_t)out,
+	        .wake_ns = woken == INT64_MAX ? 0 : begin_ns + (uint64_t)woken,
+	        .waker = 5,
+	};
+	assert_int_equal(smp_off_open(NULL, &o, &off, &err), 0);
+	assert_int_equal(smp_off_begin(off, true), 0);
+	assert_int_equal(smp_off_finish(off, &sink), 0);
+	assert_true(smp_off_stats(off)->end_ns > begin_ns);
+	return smp_off_stats(off)->end_ns - begin_ns;
+}
+
+static void test_waits_at_the_end_are_cut_at_both_ends_of_the_capture(void **state)
+{
+	static const struct {
+		int64_t out, woken;
+		uint64_t from, to; /* of the part that is blocked; to 0: the end of the capture */
+	} cases[] = {
+	        {-5000, INT64_MAX, 0, 0}, {3000, INT64_MAX, 3000, 0}, {-5000, 4000, 0, 4000},
+	        {3000, 4000, 3000, 4000}, {-5000, -1000, 0, 1},       {3000, 3000, 3000, 3000},
+	        {3000, -9000, 3000, 0}, /* woken from an earlier wait */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const bool late = cases[i].woken < 0 && cases[i].woken > cases[i].out;
+		uint64_t elapsed = at_end(cases[i].out, cases[i].woken), ran_to;
+
+		ran_to = late ? 0 : cases[i].to ? cases[i].to : elapsed;
+		assert_int_equal(n_counts, 1);
+		assert_int_equal(last.samples, 1);
+		assert_int_equal(last.weight, ran_to - cases[i].from);
+		assert_int_equal(last.longest_ns, last.weight);
+		assert_int_equal(last.runq_ns, elapsed - ran_to);
+		assert_int_equal(last.waker, ran_to < elapsed ? 5 : 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_waits_at_the_end_are_cut_at_both_ends_of_the_capture),
 	        cmocka_unit_test(test_stack_of_a_thread_that_waits_on_is_handed_on),
 	        cmocka_unit_test(test_thread_that_went_on_is_said_to_have_done_so),
 	        cmocka_unit_test(test_thread_of_another_pid_namespace_cannot_be_read),
