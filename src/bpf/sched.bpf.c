@@ -935,6 +935,7 @@ static __always_inline void bring_up_to_date(struct abi_sched_thread *t, struct 
 	/* Faults of what is counted are; afterwards its phase does not tell any more. */
 	int counted = pass && (!left_out(t) || t->since_ns);
 
+	t->looked = 1;
 	if (!pass)
 		t->phase = ABI_PHASE_NONE;
 	else if (left_out(t) && t->since_ns)

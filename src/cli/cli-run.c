@@ -95,7 +95,7 @@ static void on_end_signal(int number)
 
 /* Instead of SIG_IGN, which a command would inherit: writing to a closed pipe is an error, not the
  * end. */
-static void on_sigpipe(int number)
+static void on_ignored(int number)
 {
 	(void)number;
 }
@@ -124,17 +124,17 @@ static int catch_signals(void)
 	if (!rc)
 		rc = set_handler(SIGHUP, on_end_signal, true); /* nohup(1) */
 	if (!rc)
-		rc = set_handler(SIGPIPE, on_sigpipe, true);
+		rc = set_handler(SIGPIPE, on_ignored, true);
 	return rc;
 }
 
-/* The outputs are written: from here on a signal may end us as it likes. */
+/* The outputs are written, and nothing is left to abort: a signal ends the wait for the command. */
 static void release_signals(void)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		(void)set_handler(numbers[i], SIG_DFL,
+		(void)set_handler(numbers[i], on_ignored,
 		                  true); /* worked before with the same arguments */
 }
 

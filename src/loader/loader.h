@@ -387,6 +387,7 @@ struct load_sched_total {
 	                      * around them are in sums, of a phase that may not be right, and in
 	                      * no histogram */
 	uint64_t lost_procs; /* threads whose process found no slot */
+	bool looked;         /* at all threads, when it ended */
 	uint64_t prog_ns;    /* what the program at switches cost, by one run in 64 */
 };
 /* A process. Two with the same tgid and start are one, and to be added up. */

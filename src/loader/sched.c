@@ -29,6 +29,7 @@ struct load_sched {
 	int iter_link_fd;
 	bool running;
 	uint64_t end_ns;
+	bool looked; /* at all threads, behind the end */
 	struct load_batch batch;
 	struct load_mapped procs;     /* struct abi_sched_proc[n_slots] */
 	struct load_mapped fast;      /* struct abi_sched_fast[n_fast] */
@@ -316,7 +317,7 @@ void load_sched_detach(struct load_sched *l)
 	l->running = false;
 	load_wait_for_programs();
 	/* Where it fails there are figures of the beginning, and what slept has no place. */
-	(void)look_at_tasks(l);
+	l->looked = look_at_tasks(l) == 0;
 }
 
 /* ---- what comes back ------------------------------------------------------------------------- */
@@ -477,6 +478,7 @@ int load_sched_read(struct load_sched *l, const struct load_sched_sink *sink,
 	ret->begin_ns = sw->begin_ns;
 	ret->end_ns = l->running ? now_ns() : l->end_ns;
 	ret->lost_procs = sw->lost_procs;
+	ret->looked = l->looked;
 	r = read_cpus(l);
 	if (r < 0)
 		return r;

@@ -175,8 +175,9 @@ void smp_off_end(struct smp_off *o)
 
 /* ---- threads that wait already --------------------------------------------------------------- */
 
-/* Steps of the stack that can be read; a page that was never touched is a hole. */
-static void read_stack(struct ev_copy *c, uint8_t *buf)
+/* Steps of the stack that can be read; a page that was never touched is a hole. False: we may not.
+ */
+static bool read_stack(struct ev_copy *c, uint8_t *buf)
 {
 	uint64_t sp = c->reg[ABI_REG_SP];
 	pid_t pid = (pid_t)c->count.proc.pid;
@@ -187,6 +188,7 @@ static void read_stack(struct ev_copy *c, uint8_t *buf)
 	struct iovec to = {.iov_base = buf, .iov_len = SMP_STACK_BYTES};
 	struct iovec from = {.iov_base = (void *)(uintptr_t)addr, .iov_len = SMP_STACK_BYTES};
 	ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
+	const bool may = got >= 0 || errno != EPERM;
 
 	n = got > 0 ? (uint32_t)got / EV_COPY_STEP : 0;
 	c->addr = addr;
@@ -205,6 +207,7 @@ static void read_stack(struct ev_copy *c, uint8_t *buf)
 	c->len = n * EV_COPY_STEP;
 	if (n < SMP_STACK_STEPS)
 		c->holes &= (1U << n) - 1;
+	return may;
 }
 
 /* By frame pointers: addresses alone, placed later. */
@@ -275,7 +278,7 @@ static int on_blocked(struct smp_off *o, const struct abi_off_blocked *b)
 		without(o, c.promise, c.count.foreign_ns ? EV_WALK_FOREIGN : EV_WALK_NO_REGS);
 		return 0;
 	}
-	read_stack(&c, o->bytes);
+	o->stats.refused += !read_stack(&c, o->bytes);
 	if (!load_off_waits(o->loader, b->kernel_tid, c.promise)) {
 		if (atomic_load(&o->ending))
 			return -EAGAIN;
@@ -334,7 +337,7 @@ bool smp_off_reread(const struct smp_off *o, struct ev_copy *c, uint8_t *buf)
 	if (!c->kernel_tid || c->count.foreign_ns ||
 	    !load_off_waits(o->loader, c->kernel_tid, c->promise))
 		return false;
-	read_stack(&again, buf);
+	(void)read_stack(&again, buf);
 	/* It has not moved meanwhile, and the number was that of its process all the time. */
 	if (!again.len || !load_off_waits(o->loader, c->kernel_tid, c->promise))
 		return false;

@@ -50,6 +50,7 @@ struct ses_pmu {
 	struct met_hist *hist;           /* hist[MET_TIME_CNT], of the entry in work */
 	uint64_t total_ns[MET_TIME_CNT]; /* likewise: exact sums of the values in hist */
 	uint64_t begin_ns, end_ns;
+	bool looked; /* at all threads, when it ended */
 	int error;
 };
 
@@ -436,6 +437,19 @@ static bool is_newer(struct met_entry *of, struct met_entry *all, const struct m
 	return true;
 }
 
+/* It is there, and not to be seen: where a security module hides a thread from programs, that it
+ * went to sleep again was told to nobody, and what it does now is not known. */
+static bool is_hidden(const struct ses_pmu *p, const struct abi_sched_thread *t)
+{
+	char path[32];
+
+	if (!p->looked || t->looked || !t->tid ||
+	    (t->phase != ABI_PHASE_ON && t->phase != ABI_PHASE_RUNQ))
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/%u", t->tid);
+	return access(path, F_OK) == 0;
+}
+
 static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thread *t)
 {
 	struct ses_pmu *p = arg;
@@ -453,7 +467,7 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thr
 		m.ns[i] = t->sums.ns[i];
 	for (int i = 0; i < MET_REASON_CNT; i++)
 		m.reason[i] = t->sums.reason[i];
-	if (t->phase == ABI_PHASE_LEFT)
+	if (t->phase == ABI_PHASE_LEFT || is_hidden(p, t))
 		p->ended_unseen++;
 	else if (t->phase != ABI_PHASE_NONE && t->since_ns < p->end_ns)
 		open = p->end_ns - MAX_OF(t->since_ns, p->begin_ns);
@@ -535,6 +549,7 @@ int ses_pmu_collect(struct ses *s, struct err *err)
 	read_times(p);
 	p->begin_ns = total->begin_ns;
 	p->end_ns = total->end_ns;
+	p->looked = total->looked;
 	add_sums(&p->snap->all, &total->sums);
 	for (int i = 0; i < MET_TIME_CNT; i++) {
 		memcpy(p->hist[i].bucket, total->hist[i].bucket, sizeof(p->hist[i].bucket));

@@ -174,6 +174,19 @@ def waits_and_statistics_need_the_same_as_samples():
 
 
 @test
+def stacks_of_other_users_that_wait_already_need_cap_sys_ptrace():
+    with subprocess.Popen(['sleep', '100']) as p:
+        try:
+            for caps, said in ((NEEDED, 1), ([*NEEDED, 'CAP_SYS_PTRACE'], 0)):
+                r = run(as_nobody(caps, [AGENT, '--offcpu', '--offcpu-output', 'o', '--pid', str(p.pid), '--duration',
+                                         '300ms']))
+                equal(r.rc, 0, r)
+                equal(sum('could not be read, only CAP_SYS_PTRACE may' in n for n in r.notes), said, r)
+        finally:
+            p.kill()
+
+
+@test
 def each_event_names_what_is_missing():
     with Workload(as_nobody([], [SPIN, '--seconds', '100'])) as w:
         for event in ('cpu-clock', 'auto', 'cycles'):

@@ -127,7 +127,7 @@ def check_wakers(g, p, kind):
 # ---- scheduler statistics -------------------------------------------------------------------------------------------
 
 
-def check_elapsed(g, s, labels):
+def check_elapsed(g, s, labels, hidden=False):
     """On a CPU, in run queues and off: together what has elapsed, of each thread."""
     for label in labels:
         pid, tids = g.threads(label)
@@ -136,7 +136,7 @@ def check_elapsed(g, s, labels):
             total = sum(t[f'{key}_ns'] for key in TIMES)
             within(total, 0.99 * s.duration_ns, 1.01 * s.duration_ns, label, t)
     # These kernels hide no thread: that the scheduler's account of one who waits moved on would mean that it is read too early.
-    equal(s.missed, 0, s.notes)
+    check(hidden or s.missed == 0, s.notes)
 
 
 def check_off_time(g, s, kind):
@@ -308,7 +308,7 @@ def check_changed(g, name):
     # On a CPU that goes, and one that comes, the kernel calls no tracepoint while threads still or already run.
     check_waits(p, g.told['off-sleep'].told, 'sleeper', g.threads('off-sleep')[1]['sleeper'], 'wait_sleep', room=ROOM,
                 everywhere=True, late=LATE)
-    check_elapsed(g, s, ('off-sleep', 'off-spin'))
+    check_elapsed(g, s, ('off-sleep', 'off-spin'), hidden=True)
     on = check_profile(g, name, 'off-spin')
     note = '1 CPU went offline or came online during the capture'
     check(note in g.text(name + '.err'), g.text(name + '.err'))

@@ -154,7 +154,8 @@ struct abi_sched_thread {
 	__u32 tid;      /* in our pid namespace */
 	__u16 baseline; /* 1: the phase began before the capture: counted in sums, in no histogram
 	                 */
-	__u16 sought; /* 1: a slot was looked for: at its first switch or wake-up, or at the end */
+	__u8 sought; /* 1: a slot was looked for: at its first switch or wake-up, or at the end */
+	__u8 looked; /* 1: the iterator has met it at the end */
 	__u64 faults0, migrations0; /* the kernel's counts when it was first seen */
 	__u64 ran0_ns; /* the scheduler's account when it was last seen to leave a CPU */
 	char comm[16];
