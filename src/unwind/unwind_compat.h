@@ -10,6 +10,8 @@
 #include "unwind/unwind_step.h"
 
 #define UW_COMPAT_END (1ULL << 32)
+/* pop %ebp; pop %edx; pop %ecx; ret: the end of __kernel_vsyscall, behind its instruction. */
+#define UW_COMPAT_VSYSCALL 0xc3595a5d
 
 /* Where the return address of an instruction without a frame of its own lies. */
 enum uw_compat_frame {
@@ -64,6 +66,16 @@ UW_INLINE int uw_step_compat(struct uw_state *u, UW_MEM *mem)
 	int r;
 
 	u->reg[ABI_REG_SP] = sp;
+	/* In a system call of the vDSO, what it is about to pop says what it pushed. */
+	if (u->leaf && !u->exact && sp <= UW_COMPAT_END - 16 &&
+	    UW_READ_CODE(mem, &code, u->pc) == 0 && (code & 0xffffffff) == UW_COMPAT_VSYSCALL) {
+		if (UW_READ(mem, &record, sp) || UW_READ(mem, &code, sp + 8))
+			return ABI_WALK_FAULT;
+		r = uw_compat_ra(u, mem, code >> 32, sp + 16);
+		if (r == 0)
+			uw_set(u, ABI_REG_FP, record & 0xffffffff);
+		return r;
+	}
 	/* Not in a system call, whose pc is behind its instruction. */
 	if (u->leaf && u->exact && UW_READ_CODE(mem, &code, u->pc - 1) == 0)
 		frame = uw_compat_frame(code);
@@ -86,6 +98,8 @@ UW_INLINE int uw_step_compat(struct uw_state *u, UW_MEM *mem)
 		return ABI_WALK_IMPLAUSIBLE;
 	if (UW_READ(mem, &record, fp))
 		return ABI_WALK_FAULT;
+	if (!(record >> 32) && !u->by_record)
+		return ABI_WALK_IMPLAUSIBLE; /* nor need a register lead to a record */
 	r = uw_compat_ra(u, mem, record >> 32, fp + 8);
 	if (r)
 		return r;

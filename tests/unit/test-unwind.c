@@ -542,6 +542,36 @@ static void test_32_bit_leaves_without_a_frame(void **state)
 #undef CODE
 }
 
+/* The frame pointer in the registers is none: it may hold an argument. */
+static void test_system_call_of_the_32_bit_vdso(void **state)
+{
+	static const char code[] = "\x05\x5d\x5a\x59\xc3";
+	struct fake_memory *m = low_memory();
+	const struct step_mem mem = {read_fake, m};
+
+	(void)state;
+	memset((uint8_t *)m->words + 0x6fff, 0x90, 16);
+	memcpy((uint8_t *)m->words + 0x6fff, code, sizeof(code) - 1);
+	record32(m, LOW + 0x10, LOW + 0x100, 0x1111); /* %ebp, %edx */
+	record32(m, LOW + 0x18, 0x2222, 0x8048001);   /* %ecx, the caller */
+	record32(m, LOW + 0x100, LOW + 0x120, 0x8048002);
+	record32(m, LOW + 0x120, 0, 0x8048003);
+	for (int in_call = 0; in_call < 2; in_call++) {
+		struct uw_state u = {.pc = CODE_AT};
+		uint32_t found = 0;
+
+		u.reg[ABI_REG_SP] = LOW + 0x10;
+		u.reg[ABI_REG_FP] = 7;
+		uw_begin(&u);
+		u.exact = !in_call;
+		while (uw_step_compat(&u, &mem) == 0)
+			assert_int_equal(u.pc, 0x8048001 + found++);
+		assert_int_equal(found, in_call ? 3 : 0);
+		assert_int_equal(u.guessed, in_call ? 2 : 0);
+	}
+	free(m);
+}
+
 static void test_every_way_to_end_of_32_bit_code(void **state)
 {
 	struct fake_memory *m = low_memory();
@@ -563,6 +593,7 @@ static void test_every_way_to_end_of_32_bit_code(void **state)
 	        {LOW, LOW + 0x100, LOW + 0x104, 0x8048001, ABI_WALK_IMPLAUSIBLE, 2}, /* overlaps */
 	        {LOW, 0xfffffffc, 0, 0, ABI_WALK_IMPLAUSIBLE, 1}, /* past the end of addresses */
 	        {0xfffffffc, LOW, 0, 0, ABI_WALK_IMPLAUSIBLE, 1},
+	        {LOW, LOW + 0x100, 0, 0, ABI_WALK_IMPLAUSIBLE, 1}, /* no record, but zeros */
 	};
 	uint64_t pcs[16];
 	int stop;
@@ -606,6 +637,7 @@ int main(void)
 	        cmocka_unit_test(test_records_of_32_bit_code),
 	        cmocka_unit_test(test_32_bit_leaves_without_a_frame),
 	        cmocka_unit_test(test_every_way_to_end_of_32_bit_code),
+	        cmocka_unit_test(test_system_call_of_the_32_bit_vdso),
 #endif
 	};
 
