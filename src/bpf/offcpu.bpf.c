@@ -148,9 +148,10 @@ static __always_inline void end_wait(struct abi_off_thread *t, __u64 now, struct
 }
 
 /* It is off its CPU and has run since its wait began: nobody told of its coming, nor of its going.
- * That wait ended behind its wake-up, and where that was not seen, nothing is known of it; the next
- * one is missing. A function of its own, as those that follow: the verifier looks at each once. */
-__noinline int went_on(__u32 tid)
+ * That wait ended behind its wake-up, and where that was not seen, nothing is known of it. @slept:
+ * 1: it is woken, so that another wait is missing; else it was preempted. A function of its own, as
+ * those that follow: the verifier looks at each once. */
+__noinline int went_on(__u32 tid, __u32 slept)
 {
 	struct abi_off_thread *t = bpf_map_lookup_elem(&off_threads, &tid);
 	__u32 zero = 0;
@@ -160,7 +161,7 @@ __noinline int went_on(__u32 tid)
 		return 0;
 	if (begun()) {
 		CNT_ADD(c, WAITS_UNSEEN, 1);
-		CNT_ADD(c, WAITS_BEGIN_UNSEEN, 1);
+		CNT_ADD(c, WAITS_BEGIN_UNSEEN, slept & 1);
 	}
 	if (t->wake_ns >= t->out_ns)
 		end_wait(t, t->wake_ns, c);
@@ -180,7 +181,7 @@ __noinline int switched_in(__u32 tid, __u64 now, __u64 ran_ns)
 	if (!t)
 		return 0;
 	if (t->out_ns && ran_ns != t->ran_ns)
-		(void)went_on(tid);
+		(void)went_on(tid, 0);
 	t->left = 0;
 	if (!t->out_ns)
 		return 0;
@@ -405,7 +406,7 @@ int off_wakeup(__u64 *ctx)
 		if (TASK_GET(task, se.sum_exec_runtime) == t->ran_ns)
 			t->wake_ns = bpf_ktime_get_ns();
 		else if (bpf_core_field_exists(task->on_cpu) && !task->on_cpu)
-			(void)went_on(tid);
+			(void)went_on(tid, 1);
 	} else if (begun() && !t->left && bpf_core_field_exists(task->on_cpu) && !task->on_cpu) {
 		/* It went to sleep, and nobody told. */
 		t->left = 1;

@@ -436,9 +436,10 @@ static void check_hidden(bool going)
 	       (unsigned long long)w.n[0], (unsigned long long)w.ns[0], (unsigned long long)elapsed,
 	       (unsigned long long)n.v[ABI_CNT_WAITS_UNSEEN],
 	       (unsigned long long)n.v[ABI_CNT_WAITS_BEGIN_UNSEEN]);
-	assert_int_equal(n.v[ABI_CNT_WAITS_UNSEEN], 1);
-	assert_int_equal(n.v[ABI_CNT_WAITS_BEGIN_UNSEEN], going);
-	assert_int_equal(w.n[0], going ? 2 : 3);
+	/* The kernel may hide one more by itself [tried: 6.18 in a virtual machine, 1 of 500]. */
+	assert_in_range(n.v[ABI_CNT_WAITS_UNSEEN], 1, 2);
+	assert_in_range(n.v[ABI_CNT_WAITS_BEGIN_UNSEEN], going, going + 1);
+	assert_in_range(w.n[0], going ? 1 : 2, going ? 2 : 3);
 	/* What it computed is left out; and the wait between, where its beginning was hidden. */
 	elapsed -= 2 * SPIN_NS;
 	if (going)
