@@ -405,7 +405,8 @@ int off_wakeup(__u64 *ctx)
 	if (t->out_ns) {
 		if (TASK_GET(task, se.sum_exec_runtime) == t->ran_ns)
 			t->wake_ns = bpf_ktime_get_ns();
-		else if (bpf_core_field_exists(task->on_cpu) && !task->on_cpu)
+		else if (*(volatile __u64 *)&ctl.begin_ns != ABI_BEGIN_NEVER &&
+		         bpf_core_field_exists(task->on_cpu) && !task->on_cpu)
 			(void)went_on(tid, 1);
 	} else if (begun() && !t->left && bpf_core_field_exists(task->on_cpu) && !task->on_cpu) {
 		/* It went to sleep, and nobody told. */
