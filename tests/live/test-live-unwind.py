@@ -8,6 +8,7 @@ functions at the leaf end, without a gap and without a foreign frame in between;
 libraries, at most `above` of them; what stands below ends with the entry point, or with a thread's start.
 """
 import json
+import math
 import os
 import platform
 import re
@@ -263,13 +264,18 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
          f'complete, {guessed_pct(p)} % guessed, {early} % without a table')
     check(early <= EARLY_PCT, *seen.facts())
     # Two samples of a machine that had time for two hundred are more than 1 %.
-    check(seen.share() >= share - early / 100 or seen.misses() <= 2,
+    # Where some stacks cannot be right, how many were hit is a matter of chance: 3 standard deviations of it.
+    luck = 3 * math.sqrt(share * (1 - share) / count(p.samples)) if share < CHAIN_SHARE else 0
+    check(seen.share() >= share - luck - early / 100 or seen.misses() <= 2,
           f'{seen.share():.2%} of the weight shows a published chain', *seen.facts())
+    if share < CHAIN_SHARE:
+        moment = [s for s in seen.bad + seen.other if any((name or '').startswith('_Unwind_') for name in s.user_names[:2])]
+        check(seen.misses() - count(moment) <= 2 + 0.01 * count(p.samples), 'not in the unwinder of libgcc', *seen.facts())
     if complete:
         # One sample of a short capture is more than 0.1 % of it. Of a command there are samples of its start too: after
         # execve the stack of before is gone.
         room = max(1, count(seen.other) if seen.command else 0)
-        check(float(p.comments['complete_stacks_pct']) >= complete_pct - early or
+        check(float(p.comments['complete_stacks_pct']) >= complete_pct - 100 * luck - early or
               incomplete(p) <= room + early * count(p.samples) / 100, *seen.facts())
     if guessed == 'none':
         # By hundredths; and of a command's start, which is no part of the shape, the dynamic linker's first steps.
@@ -281,7 +287,8 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
         own = dict(p.files('guessed_in'))
         check(own.get('shapes', 0) >= guessed_pct(p) - early - 1, p.text())
         check(sum(own.values()) - own['shapes'] <= early + 1, p.text())
-    enough = (CHAIN_SHARE - early / 100) * count(seen.good)
+    # In that moment some have the chain and lack what is below it: 1.2 to 1.3 % of 1,900 [tried].
+    enough = (CHAIN_SHARE - early / 100 - (0.02 if share < CHAIN_SHARE else 0)) * count(seen.good)
     if root:
         ends = sum(n for below, n in seen.below.items() if 0 < len(below) <= below_max and below[-1] == root)
         check(ends >= enough, f'{ends} of {count(seen.good)} end with {root}', *seen.facts())
@@ -297,7 +304,7 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
 
 def shape(name, program=own('shapes'), title=None, above=2, guessed='none', complete=True, root='_start', args=(),
           names_of=None, after_start=None, command=False, how='auto', more=None, below_max=4,
-          share=CHAIN_SHARE, complete_pct=COMPLETE_PCT):
+          share=CHAIN_SHARE, complete_pct=COMPLETE_PCT, cpu_s=CPU_S):
     """A test of one shape. above: frames of libraries above the published ones; guessed: none, some or any; complete:
     the stacks reach their root; root: the last frame, at most below_max below main, None where it is a thread's;
     names_of: the program with the symbols that this one lacks; command: it runs in children, so perf-agent starts it;
@@ -313,9 +320,9 @@ def shape(name, program=own('shapes'), title=None, above=2, guessed='none', comp
             p, said = capture_command(path, name, *options)
         else:
             w, said = attach(path, name, *extra, after_start=after_start)
-            p = capture_pid(w, *options)
+            p = capture_pid(w, *options, cpu_s=cpu_s)
             if early_pct(p) > EARLY_PCT / 2:  # their number does not grow with the time
-                p = capture_pid(w, *options, cpu_s=4 * CPU_S)
+                p = capture_pid(w, *options, cpu_s=4 * cpu_s)
             w.stop()
         twin = names_of() if names_of else None
         seen = Seen(p, said, above, twin)
@@ -468,7 +475,7 @@ shape('twice', own('shape-load'), args=('--file', own('libshape.so')), title='li
 # functions that were left already.
 EH_SHARE = 0.95
 shape('throw', own('shape-exceptions'), title='exceptions', above=12, share=EH_SHARE,
-      complete_pct=100 * EH_SHARE)
+      complete_pct=100 * EH_SHARE, cpu_s=8 * CPU_S)
 
 for each in ('static', 'static-pie'):
     for kind in ('deep', 'signal', 'thread') if each == 'static' else ('deep', 'thread'):
@@ -492,8 +499,10 @@ shape('matmul', fortran, title='fortran', above=12)
 # The compiler gives no call-frame information to the `main` that it makes itself: one guess. Below are the frames of
 # Rust's start, above those of a panic and of an unwinder that has one more call for each.
 shape('spin', rust('abort'), title='rust panic=abort', above=3, below_max=12, guessed='any')
-shape('panic', rust('unwind'), title='rust panic=unwind', above=30, below_max=12, guessed='any', share=EH_SHARE,
-      complete_pct=100 * EH_SHARE)
+# A panic does little else than unwind: 5.1 to 5.8 % of 2,000 samples each are in libgcc's moment [tried, in eight runs].
+PANIC_SHARE = 0.93
+shape('panic', rust('unwind'), title='rust panic=unwind', above=30, below_max=12, guessed='any', share=PANIC_SHARE,
+      complete_pct=100 * PANIC_SHARE, cpu_s=8 * CPU_S)
 
 
 @test
