@@ -69,7 +69,7 @@ static __always_inline void count_wait(void *map, const struct abi_off_key *key,
 		CNT_ADD(c, DROP_COUNTS_FULL, val->waits);
 	else
 		CNT_ADD(c, DROP_COUNTS_BUSY, val->waits);
-	CNT_ADD(c, WAIT_NS_DROPPED, val->ns);
+	CNT_ADD(c, WAIT_NS_DROPPED, val->ns + val->runq_ns);
 }
 
 /* What a thread has waited goes to the table. */
@@ -109,6 +109,7 @@ static __always_inline void end_wait(struct abi_off_thread *t, __u64 now, struct
 	__u64 waker = t->waker;
 	__u32 preempted =
 	        (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT == ABI_OFF_PREEMPTED;
+	__u32 unseen = 0;
 
 	if (begin_ns == ABI_BEGIN_NEVER)
 		return; /* the capture has just ended: it goes on, for whoever reads it */
@@ -119,8 +120,7 @@ static __always_inline void end_wait(struct abi_off_thread *t, __u64 now, struct
 	if (preempted || woken < out || woken > now) {
 		woken = now; /* nobody wakes what is preempted */
 		waker = 0;
-		if (!preempted)
-			CNT_ADD(c, WAKES_UNSEEN, 1);
+		unseen = !preempted;
 	}
 	if (out < begin_ns)
 		out = begin_ns;
@@ -134,6 +134,8 @@ static __always_inline void end_wait(struct abi_off_thread *t, __u64 now, struct
 	key.k = t->key;
 	key.waker = waker;
 	CNT_ADD(c, SEEN, 1);
+	if (unseen)
+		CNT_ADD(c, WAKES_UNSEEN, 1);
 	if (t->done.waits && same_wait(&t->done_key, &key)) {
 		t->done.waits++;
 		t->done.ns += val.ns;
@@ -280,15 +282,14 @@ static __always_inline void off_name(struct scratch *s, struct abi_counters *c,
 #define COST_EVERY 64
 #define COST_SHIFT 5
 
-/* @woken_ns: when it was woken, if it was already, else 0. */
+/* @woken_ns: when it was woken, if it was already, else 0; @ran_ns: how long it has run. */
 static __always_inline void begin_wait(void *ctx, struct task_struct *task, __u32 state, __u64 now,
-                                       __u64 woken_ns)
+                                       __u64 woken_ns, __u64 ran_ns)
 {
 	__u32 zero = 0, tid = task->pid;
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
 	struct scratch *s = get_scratch();
 	struct abi_off_thread *t, *fresh = bpf_map_lookup_elem(&off_fresh, &zero);
-	__u64 ran_ns = TASK_GET(task, se.sum_exec_runtime);
 
 	if (!c || !s || !fresh)
 		return; /* verifier: cannot happen */
@@ -331,30 +332,32 @@ int off_switch(__u64 *ctx)
 	__u32 left, state, tid, zero = 0;
 	struct abi_off_thread *t;
 	struct abi_counters *c;
-	__u64 now = 0;
+	__u64 now = 0, ran_ns;
 
 	if (ctl.begin_ns == ABI_BEGIN_NEVER)
 		return 0;
 	if (prev->pid && is_target(prev, prev->tgid)) {
 		tid = prev->pid;
+		ran_ns = TASK_GET(prev, se.sum_exec_runtime);
 		left = cfg.prev_state ? (__u32)ctx[3] : task_state(prev);
 		state = off_state(prev, (__u32)ctx[0] & 1, left);
 		if (state == ABI_OFF_NONE) {
 			t = bpf_map_lookup_elem(&off_threads, &tid);
 			c = bpf_map_lookup_elem(&counters, &zero);
 			if (t && t->out_ns)
-				(void)ended_unseen(tid, TASK_GET(prev, se.sum_exec_runtime));
+				(void)ended_unseen(tid, ran_ns);
 			if (t && c)
 				flush_done(t, c);
 			(void)bpf_map_delete_elem(&off_threads, &tid);
 		} else {
-			state = (__u32)wanted(state, tid, TASK_GET(prev, se.sum_exec_runtime));
+			state = (__u32)wanted(state, tid, ran_ns);
 			if (state) {
 				/* Before the walk, which the scheduler too counts as time off the
 				 * CPU. */
 				now = bpf_ktime_get_ns();
 				begin_wait(ctx, prev, state, now,
-				           woken_before(prev, (__u32)ctx[0] & 1, left) ? now : 0);
+				           woken_before(prev, (__u32)ctx[0] & 1, left) ? now : 0,
+				           ran_ns);
 			}
 		}
 	}

@@ -143,7 +143,10 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_off_threa
 	struct abi_off_count v = {.waits = 1};
 	struct ev_count c;
 	const uint64_t begin_ns = o->stats.begin_ns, end_ns = o->stats.end_ns;
-	const bool woken = t->wake_ns >= t->out_ns && t->wake_ns <= end_ns;
+	/* Nobody wakes what is preempted. */
+	const bool woken =
+	        (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT != ABI_OFF_PREEMPTED &&
+	        t->wake_ns >= t->out_ns && t->wake_ns <= end_ns;
 	const uint64_t wake_ns = woken ? MAX_OF(t->wake_ns, begin_ns) : end_ns;
 
 	(void)kernel_tid;

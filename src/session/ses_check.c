@@ -221,9 +221,8 @@ static uint64_t count_asleep(const struct ses_targets *t, uint32_t pid)
 	return n;
 }
 
-void ses_check_waits(struct ses *s)
+static void check_refused(struct ses *s)
 {
-	const uint32_t sleeps = 1U << EV_OFF_INTERRUPTIBLE | 1U << EV_OFF_UNINTERRUPTIBLE;
 	uint64_t n = s->off ? smp_off_stats(s->off)->refused : 0;
 
 	if (n)
@@ -232,7 +231,14 @@ void ses_check_waits(struct ses *s)
 		        "the stacks of %llu thread(s) that waited when the capture began could "
 		        "not be read, only CAP_SYS_PTRACE may: they end early",
 		        (unsigned long long)n);
-	n = 0;
+}
+
+void ses_check_waits(struct ses *s)
+{
+	const uint32_t sleeps = 1U << EV_OFF_INTERRUPTIBLE | 1U << EV_OFF_UNINTERRUPTIBLE;
+	uint64_t n = 0;
+
+	check_refused(s);
 	/* Of others it is not known that they should have been seen. */
 	if (!(s->o.modes & ~s->without & SES_OFFCPU) || s->counters[SES_CNT_OFF_SEEN] ||
 	    s->o.target != SES_TARGET_PID || s->o.off_min_ns || s->o.off_max_ns ||

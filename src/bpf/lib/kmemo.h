@@ -221,19 +221,23 @@ static __always_inline int kmemo_hit(struct scratch *s, const struct kmemo *m, _
 
 /* Where @key is remembered, or is to be: the second place is for what would else drive out by turns
  * what stands in the first one, so that neither is ever known again. */
-static __always_inline __u32 kmemo_slot(__u64 key)
+static __always_inline struct kmemo *kmemo_of(__u64 key, __u32 *slot)
 {
-	__u32 first = (__u32)(uw_hash_mix(0, key, cfg.hash_seed) >> 32) & (KMEMO_ENTRIES - 2);
-	__u32 second = first | 1;
-	struct kmemo *a = bpf_map_lookup_elem(&kmemos, &first), *b;
+	struct kmemo *a, *b;
 
+	*slot = (__u32)(uw_hash_mix(0, key, cfg.hash_seed) >> 32) & (KMEMO_ENTRIES - 2);
+	a = bpf_map_lookup_elem(&kmemos, slot);
 	if (!a || a->key == key)
-		return first;
-	b = bpf_map_lookup_elem(&kmemos, &second);
+		return a;
+	*slot |= 1;
+	b = bpf_map_lookup_elem(&kmemos, slot);
 	if (!b || b->key == key)
-		return second;
+		return b;
 	a->next ^= 1;
-	return a->next ? first : second;
+	if (!a->next)
+		return b;
+	*slot ^= 1;
+	return a;
 }
 
 /* The kernel stack of the current task, which is being switched out, into s->key. @key: what its
@@ -242,8 +246,8 @@ static __always_inline void switched_kernel(void *ctx, struct scratch *s, struct
                                             struct task_struct *task, __u64 key)
 {
 	__u64 top = stack_top(s, task), base, hit = 0;
-	__u32 slot = kmemo_slot(key);
-	struct kmemo *m = bpf_map_lookup_elem(&kmemos, &slot);
+	__u32 slot;
+	struct kmemo *m = kmemo_of(key, &slot);
 
 	s->kmemo_top = (__u64)ctx;
 	base = *(volatile __u64 *)&s->kmemo_top;
