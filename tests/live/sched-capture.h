@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "live-main.h"
 #include "loader/loader.h"
 
 #define MS 1000000ULL
@@ -256,18 +257,6 @@ static inline int first_cpu(void)
 		if (CPU_ISSET(i, &set))
 			return i;
 	return 0;
-}
-
-static void spin(void)
-{
-	for (;;)
-		__asm__ volatile("" ::: "memory");
-}
-
-static void *spinner(void *arg)
-{
-	spin();
-	return arg;
 }
 
 /* Starts fn in a process of its own, and waits until it has said that it is ready. */

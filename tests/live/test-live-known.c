@@ -29,6 +29,8 @@
 #include "base/base.h"
 #include "bpf/abi/abi.h"
 #include "session/session_priv.h"
+#include "bpfmaps.h"
+#include "live-main.h"
 
 #define KNOWN_MIN 300 /* stacks that were known again, before a capture ends */
 /* Percent of the stacks of slow kinds that are known again up to then [tried: 96 to 97; 79 to 88
@@ -36,7 +38,6 @@
 #define SHARE_MIN  92
 #define LIMIT_MS   60000 /* for as many: emulated machines are slow */
 #define STEP_MS    100
-#define FDS_MAX    1024
 #define WORD_HASH  1 /* of struct kmemo */
 #define WORD_CHECK 2
 
@@ -97,8 +98,6 @@ static void run_until(struct ses *s, enum abi_counter id, uint64_t min)
 	for (int ms = 0; ms < LIMIT_MS && counter(s, id) < min; ms += STEP_MS)
 		(void)usleep(STEP_MS * 1000);
 }
-
-static int map_by_name(const char *name, struct bpf_map_info *ret);
 
 struct share {
 	uint64_t known, seen;
@@ -203,21 +202,6 @@ static void test_stacks_of_an_interpreter_are_what_a_walk_finds(void **state)
 
 /* ---- the proof ------------------------------------------------------------------------------- */
 
-/* The map of this name among our descriptors. */
-static int map_by_name(const char *name, struct bpf_map_info *ret)
-{
-	for (int fd = 3; fd < FDS_MAX; fd++) {
-		struct bpf_map_info info = {0};
-		uint32_t len = sizeof(info);
-
-		if (bpf_obj_get_info_by_fd(fd, &info, &len) == 0 && strcmp(info.name, name) == 0) {
-			*ret = info;
-			return fd;
-		}
-	}
-	return -ENOENT;
-}
-
 /* Puts another stack behind all that is remembered; returns how many. */
 static uint32_t spoil(int fd, const struct bpf_map_info *info)
 {
@@ -277,7 +261,6 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(test_what_is_remembered_wrongly_is_noticed),
 	};
 
-	cmocka_set_message_output(CM_OUTPUT_TAP);
 	if (argc < 2) {
 		fprintf(stderr, "usage: test-live-known WAITS\n");
 		return 2;
@@ -287,5 +270,5 @@ int main(int argc, char **argv)
 		printf("1..0 # SKIP needs CAP_BPF and CAP_PERFMON\n");
 		return 0;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return LIVE_RUN(tests);
 }

@@ -19,6 +19,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "live-main.h"
 #include "loader/loader.h"
 
 /* A tenth of the kernel's limit of 1,000,000: room for a verifier that prunes less. */
@@ -282,6 +283,47 @@ static void on_blocked(void *arg, const struct abi_off_blocked *b)
 	*n += b->key.tgid != 0;
 }
 
+/* A capture of the waits of these processes, which has not begun. */
+struct off_cap {
+	struct load_oncpu *l;
+	struct load_off *off;
+};
+
+static void off_open(struct off_cap *c, const uint32_t *tgids, uint32_t n)
+{
+	const struct abi_config cfg = {.target = ABI_TARGET_TREE, .pidns_ino = 1, .hash_seed = 1};
+	const struct load_off_options o = {
+	        .states = 14, .max_ns = UINT64_MAX, .thread_entries = 256, .count_entries = 1024};
+	const struct load_procs procs = {.tgids = tgids, .n = n};
+	struct err err = {0};
+
+	*c = (struct off_cap){0};
+	if (load_oncpu_open(&cfg, &sizes, &c->l, &err) < 0 || load_follow(c->l, &procs, &err) < 0 ||
+	    load_off_open(c->l, &o, &c->off, &err) < 0 || load_off_attach(c->off, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+/* Ends it, and adds up what was counted. */
+static void off_end(const struct off_cap *c, struct waited *w)
+{
+	w->end_ns = now_ns();
+	load_off_detach(c->off);
+	assert_true(load_off_take_final(c->off, on_wait, w) >= 0);
+	assert_true(load_off_threads(c->off, on_thread, w) >= 1);
+}
+
+static void off_close(struct off_cap *c)
+{
+	load_off_free(c->off);
+	load_oncpu_free(c->l);
+}
+
+static void kill_child(pid_t pid)
+{
+	(void)kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 /* Processes that sleep so many ms at a time: for ever, longer than the look takes, shorter. */
 static const int sleep_ms[SLEEPERS] = {-1, 4 * LOOK_MS, 10};
 
@@ -289,15 +331,9 @@ static const int sleep_ms[SLEEPERS] = {-1, 4 * LOOK_MS, 10};
  * is the time from the beginning on, and all of it. */
 static void test_waits_begin_behind_the_look(void **state)
 {
-	const struct abi_config cfg = {.target = ABI_TARGET_TREE, .pidns_ino = 1, .hash_seed = 1};
-	const struct load_off_options o = {
-	        .states = 14, .max_ns = UINT64_MAX, .thread_entries = 256, .count_entries = 1024};
 	uint32_t tgids[SLEEPERS];
-	const struct load_procs procs = {.tgids = tgids, .n = SLEEPERS};
-	struct load_oncpu *l = NULL;
-	struct load_off *off = NULL;
+	struct off_cap c;
 	struct waited w = {0};
-	struct err err = {0};
 	size_t blocked = 0;
 
 	(void)state;
@@ -311,20 +347,15 @@ static void test_waits_begin_behind_the_look(void **state)
 		}
 		tgids[i] = (uint32_t)w.pid[i];
 	}
-	if (load_oncpu_open(&cfg, &sizes, &l, &err) < 0 || load_follow(l, &procs, &err) < 0 ||
-	    load_off_open(l, &o, &off, &err) < 0 || load_off_attach(off, &err) < 0)
-		fail_msg("%s", err.msg);
+	off_open(&c, tgids, SLEEPERS);
 	(void)poll(NULL, 0, LOOK_MS); /* nothing is followed yet */
-	load_off_follow(off);
+	load_off_follow(c.off);
 	(void)poll(NULL, 0, LOOK_MS);
-	assert_int_equal(load_off_blocked(off, on_blocked, &blocked), 0);
+	assert_int_equal(load_off_blocked(c.off, on_blocked, &blocked), 0);
 	(void)poll(NULL, 0, LOOK_MS);
-	w.begin_ns = load_off_begin(off);
+	w.begin_ns = load_off_begin(c.off);
 	(void)poll(NULL, 0, 10 * LOOK_MS);
-	w.end_ns = now_ns();
-	load_off_detach(off);
-	assert_true(load_off_take_final(off, on_wait, &w) >= 0);
-	assert_true(load_off_threads(off, on_thread, &w) >= SLEEPERS);
+	off_end(&c, &w);
 	assert_in_range(blocked, 1, SLEEPERS); /* the one that sleeps shortly may be running */
 	for (size_t i = 0; i < SLEEPERS; i++) {
 		uint64_t elapsed = w.end_ns - w.begin_ns;
@@ -334,13 +365,11 @@ static void test_waits_begin_behind_the_look(void **state)
 		       (unsigned long long)elapsed);
 		/* It runs between its sleeps, and a switch may be told to nobody. */
 		assert_in_range(w.ns[i], elapsed - elapsed / 50, elapsed + MS_NS);
-		(void)kill(w.pid[i], SIGKILL);
-		assert_int_equal(waitpid(w.pid[i], NULL, 0), w.pid[i]);
+		kill_child(w.pid[i]);
 	}
 	assert_int_equal(w.n[0], 1);
 	assert_in_range(w.n[1], 10 / 4, 10 / 4 + 2);
-	load_off_free(off);
-	load_oncpu_free(l);
+	off_close(&c);
 }
 
 /* ---- switches that nobody tells -------------------------------------------------------------- */
@@ -375,18 +404,12 @@ static void until(const volatile uint64_t *v, uint64_t n)
  * @going: its going back to sleep is hidden as well as its coming. */
 static void check_hidden(bool going)
 {
-	const struct abi_config cfg = {.target = ABI_TARGET_TREE, .pidns_ino = 1, .hash_seed = 1};
-	const struct load_off_options o = {
-	        .states = 14, .max_ns = UINT64_MAX, .thread_entries = 256, .count_entries = 1024};
 	uint64_t *shared =
 	        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct waited w = {0};
 	uint32_t tgid;
-	const struct load_procs procs = {.tgids = &tgid, .n = 1};
 	struct abi_counters n;
-	struct load_oncpu *l = NULL;
-	struct load_off *off = NULL;
-	struct err err = {0};
+	struct off_cap c;
 	size_t blocked = 0;
 	uint64_t woken_ns, elapsed;
 	int fd[2];
@@ -402,15 +425,13 @@ static void check_hidden(bool going)
 	}
 	tgid = (uint32_t)w.pid[0];
 	(void)poll(NULL, 0, LOOK_MS); /* it reads */
-	if (load_oncpu_open(&cfg, &sizes, &l, &err) < 0 || load_follow(l, &procs, &err) < 0 ||
-	    load_off_open(l, &o, &off, &err) < 0 || load_off_attach(off, &err) < 0)
-		fail_msg("%s", err.msg);
-	load_off_follow(off);
-	assert_int_equal(load_off_blocked(off, on_blocked, &blocked), 0);
+	off_open(&c, &tgid, 1);
+	load_off_follow(c.off);
+	assert_int_equal(load_off_blocked(c.off, on_blocked, &blocked), 0);
 	assert_int_equal(blocked, 1);
-	w.begin_ns = load_off_begin(off);
+	w.begin_ns = load_off_begin(c.off);
 	(void)poll(NULL, 0, LOOK_MS);
-	__atomic_store_n(&load_control(l)->begin_ns, ABI_BEGIN_NEVER, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&load_control(c.l)->begin_ns, ABI_BEGIN_NEVER, __ATOMIC_SEQ_CST);
 	woken_ns = now_ns();
 	assert_int_equal(write(fd[1], "", 1), 1);
 	until(&shared[0], 1);
@@ -418,19 +439,15 @@ static void check_hidden(bool going)
 		until(&shared[1], 1);
 		(void)poll(NULL, 0, LOOK_MS); /* it reads again */
 	}
-	__atomic_store_n(&load_control(l)->begin_ns, w.begin_ns, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&load_control(c.l)->begin_ns, w.begin_ns, __ATOMIC_SEQ_CST);
 	until(&shared[1], 1);
 	(void)poll(NULL, 0, LOOK_MS);
 	assert_int_equal(write(fd[1], "", 1), 1); /* from here on all is seen */
 	until(&shared[1], 2);
 	(void)poll(NULL, 0, LOOK_MS);
-	assert_int_equal(load_off_counters(off, &n), 0);
-	w.end_ns = now_ns();
-	load_off_detach(off);
-	assert_true(load_off_take_final(off, on_wait, &w) >= 0);
-	assert_true(load_off_threads(off, on_thread, &w) >= 1);
-	(void)kill(w.pid[0], SIGKILL);
-	assert_int_equal(waitpid(w.pid[0], NULL, 0), w.pid[0]);
+	assert_int_equal(load_off_counters(c.off, &n), 0);
+	off_end(&c, &w);
+	kill_child(w.pid[0]);
 	elapsed = w.end_ns - w.begin_ns;
 	printf("# %llu waits, %llu ns of %llu; %llu ends and %llu beginnings unseen\n",
 	       (unsigned long long)w.n[0], (unsigned long long)w.ns[0], (unsigned long long)elapsed,
@@ -446,8 +463,7 @@ static void check_hidden(bool going)
 		assert_in_range(w.ns[0], woken_ns - w.begin_ns, elapsed - LOOK_MS * MS_NS);
 	else
 		assert_in_range(w.ns[0], elapsed - elapsed / 10, elapsed + 5 * MS_NS);
-	load_off_free(off);
-	load_oncpu_free(l);
+	off_close(&c);
 	close(fd[0]);
 	close(fd[1]);
 	munmap(shared, 4096);
@@ -550,11 +566,10 @@ int main(void)
 	struct err err = {0};
 	int r = load_oncpu_open(&(struct abi_config){.target = ABI_TARGET_ALL}, &sizes, &l, &err);
 
-	cmocka_set_message_output(CM_OUTPUT_TAP);
 	load_oncpu_free(l);
 	if (r == -EPERM || r == -EACCES) {
 		printf("1..0 # SKIP %s\n", err.msg);
 		return 0;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return LIVE_RUN(tests);
 }

@@ -24,6 +24,8 @@
 
 #include <bpf/bpf.h>
 
+#include "bpfmaps.h"
+#include "live-main.h"
 #include "stack-capture.h"
 
 #define RUN_MS      700
@@ -31,7 +33,6 @@
 #define RATE_HZ     1999
 /* Emulated machines give fewer samples in that time: then it takes longer, not fewer. */
 #define LIMIT_MS 60000
-#define FDS_MAX  1024
 
 static char **programs;
 
@@ -278,21 +279,6 @@ static void test_walks_of_programs_agree(void **state)
 
 /* ---- the proof ------------------------------------------------------------------------------- */
 
-/* The map of this name among our descriptors: others may run the same programs. */
-static int map_by_name(const char *name, struct bpf_map_info *ret)
-{
-	for (int fd = 3; fd < FDS_MAX; fd++) {
-		struct bpf_map_info info = {0};
-		uint32_t len = sizeof(info);
-
-		if (bpf_obj_get_info_by_fd(fd, &info, &len) == 0 && strcmp(info.name, name) == 0) {
-			*ret = info;
-			return fd;
-		}
-	}
-	return -ENOENT;
-}
-
 /* Puts another rule behind every filled word of the cache; returns how many. */
 static uint32_t spoil(int fd, const struct bpf_map_info *info)
 {
@@ -359,10 +345,9 @@ int main(int argc, char **argv)
 	};
 
 	programs = argv + (argc > 0);
-	cmocka_set_message_output(CM_OUTPUT_TAP);
 	if (!cap_effective(CAP_BPF) || !cap_effective(CAP_PERFMON)) {
 		printf("1..0 # SKIP needs CAP_BPF and CAP_PERFMON\n");
 		return 0;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return LIVE_RUN(tests);
 }
