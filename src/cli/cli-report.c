@@ -215,6 +215,11 @@ static void print_losses(const struct pfa_session *s, const char *prefix, const 
 	}
 }
 
+static bool is_filtered(const struct cli_options *o)
+{
+	return o->comms[0] || o->cgroups[0] || o->tids.n;
+}
+
 /* Why nothing was there to sample, as far as it is known. */
 static void say_nothing_seen(const struct cli_options *o, uint64_t elapsed_ns)
 {
@@ -227,7 +232,7 @@ static void say_nothing_seen(const struct cli_options *o, uint64_t elapsed_ns)
 		cli_say("no samples: the capture was shorter than two sampling periods (it took "
 		        "%s, a period is %s)",
 		        elapsed, period);
-	} else if (o->comms[0] || o->cgroups[0] || o->tids.n) {
+	} else if (is_filtered(o)) {
 		cli_say("no samples: nothing that --tid, --comm and --cgroup let through used the "
 		        "CPU in that time");
 	} else if (o->all) {
@@ -262,7 +267,7 @@ void cli_report_functions(const struct pfa_session *s, const struct cli_options 
 	print_losses(s, "dropped_", "samples");
 }
 
-void cli_report_waits(const struct pfa_session *s)
+void cli_report_waits(const struct pfa_session *s, const struct cli_options *o)
 {
 	struct pfa_stats st = {.size = sizeof(st)};
 	int n;
@@ -272,6 +277,9 @@ void cli_report_waits(const struct pfa_session *s)
 	n = cli_report_wait_table(s, st.wait_ns);
 	if (n < 0)
 		cli_say("no table of wait functions: %s", strerrorname_np(-n));
+	else if (n == 0 && !st.waits_seen && is_filtered(o))
+		cli_say("no waits: nothing that --tid, --comm and --cgroup let through waited, in "
+		        "the states and for the times that are asked for");
 	else if (n == 0 && !st.waits_seen)
 		cli_say("no waits were seen in the states and for the times that are asked for");
 	else if (n == 0)

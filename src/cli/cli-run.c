@@ -429,7 +429,7 @@ static void report(const struct run *r, enum cli_product p, bool written)
 	if (p == CLI_PROFILE)
 		cli_report_functions(r->session, r->o);
 	else if (p == CLI_OFFCPU)
-		cli_report_waits(r->session);
+		cli_report_waits(r->session, r->o);
 	/* Metrics on standard output are there to be read. */
 	if (written && !(p == CLI_METRICS && out->fd >= 0))
 		cli_say("%s written: %s", cli_product_name(p), cli_output_path(out));

@@ -273,7 +273,7 @@ void cli_fit(const char *s, size_t columns, char ret[CLI_NAME_BYTES_MAX]);
 size_t cli_columns_printed(const char *s);
 /* Table of functions (of where it waits), losses: after pfa_stop. @o: of this capture. */
 void cli_report_functions(const struct pfa_session *s, const struct cli_options *o);
-void cli_report_waits(const struct pfa_session *s);
+void cli_report_waits(const struct pfa_session *s, const struct cli_options *o);
 /* The table alone: how many rows it has, or a negative errno. @total_ns: of all waits. */
 int cli_report_wait_table(const struct pfa_session *s, uint64_t total_ns);
 /* The quality line of a profile. @cost: with what perf-agent itself took. */

@@ -59,7 +59,7 @@ int met_snapshot_new(struct met_snapshot **ret)
 	s->core_types.max = MET_CORE_TYPES_MAX;
 	s->procs.max = MET_PROCS_MAX;
 	s->notes.max = MET_NOTES_MAX;
-	s->labels.max = MET_NOTES_MAX;
+	s->labels.max = MET_TAGS_MAX;
 	*ret = s;
 	return 0;
 }

@@ -148,7 +148,8 @@ struct met_entry {
 #define MET_THREADS_MAX    (1 << 22) /* PID_MAX_LIMIT of the kernel */
 #define MET_PROCS_MAX      (1 << 16)
 #define MET_NOTES_MAX      256
-#define MET_LABELS_MAX     64 /* of an entry */
+#define MET_LABELS_MAX     64   /* of an entry */
+#define MET_TAGS_MAX       2048 /* labels of the whole: tags and filters */
 /**
  * met_entry_init, met_entry_done - an empty entry, all zero, its lists with their caps; free them
  */

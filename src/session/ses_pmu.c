@@ -38,6 +38,7 @@ struct ses_pmu {
 	struct pev_count times[PROC_CORE_TYPES_MAX][PEV_HARDWARE_CNT];
 	struct met_snapshot *snap;
 	uint64_t ended_unseen; /* threads that ended after they had left their CPU unseen */
+	uint64_t hidden;       /* that no program was shown at the end, and which are there */
 	/* By slot. Two CPUs that meet a process at once give it two, which are one. */
 	struct slot {
 		uint32_t tgid, first; /* first: the slot that stands for all of its process */
@@ -443,8 +444,7 @@ static bool is_hidden(const struct ses_pmu *p, const struct abi_sched_thread *t)
 {
 	char path[32];
 
-	if (!p->looked || t->looked || !t->tid ||
-	    (t->phase != ABI_PHASE_ON && t->phase != ABI_PHASE_RUNQ))
+	if (!p->looked || t->looked || !t->tid || t->phase == ABI_PHASE_LEFT)
 		return false;
 	(void)snprintf(path, sizeof(path), "/proc/%u", t->tid);
 	return access(path, F_OK) == 0;
@@ -457,6 +457,7 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thr
 	struct met_thread m = {.tid = t->tid};
 	uint64_t open = 0;
 	enum met_time at = time_of_phase(t->phase);
+	bool hidden;
 	int r = 0;
 
 	(void)kernel_tid;
@@ -467,7 +468,10 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thr
 		m.ns[i] = t->sums.ns[i];
 	for (int i = 0; i < MET_REASON_CNT; i++)
 		m.reason[i] = t->sums.reason[i];
-	if (t->phase == ABI_PHASE_LEFT || is_hidden(p, t))
+	hidden = is_hidden(p, t);
+	p->hidden += hidden;
+	if (t->phase == ABI_PHASE_LEFT ||
+	    (hidden && (t->phase == ABI_PHASE_ON || t->phase == ABI_PHASE_RUNQ)))
 		p->ended_unseen++;
 	else if (t->phase != ABI_PHASE_NONE && t->since_ns < p->end_ns)
 		open = p->end_ns - MAX_OF(t->since_ns, p->begin_ns);
@@ -487,6 +491,27 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thr
 	p->error = r;
 }
 
+static int add_filter(void *arg, const char *key, const char *value)
+{
+	return met_snapshot_label(arg, key, value);
+}
+
+/* What a reader might take for the whole, or for nothing that happened. */
+static void note_unseen(struct ses *s, const struct ses_pmu *p)
+{
+	const struct met_entry *all = &p->snap->all;
+
+	if (p->hidden)
+		ses_note_add(s,
+		             "%llu thread(s) are hidden from BPF programs on this machine: of what "
+		             "they did only a part is in the figures of --pmu",
+		             (unsigned long long)p->hidden);
+	if (!all->switches && !all->ns[MET_SLICE] && !all->ns[MET_RUNQ] && !all->ns[MET_OFF] &&
+	    ses_targets_filtered(s))
+		ses_note_add(s, "--pmu has counted nothing: there was no thread that --tid, --comm "
+		                "and --cgroup let through");
+}
+
 static int describe(struct ses *s, struct ses_pmu *p, const struct load_sched_total *total)
 {
 	struct met_snapshot *m = p->snap;
@@ -502,6 +527,7 @@ static int describe(struct ses *s, struct ses_pmu *p, const struct load_sched_to
 	for (uint32_t t = 0; t < (p->cpus ? p->cpus->n_types : 1) && r == 0; t++)
 		r = met_snapshot_core_type(
 		        m, p->cpus && p->cpus->n_types > 1 ? p->cpus->types[t].name : "");
+	note_unseen(s, p);
 	for (size_t i = 0; i < s->n_notes && r == 0; i++)
 		r = met_snapshot_note(m, s->notes[i]);
 	if (r == 0 && total->lost) {
@@ -527,7 +553,7 @@ static int describe(struct ses *s, struct ses_pmu *p, const struct load_sched_to
 
 		r = key ? met_snapshot_label(m, key, eq + 1) : -ENOMEM;
 	}
-	return r;
+	return r < 0 ? r : ses_targets_each_filter(s, add_filter, m);
 }
 
 int ses_pmu_collect(struct ses *s, struct err *err)

@@ -94,22 +94,9 @@ static int add_pids(struct ses *s)
 	return r;
 }
 
-static int add_filters(struct ses *s)
+static int add_filter(void *arg, const char *key, const char *value)
 {
-	_cleanup_(sbuf_done) struct sbuf b;
-	int r = 0;
-
-	sbuf_init(&b, 4096);
-	if (s->targets.n_tids) {
-		r = ses_numbers_text(s->targets.tids, s->targets.n_tids, &b);
-		if (r == 0)
-			r = add(s, "filter_tid: %s", b.p);
-	}
-	for (const char *const *p = s->o.comms; p && *p && r == 0; p++)
-		r = add(s, "filter_comm: %.*s", ABI_COMM_LEN - 1, *p);
-	for (const char *const *p = s->o.cgroups; p && *p && r == 0; p++)
-		r = add(s, "filter_cgroup: %s", *p);
-	return r;
+	return add(arg, "%s: %s", key, value);
 }
 
 static int add_target(struct ses *s)
@@ -315,7 +302,7 @@ static int add_request(struct ses *s, enum ses_kind kind)
 	if (r == 0)
 		r = add_target(s);
 	if (r == 0)
-		r = add_filters(s);
+		r = ses_targets_each_filter(s, add_filter, s);
 	if (r == 0)
 		r = add(s, "event: %s",
 		        kind == SES_KIND_OFFCPU ? "off-cpu" : pev_spec_name(&s->spec));

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -423,6 +424,34 @@ int ses_targets_text(const struct ses *s, struct sbuf *b)
 	if (r == 0)
 		r = ses_numbers_text(t->pids, t->n, b);
 	return r;
+}
+
+int ses_targets_each_filter(const struct ses *s,
+                            int (*fn)(void *arg, const char *key, const char *value), void *arg)
+{
+	_cleanup_(sbuf_done) struct sbuf b;
+	char comm[ABI_COMM_LEN];
+	int r = 0;
+
+	sbuf_init(&b, 4096);
+	if (s->targets.n_tids) {
+		r = ses_numbers_text(s->targets.tids, s->targets.n_tids, &b);
+		if (r == 0)
+			r = fn(arg, "filter_tid", b.p);
+	}
+	for (const char *const *p = s->o.comms; p && *p && r == 0; p++) {
+		(void)snprintf(comm, sizeof(comm), "%s", *p);
+		r = fn(arg, "filter_comm", comm);
+	}
+	for (const char *const *p = s->o.cgroups; p && *p && r == 0; p++)
+		r = fn(arg, "filter_cgroup", *p);
+	return r;
+}
+
+bool ses_targets_filtered(const struct ses *s)
+{
+	return s->targets.n_tids || (s->o.comms && s->o.comms[0]) ||
+	       (s->o.cgroups && s->o.cgroups[0]);
 }
 
 int ses_numbers_text(const uint32_t *v, uint32_t n, struct sbuf *b)

@@ -382,6 +382,11 @@ void ses_targets_look(struct ses *s); /* which have ended? D */
 /* "pid 12 (nginx)"; "12, 13 and 7 more" */
 int ses_targets_text(const struct ses *s, struct sbuf *b);
 int ses_numbers_text(const uint32_t *v, uint32_t n, struct sbuf *b);
+/* "filter_comm" and a name, and so on: each filter that is asked for, up to the first that fn does
+ * not return 0 for. */
+int ses_targets_each_filter(const struct ses *s,
+                            int (*fn)(void *arg, const char *key, const char *value), void *arg);
+bool ses_targets_filtered(const struct ses *s); /* is there one? */
 
 /* ---- the session ----------------------------------------------------------------------------- */
 

@@ -266,6 +266,10 @@ def wait_functions_and_their_quality():
                         'quality: 3 samples (3 kept, 0 dropped), 88.00 % complete stacks, agent 0.3 % CPU', *waits], r)
     r = run(*OFF, *SHORT, '--offcpu-output=o')
     check('perf-agent: no waits were seen in the states and for the times that are asked for\n' in r.err, r)
+    for which in (['--comm=nobody'], ['--tid=1'], ['--cgroup=/']):
+        r = run(*OFF, *SHORT, '--offcpu-output=o', *which)
+        check('perf-agent: no waits: nothing that --tid, --comm and --cgroup let through waited, in the states and for the '
+              'times that are asked for\n' in r.err, r)
     r = run(*OFF, *SHORT, '--offcpu-output=o', env={'FAKE_WAITS': '3', 'FAKE_WAITS_DROPPED': '3'})
     check('perf-agent: no waits: all 3 were dropped' in r.err, r)
     r = run(*OFF, *SHORT, '--offcpu-output=o', env={'FAKE_STATS_FAIL': '1'})

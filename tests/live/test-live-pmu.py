@@ -349,6 +349,21 @@ def threads_count_while_they_have_the_name():
 
 
 @test
+def filters_are_told_and_a_name_that_nobody_has_too():
+    w = Waits('sleep', '--ms', 20)
+    tags = [(f'key{i}', 'x') for i in range(300)]
+    s = pmu([w], 0.3, '--pid', w.pid, '--tid', w.pid, '--comm', 'of,nobody', '--comm', 'neither',
+            *[f'--tag={key}={value}' for key, value in tags])
+    equal([(label['key'], label['value']) for label in s.said['labels']],
+          [*tags, ('filter_tid', str(w.pid)), ('filter_comm', 'of,nobody'), ('filter_comm', 'neither')])
+    equal((s.said['processes'], s.all['switches']), ([], 0), s.said)
+    told = [text for text in s.notes if text.startswith('--pmu has counted nothing: there was no thread that --tid, --comm')]
+    equal(len(told), 1, s.notes)
+    check(any(line.endswith(f'note: {told[0]}') for line in s.result.lines), s.result)
+    equal(pmu([w], 0.3, '--pid', w.pid).said['labels'], [])
+
+
+@test
 def what_a_shell_executes_is_not_the_shell():
     shell = subprocess.Popen(['sh', '-c', 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo; read x; exec "$@"', 'sh',
                               livelib.workload['spin'], '--seconds', '1'],
