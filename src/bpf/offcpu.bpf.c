@@ -657,3 +657,44 @@ int off_blocked(struct bpf_iter__task *ctx)
 	bpf_seq_write(ctx->meta->seq, &b->out, sizeof(b->out));
 	return 0;
 }
+
+/* What the scheduler's account and the clock may differ by. */
+#define ACCOUNT_NS 1000000
+
+/* Once, at the end, when the other programs are called no more: what has run since its wait began
+ * waits no longer, though nobody told; the wait goes on where that was behind the end. */
+SEC("iter/task")
+int off_at_end(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	__u64 late = bpf_ktime_get_ns() - ctl.end_ns, ran;
+	struct abi_off_thread *t;
+	struct abi_counters *c;
+	__u32 zero = 0, tid;
+
+	if (!task)
+		return 0;
+	tid = task->pid;
+	t = bpf_map_lookup_elem(&off_threads, &tid);
+	c = bpf_map_lookup_elem(&counters, &zero);
+	if (!t || !c || !t->out_ns || t->out_ns >= ctl.end_ns)
+		return 0;
+	ran = task->se.sum_exec_runtime - t->ran_ns;
+	if ((__s64)ran <= (__s64)(late + ACCOUNT_NS))
+		return 0;
+	CNT_ADD(c, WAITS_UNSEEN, 1);
+	if (task_state(task)) {
+		/* It has gone to sleep again: as in went_on. */
+		CNT_ADD(c, WAITS_BEGIN_UNSEEN, 1);
+		t->ended_ns = t->wake_ns;
+		if (t->wake_ns < t->out_ns || t->wake_ns > ctl.end_ns)
+			t->out_ns = 0;
+		return 0;
+	}
+	t->ended_ns = ctl.end_ns - (ran - late);
+	if (t->ended_ns < t->wake_ns && t->wake_ns <= ctl.end_ns)
+		t->ended_ns = t->wake_ns;
+	if ((__s64)(t->ended_ns - t->out_ns) < 0)
+		t->ended_ns = t->out_ns;
+	return 0;
+}

@@ -89,3 +89,14 @@ int load_iterate(const struct bpf_program *p, int *link_fd)
 	}
 	return bpf_iter_create(*link_fd);
 }
+
+int load_iterate_through(int fd)
+{
+	char buf[64];
+	ssize_t n;
+
+	do {
+		n = read(fd, buf, sizeof(buf));
+	} while (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)));
+	return n < 0 ? -errno : 0;
+}

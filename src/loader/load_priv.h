@@ -95,6 +95,9 @@ int load_attach_tracepoint(struct load_links *links, const struct bpf_program *p
 void load_close_links(struct load_links *links, size_t first); /* those from @first on */
 /* A descriptor to read an iterator through, whose link is made once; or negative errno. */
 int load_iterate(const struct bpf_program *p, int *link_fd);
+/* Runs an iterator that writes nothing: what it does is done while it is read. Closes nothing.
+ * Returns: 0, or negative errno of read(2). */
+int load_iterate_through(int fd);
 
 /* load_tables.c: maps what load_tables hands out, and gives it back. */
 int load_tables_map(struct load_oncpu *l, struct err *err);

@@ -273,6 +273,12 @@ uint64_t load_off_begin(struct load_off *l);
  * load_off_detach - waits begin and end no more, from the first moment of the call on
  */
 void load_off_detach(struct load_off *l);
+/**
+ * load_off_look_at_end - finds the waits that ended before @end_ns, CLOCK_MONOTONIC, and nobody
+ * told Once, at once behind load_off_detach; without it they go on to the end. Returns: 0, errno of
+ * bpf(2) or of reading the iterator. Cost: O(threads of the machine) in the kernel, 1 us each.
+ */
+int load_off_look_at_end(struct load_off *l, uint64_t end_ns);
 
 /* One entry of the tables of waits; both borrowed until it returns. */
 typedef void (*load_off_fn)(void *arg, const struct abi_off_key *key,

@@ -195,7 +195,8 @@ int load_off_attach(struct load_off *l, struct err *err)
 	int r = 0;
 
 	bpf_object__for_each_program (p, l->skel->obj) {
-		if (r == 0 && bpf_program__autoload(p) && p != l->skel->progs.off_blocked)
+		if (r == 0 && bpf_program__autoload(p) && p != l->skel->progs.off_blocked &&
+		    p != l->skel->progs.off_at_end)
 			r = load_attach_tracepoint(&l->links, p, err);
 	}
 	return r;
@@ -224,6 +225,16 @@ void load_off_detach(struct load_off *l)
 {
 	__atomic_store_n(&load_control(l->base)->begin_ns, ABI_BEGIN_NEVER, __ATOMIC_RELEASE);
 	load_close_links(&l->links, 0);
+}
+
+int load_off_look_at_end(struct load_off *l, uint64_t end_ns)
+{
+	_cleanup_close_ int link = -EBADF, fd = -EBADF;
+
+	load_control(l->base)->end_ns = end_ns;
+	load_wait_for_programs();
+	fd = load_iterate(l->skel->progs.off_at_end, &link);
+	return fd < 0 ? fd : load_iterate_through(fd);
 }
 
 /* ---- what comes back ------------------------------------------------------------------------- */

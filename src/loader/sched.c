@@ -246,18 +246,9 @@ static void look_at_counters(struct load_sched *l, uint32_t what)
 /* Runs the iterator over all tasks. */
 static int look_at_tasks(struct load_sched *l)
 {
-	_cleanup_close_ int fd = -EBADF;
-	char buf[64];
-	ssize_t n;
+	_cleanup_close_ int fd = load_iterate(l->skel->progs.sched_tasks, &l->iter_link_fd);
 
-	fd = load_iterate(l->skel->progs.sched_tasks, &l->iter_link_fd);
-	if (fd < 0)
-		return fd;
-	/* It says nothing; what it does is done while it is read. */
-	do {
-		n = read(fd, buf, sizeof(buf));
-	} while (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)));
-	return n < 0 ? -errno : 0;
+	return fd < 0 ? fd : load_iterate_through(fd);
 }
 
 static int attach(struct load_sched *l, struct err *err)

@@ -142,7 +142,8 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_off_threa
 	struct smp_off *o = arg;
 	struct abi_off_count v = {.waits = 1};
 	struct ev_count c;
-	const uint64_t begin_ns = o->stats.begin_ns, end_ns = o->stats.end_ns;
+	const uint64_t begin_ns = o->stats.begin_ns;
+	const uint64_t end_ns = t->ended_ns ? t->ended_ns : o->stats.end_ns;
 	/* Nobody wakes what is preempted. */
 	const bool woken =
 	        (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT != ABI_OFF_PREEMPTED &&
@@ -154,7 +155,7 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_off_threa
 		c = wait_of(&t->done_key.k, t->done_key.waker, &t->done);
 		o->sink->count(o->sink->arg, &c);
 	}
-	if (!t->out_ns || t->out_ns >= end_ns)
+	if (!t->out_ns || t->out_ns >= o->stats.end_ns || end_ns <= begin_ns)
 		return;
 	v.ns = wake_ns - MAX_OF(t->out_ns, begin_ns);
 	v.longest_ns = v.ns;
@@ -173,7 +174,9 @@ void smp_off_end(struct smp_off *o)
 	o->stats.end_ns = now_ns();
 	atomic_store(&o->ending, true); /* before entries stand still */
 	load_off_detach(o->loader);
-	atomic_store(&o->ended, true); /* D, which comes next, sees all of it */
+	if (load_off_look_at_end(o->loader, o->stats.end_ns) < 0)
+		o->stats.read_errors++; /* waits that nobody saw end go on to the end */
+	atomic_store(&o->ended, true);  /* D, which comes next, sees all of it */
 }
 
 /* ---- threads that wait already --------------------------------------------------------------- */

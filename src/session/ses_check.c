@@ -233,12 +233,32 @@ static void check_refused(struct ses *s)
 		        (unsigned long long)n);
 }
 
+/* A few are nothing to talk about. */
+#define UNSEEN_FEW     10
+#define UNSEEN_PER_100 1
+
+static void check_unseen(struct ses *s)
+{
+	const struct abi_counters *c = &s->off_counters;
+	const uint64_t seen = s->counters[SES_CNT_OFF_SEEN],
+	               n = c->v[ABI_CNT_WAITS_UNSEEN] + c->v[ABI_CNT_WAITS_BEGIN_UNSEEN];
+
+	if (n > UNSEEN_FEW && n * 100 > (seen + n) * UNSEEN_PER_100)
+		ses_note_add(s,
+		             "beside %llu waits, BPF programs were not told of the beginning or "
+		             "the end of "
+		             "%llu: these are estimated, or missing (waits_end_unseen, "
+		             "waits_begin_unseen)",
+		             (unsigned long long)seen, (unsigned long long)n);
+}
+
 void ses_check_waits(struct ses *s)
 {
 	const uint32_t sleeps = 1U << EV_OFF_INTERRUPTIBLE | 1U << EV_OFF_UNINTERRUPTIBLE;
 	uint64_t n = 0;
 
 	check_refused(s);
+	check_unseen(s);
 	/* Of others it is not known that they should have been seen. */
 	if (!(s->o.modes & ~s->without & SES_OFFCPU) || s->counters[SES_CNT_OFF_SEEN] ||
 	    s->o.target != SES_TARGET_PID || s->o.off_min_ns || s->o.off_max_ns ||

@@ -491,6 +491,8 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thr
 	p->error = r;
 }
 
+_Static_assert(SES_TAGS_MAX + 1 + 2 * SES_FILTERS_MAX <= MET_TAGS_MAX, "all of them have room");
+
 static int add_filter(void *arg, const char *key, const char *value)
 {
 	return met_snapshot_label(arg, key, value);

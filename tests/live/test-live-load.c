@@ -199,10 +199,11 @@ static void check_off(const char *what, const struct abi_config *cfg, bool waker
 		       info->verified_insns);
 		assert_true(info->verified_insns < VERIFIED_MAX);
 	}
-	assert_int_equal(p.n, before.n + 4 + wakers);
+	assert_int_equal(p.n, before.n + 5 + wakers);
 	assert_true(has_program(&p, "off_switch"));
 	assert_true(has_program(&p, "off_wakeup"));
 	assert_true(has_program(&p, "off_blocked"));
+	assert_true(has_program(&p, "off_at_end"));
 	assert_true(has_program(&p, "off_execed"));
 	assert_int_equal(has_program(&p, "off_waking") + has_program(&p, "off_waking_any"), wakers);
 	if (load_off_attach(off, &err) < 0)
@@ -273,7 +274,8 @@ static void on_thread(void *arg, uint32_t tid, const struct abi_off_thread *t)
 	if (t->done.waits)
 		on_wait(arg, &t->done_key, &t->done);
 	if (t->out_ns && t->out_ns < w->end_ns)
-		add_wait(arg, t->key.tgid, 1, w->end_ns - MAX_OF(t->out_ns, w->begin_ns));
+		add_wait(arg, t->key.tgid, 1,
+		         (t->ended_ns ? t->ended_ns : w->end_ns) - MAX_OF(t->out_ns, w->begin_ns));
 }
 
 static void on_blocked(void *arg, const struct abi_off_blocked *b)
@@ -308,6 +310,7 @@ static void off_end(const struct off_cap *c, struct waited *w)
 {
 	w->end_ns = now_ns();
 	load_off_detach(c->off);
+	assert_int_equal(load_off_look_at_end(c->off, w->end_ns), 0);
 	assert_true(load_off_take_final(c->off, on_wait, w) >= 0);
 	assert_true(load_off_threads(c->off, on_thread, w) >= 1);
 }
@@ -399,74 +402,123 @@ static void until(const volatile uint64_t *v, uint64_t n)
 		(void)poll(NULL, 0, 1);
 }
 
-/* The programs hear nothing while nothing is to be counted: as where a kernel hides a switch. What
- * it computes is no part of a wait, nor of a run queue.
+/* A capture of a process that reads and spins. The programs hear nothing while nothing is to be
+ * counted: as where a kernel hides a switch. */
+struct hidden {
+	volatile uint64_t *shared;
+	int fd[2];
+	struct off_cap c;
+	struct waited w;
+	uint64_t woken_ns;
+};
+
+static void set_begin(const struct hidden *h, uint64_t ns)
+{
+	__atomic_store_n(&load_control(h->c.l)->begin_ns, ns, __ATOMIC_SEQ_CST);
+}
+
+/* Up to where it has begun to compute, unseen. */
+static void hidden_open(struct hidden *h)
+{
+	uint32_t tgid;
+	size_t blocked = 0;
+
+	*h = (struct hidden){0};
+	h->shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(h->shared != MAP_FAILED);
+	assert_int_equal(pipe(h->fd), 0);
+	h->w.pid[0] = fork();
+	assert_true(h->w.pid[0] >= 0);
+	if (h->w.pid[0] == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* else the test ends it */
+		read_and_spin(h->fd[0], h->shared);
+		_exit(0);
+	}
+	tgid = (uint32_t)h->w.pid[0];
+	(void)poll(NULL, 0, LOOK_MS); /* it reads */
+	off_open(&h->c, &tgid, 1);
+	load_off_follow(h->c.off);
+	assert_int_equal(load_off_blocked(h->c.off, on_blocked, &blocked), 0);
+	assert_int_equal(blocked, 1);
+	h->w.begin_ns = load_off_begin(h->c.off);
+	(void)poll(NULL, 0, LOOK_MS);
+	set_begin(h, ABI_BEGIN_NEVER);
+	h->woken_ns = now_ns();
+	assert_int_equal(write(h->fd[1], "", 1), 1);
+	until(&h->shared[0], 1);
+}
+
+/* Ends the capture; the counters are those behind the end. */
+static void hidden_end(struct hidden *h, struct abi_counters *n)
+{
+	off_end(&h->c, &h->w);
+	assert_int_equal(load_off_counters(h->c.off, n), 0);
+	kill_child(h->w.pid[0]);
+	off_close(&h->c);
+	close(h->fd[0]);
+	close(h->fd[1]);
+	munmap((void *)(uintptr_t)h->shared, 4096);
+	printf("# %llu waits, %llu ns of %llu; %llu ends and %llu beginnings unseen\n",
+	       (unsigned long long)h->w.n[0], (unsigned long long)h->w.ns[0],
+	       (unsigned long long)(h->w.end_ns - h->w.begin_ns),
+	       (unsigned long long)n->v[ABI_CNT_WAITS_UNSEEN],
+	       (unsigned long long)n->v[ABI_CNT_WAITS_BEGIN_UNSEEN]);
+}
+
+/* What it computed is no part of a wait, nor of a run queue.
  * @going: its going back to sleep is hidden as well as its coming. */
 static void check_hidden(bool going)
 {
-	uint64_t *shared =
-	        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct waited w = {0};
-	uint32_t tgid;
 	struct abi_counters n;
-	struct off_cap c;
-	size_t blocked = 0;
-	uint64_t woken_ns, elapsed;
-	int fd[2];
+	struct hidden h;
+	uint64_t elapsed;
 
-	assert_true(shared != MAP_FAILED);
-	assert_int_equal(pipe(fd), 0);
-	w.pid[0] = fork();
-	assert_true(w.pid[0] >= 0);
-	if (w.pid[0] == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* else the test ends it */
-		read_and_spin(fd[0], shared);
-		_exit(0);
-	}
-	tgid = (uint32_t)w.pid[0];
-	(void)poll(NULL, 0, LOOK_MS); /* it reads */
-	off_open(&c, &tgid, 1);
-	load_off_follow(c.off);
-	assert_int_equal(load_off_blocked(c.off, on_blocked, &blocked), 0);
-	assert_int_equal(blocked, 1);
-	w.begin_ns = load_off_begin(c.off);
-	(void)poll(NULL, 0, LOOK_MS);
-	__atomic_store_n(&load_control(c.l)->begin_ns, ABI_BEGIN_NEVER, __ATOMIC_SEQ_CST);
-	woken_ns = now_ns();
-	assert_int_equal(write(fd[1], "", 1), 1);
-	until(&shared[0], 1);
+	hidden_open(&h);
 	if (going) {
-		until(&shared[1], 1);
+		until(&h.shared[1], 1);
 		(void)poll(NULL, 0, LOOK_MS); /* it reads again */
 	}
-	__atomic_store_n(&load_control(c.l)->begin_ns, w.begin_ns, __ATOMIC_SEQ_CST);
-	until(&shared[1], 1);
+	set_begin(&h, h.w.begin_ns);
+	until(&h.shared[1], 1);
 	(void)poll(NULL, 0, LOOK_MS);
-	assert_int_equal(write(fd[1], "", 1), 1); /* from here on all is seen */
-	until(&shared[1], 2);
+	assert_int_equal(write(h.fd[1], "", 1), 1); /* from here on all is seen */
+	until(&h.shared[1], 2);
 	(void)poll(NULL, 0, LOOK_MS);
-	assert_int_equal(load_off_counters(c.off, &n), 0);
-	off_end(&c, &w);
-	kill_child(w.pid[0]);
-	elapsed = w.end_ns - w.begin_ns;
-	printf("# %llu waits, %llu ns of %llu; %llu ends and %llu beginnings unseen\n",
-	       (unsigned long long)w.n[0], (unsigned long long)w.ns[0], (unsigned long long)elapsed,
-	       (unsigned long long)n.v[ABI_CNT_WAITS_UNSEEN],
-	       (unsigned long long)n.v[ABI_CNT_WAITS_BEGIN_UNSEEN]);
+	hidden_end(&h, &n);
+	elapsed = h.w.end_ns - h.w.begin_ns;
 	/* The kernel may hide one more by itself [tried: 6.18 in a virtual machine, 1 of 500]. */
 	assert_in_range(n.v[ABI_CNT_WAITS_UNSEEN], 1, 2);
 	assert_in_range(n.v[ABI_CNT_WAITS_BEGIN_UNSEEN], going, going + 1);
-	assert_in_range(w.n[0], going ? 1 : 2, going ? 2 : 3);
+	assert_in_range(h.w.n[0], going ? 1 : 2, going ? 2 : 3);
 	/* What it computed is left out; and the wait between, where its beginning was hidden. */
 	elapsed -= 2 * SPIN_NS;
 	if (going)
-		assert_in_range(w.ns[0], woken_ns - w.begin_ns, elapsed - LOOK_MS * MS_NS);
+		assert_in_range(h.w.ns[0], h.woken_ns - h.w.begin_ns, elapsed - LOOK_MS * MS_NS);
 	else
-		assert_in_range(w.ns[0], elapsed - elapsed / 10, elapsed + 5 * MS_NS);
-	off_close(&c);
-	close(fd[0]);
-	close(fd[1]);
-	munmap(shared, 4096);
+		assert_in_range(h.w.ns[0], elapsed - elapsed / 10, elapsed + 5 * MS_NS);
+}
+
+/* The same, where nothing is seen of it up to the end. @going: it sleeps again then. */
+static void check_hidden_at_end(bool going)
+{
+	struct abi_counters n;
+	struct hidden h;
+	uint64_t waited, up_to_begin;
+
+	hidden_open(&h);
+	up_to_begin = now_ns() - h.woken_ns; /* it has begun since then */
+	if (going)
+		until(&h.shared[1], 1);
+	(void)poll(NULL, 0, going ? LOOK_MS : SPIN_NS / MS_NS / 2);
+	assert_int_equal(h.shared[1], going);
+	hidden_end(&h, &n);
+	waited = h.woken_ns - h.w.begin_ns;
+	assert_int_equal(n.v[ABI_CNT_WAITS_UNSEEN], 1);
+	assert_int_equal(n.v[ABI_CNT_WAITS_BEGIN_UNSEEN], going);
+	assert_int_equal(h.w.n[0], 1);
+	/* It was woken behind the look at the clock; how long it has run the scheduler knows up to
+	 * its last tick, and less than it computes where others ran too. */
+	assert_in_range(h.w.ns[0], waited, waited + up_to_begin + SPIN_NS / 4);
 }
 
 static void test_what_nobody_tells_of_is_no_wait(void **state)
@@ -474,6 +526,8 @@ static void test_what_nobody_tells_of_is_no_wait(void **state)
 	(void)state;
 	check_hidden(false);
 	check_hidden(true);
+	check_hidden_at_end(false);
+	check_hidden_at_end(true);
 }
 
 /* The programs of scheduler statistics beside those of the base. */

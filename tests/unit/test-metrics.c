@@ -496,10 +496,10 @@ static void test_strings_of_a_snapshot_are_copies_and_capped(void **state)
 	for (int i = 0; i < MET_CORE_TYPES_MAX; i++)
 		assert_int_equal(met_snapshot_core_type(s, text), 0);
 	assert_int_equal(met_snapshot_core_type(s, text), -E2BIG);
-	for (int i = 0; i < MET_NOTES_MAX; i++) {
+	for (int i = 0; i < MET_NOTES_MAX; i++)
 		assert_int_equal(met_snapshot_note(s, text), 0);
+	for (int i = 0; i < MET_TAGS_MAX; i++)
 		assert_int_equal(met_snapshot_label(s, text, text), 0);
-	}
 	assert_int_equal(met_snapshot_note(s, text), -E2BIG);
 	assert_int_equal(met_snapshot_label(s, text, text), -E2BIG);
 	for (int i = 0; i < MET_LABELS_MAX; i++)

@@ -20,6 +20,7 @@ struct load_off *__wrap_load_off_free(struct load_off *l);
 void __wrap_load_off_follow(struct load_off *l);
 uint64_t __wrap_load_off_begin(struct load_off *l);
 void __wrap_load_off_detach(struct load_off *l);
+int __wrap_load_off_look_at_end(struct load_off *l, uint64_t end_ns);
 int __wrap_load_off_take_final(struct load_off *l, load_off_fn fn, void *arg);
 int __wrap_load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg);
 int __wrap_load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg);
@@ -71,6 +72,15 @@ uint64_t __wrap_load_off_begin(struct load_off *l)
 void __wrap_load_off_detach(struct load_off *l)
 {
 	(void)l;
+}
+
+static uint64_t looked_up_to_ns;
+
+int __wrap_load_off_look_at_end(struct load_off *l, uint64_t end_ns)
+{
+	(void)l;
+	looked_up_to_ns = end_ns;
+	return 0;
 }
 
 int __wrap_load_off_take_final(struct load_off *l, load_off_fn fn, void *arg)
@@ -193,9 +203,9 @@ static void on_count(void *arg, const struct ev_count *c)
 }
 
 /* What a wait that goes on counts, which began so many ns after the beginning (before: negative),
- * and whose thread was woken so many after it (INT64_MAX: not). Returns how long the capture was.
- */
-static uint64_t at_end(int64_t out, int64_t woken)
+ * and whose thread was woken so many after it (INT64_MAX: not), and went on as many after it unseen
+ * (0: not). Returns how long the capture was. */
+static uint64_t at_end(int64_t out, int64_t woken, int64_t ended)
 {
 	const struct smp_sink sink = {.stack = on_stack, .thread = on_thread, .count = on_count};
 	const struct load_off_options o = {.thread_entries = 1, .max_ns = UINT64_MAX};
@@ -209,11 +219,13 @@ static uint64_t at_end(int64_t out, int64_t woken)
 	        .out_ns = begin_ns + (uint64_t)out,
 	        .wake_ns = woken == INT64_MAX ? 0 : begin_ns + (uint64_t)woken,
 	        .waker = 5,
+	        .ended_ns = ended ? begin_ns + (uint64_t)ended : 0,
 	};
 	assert_int_equal(smp_off_open(NULL, &o, &off, &err), 0);
 	assert_int_equal(smp_off_begin(off, true), 0);
 	assert_int_equal(smp_off_finish(off, &sink), 0);
 	assert_true(smp_off_stats(off)->end_ns > begin_ns);
+	assert_int_equal(looked_up_to_ns, smp_off_stats(off)->end_ns);
 	return smp_off_stats(off)->end_ns - begin_ns;
 }
 
@@ -231,7 +243,7 @@ static void test_waits_at_the_end_are_cut_at_both_ends_of_the_capture(void **sta
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const bool late = cases[i].woken < 0 && cases[i].woken > cases[i].out;
-		uint64_t elapsed = at_end(cases[i].out, cases[i].woken), ran_to;
+		uint64_t elapsed = at_end(cases[i].out, cases[i].woken, 0), ran_to;
 
 		ran_to = late ? 0 : cases[i].to ? cases[i].to : elapsed;
 		assert_int_equal(n_counts, 1);
@@ -243,10 +255,31 @@ static void test_waits_at_the_end_are_cut_at_both_ends_of_the_capture(void **sta
 	}
 }
 
+static void test_waits_that_ended_unseen_end_where_the_look_at_the_end_says(void **state)
+{
+	(void)state;
+	(void)at_end(3000, INT64_MAX, 7000);
+	assert_int_equal(n_counts, 1);
+	assert_int_equal(last.weight, 4000);
+	assert_int_equal(last.runq_ns, 0);
+	assert_int_equal(last.waker, 0);
+	(void)at_end(3000, 5000, 7000);
+	assert_int_equal(n_counts, 1);
+	assert_int_equal(last.weight, 2000);
+	assert_int_equal(last.runq_ns, 2000);
+	assert_int_equal(last.waker, 5);
+	(void)at_end(-9000, INT64_MAX, 6000);
+	assert_int_equal(n_counts, 1);
+	assert_int_equal(last.weight, 6000);
+	(void)at_end(-9000, -8000, -7000); /* all of it before the beginning */
+	assert_int_equal(n_counts, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_waits_at_the_end_are_cut_at_both_ends_of_the_capture),
+	        cmocka_unit_test(test_waits_that_ended_unseen_end_where_the_look_at_the_end_says),
 	        cmocka_unit_test(test_stack_of_a_thread_that_waits_on_is_handed_on),
 	        cmocka_unit_test(test_thread_that_went_on_is_said_to_have_done_so),
 	        cmocka_unit_test(test_thread_of_another_pid_namespace_cannot_be_read),

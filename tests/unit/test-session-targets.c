@@ -279,6 +279,32 @@ static void test_sleepers_of_whom_no_wait_was_seen_are_told(void **state)
 	end(kid);
 }
 
+/* How many notes there are beside so many waits, of which so many more were not told. */
+static size_t notes_of_unseen(uint64_t seen, uint64_t end, uint64_t begin)
+{
+	const struct ses_options o = {.pid = (int32_t)getpid(), .modes = SES_OFFCPU};
+	struct ses *s = session(&o);
+	size_t n;
+
+	s->counters[SES_CNT_OFF_SEEN] = seen;
+	s->off_counters.v[ABI_CNT_WAITS_UNSEEN] = end;
+	s->off_counters.v[ABI_CNT_WAITS_BEGIN_UNSEEN] = begin;
+	ses_check_waits(s);
+	n = s->n_notes;
+	assert_true(n == 0 || strstr(s->notes[0], "were not told"));
+	ses_free(s);
+	return n;
+}
+
+static void test_waits_that_were_not_told_are_told_where_they_are_many(void **state)
+{
+	(void)state;
+	assert_int_equal(notes_of_unseen(1000, 5, 5), 0);
+	assert_int_equal(notes_of_unseen(1000, 6, 5), 1);
+	assert_int_equal(notes_of_unseen(2000, 10, 5), 0);
+	assert_int_equal(notes_of_unseen(0, 0, 11), 1);
+}
+
 static void test_long_lists_are_cut_in_texts(void **state)
 {
 	uint32_t v[40];
@@ -307,6 +333,7 @@ int main(void)
 	        cmocka_unit_test(test_what_is_not_there_is_named),
 	        cmocka_unit_test(test_the_end_is_that_of_the_last),
 	        cmocka_unit_test(test_sleepers_of_whom_no_wait_was_seen_are_told),
+	        cmocka_unit_test(test_waits_that_were_not_told_are_told_where_they_are_many),
 	        cmocka_unit_test(test_long_lists_are_cut_in_texts),
 	};
 

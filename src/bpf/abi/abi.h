@@ -137,8 +137,9 @@ struct abi_control {
 	__u64 begin_ns;   /* waits count from here on, CLOCK_MONOTONIC, or ABI_BEGIN_… */
 	__u32 off_active; /* as active, of the tables of waits */
 	__u32 jit_epoch;  /* 0 … 65535: of the waits that begin (abi_off.h) */
+	__u64 end_ns;     /* of the waits, CLOCK_MONOTONIC; set for the look at the end */
 };
-_Static_assert(sizeof(struct abi_control) == 96, "shared layout");
+_Static_assert(sizeof(struct abi_control) == 104, "shared layout");
 
 /* ---- process map ----------------------------------------------------------------------------- */
 

@@ -37,10 +37,12 @@ _Static_assert(sizeof(struct abi_off_count) == 32, "shared layout");
 
 /* A thread that is, or was, off its CPU; key: __u32, the kernel's number. */
 struct abi_off_thread {
-	__u64 out_ns;  /* CLOCK_MONOTONIC; 0: it is on a CPU, or in no state that is asked for */
-	__u64 wake_ns; /* since then, 0: not yet */
-	__u64 waker;   /* the last that tried to wake it */
-	__u64 ran_ns;  /* how long it had run then, by the scheduler's account */
+	__u64 out_ns;   /* CLOCK_MONOTONIC; 0: it is on a CPU, or in no state that is asked for */
+	__u64 wake_ns;  /* since then, 0: not yet */
+	__u64 waker;    /* the last that tried to wake it */
+	__u64 ran_ns;   /* how long it had run then, by the scheduler's account */
+	__u64 ended_ns; /* by the look at the end: when its wait ended and nobody told; 0: it has
+	                   not */
 	struct abi_count_key key; /* stacks, state and epoch */
 	/* Waits that ended and are in no table yet: threads wait where they waited before. */
 	struct abi_off_key done_key;
@@ -49,7 +51,7 @@ struct abi_off_thread {
 	__u32 names;
 	__u32 left; /* 1: it is off its CPU in a state that is not asked for, or nobody saw it go */
 };
-_Static_assert(sizeof(struct abi_off_thread) == 192, "shared layout");
+_Static_assert(sizeof(struct abi_off_thread) == 200, "shared layout");
 
 /* Who woke a thread. In the ring it is a struct abi_stack of kind ABI_STACK_WAKER whose "frames"
  * are these words. */
