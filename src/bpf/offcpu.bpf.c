@@ -661,8 +661,9 @@ int off_blocked(struct bpf_iter__task *ctx)
 /* What the scheduler's account and the clock may differ by. */
 #define ACCOUNT_NS 1000000
 
-/* Once, at the end, when the other programs are called no more: what has run since its wait began
- * waits no longer, though nobody told; the wait goes on where that was behind the end. */
+/* Once, at the end, when the other programs count no more, though one may be about to be done: what
+ * has run since its wait began waits no longer, though nobody told; the wait goes on where that was
+ * behind the end. */
 SEC("iter/task")
 int off_at_end(struct bpf_iter__task *ctx)
 {

@@ -270,15 +270,14 @@ void load_off_follow(struct load_off *l);
  */
 uint64_t load_off_begin(struct load_off *l);
 /**
- * load_off_detach - waits begin and end no more, from the first moment of the call on
+ * load_off_end - waits begin and end no more, from the first moment of the call on
+ * Finds those that ended before @end_ns, CLOCK_MONOTONIC, and nobody told
+ * (abi_off_thread.ended_ns); where it fails they go on to the end.
+ * @end_ns: now
+ * Returns: 0, errno of bpf(2) or of reading the iterator. Cost: O(threads of the machine) in the
+ * kernel, 1 us each, and an RCU grace period.
  */
-void load_off_detach(struct load_off *l);
-/**
- * load_off_look_at_end - finds the waits that ended before @end_ns, CLOCK_MONOTONIC, and nobody
- * told Once, at once behind load_off_detach; without it they go on to the end. Returns: 0, errno of
- * bpf(2) or of reading the iterator. Cost: O(threads of the machine) in the kernel, 1 us each.
- */
-int load_off_look_at_end(struct load_off *l, uint64_t end_ns);
+int load_off_end(struct load_off *l, uint64_t end_ns);
 
 /* One entry of the tables of waits; both borrowed until it returns. */
 typedef void (*load_off_fn)(void *arg, const struct abi_off_key *key,
@@ -292,7 +291,7 @@ int load_off_take_final(struct load_off *l, load_off_fn fn, void *arg);
 typedef void (*load_off_thread_fn)(void *arg, uint32_t kernel_tid, const struct abi_off_thread *t);
 /**
  * load_off_threads - hand on all threads that are known: some wait (out_ns != 0)
- * Returns: how many, or negative errno of bpf(2). For after load_off_detach.
+ * Returns: how many, or negative errno of bpf(2). For after load_off_end.
  */
 int load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg);
 /* A thread that waits since before the capture; borrowed until it returns. */
@@ -305,7 +304,7 @@ typedef void (*load_blocked_fn)(void *arg, const struct abi_off_blocked *b);
 int load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg);
 /**
  * load_off_waits - is the thread in the wait whose user stack is known as @ustack?
- * False too once load_off_detach was called: entries tell nothing any more. Any thread.
+ * False too once load_off_end was called: entries tell nothing any more. Any thread.
  */
 bool load_off_waits(const struct load_off *l, uint32_t kernel_tid, uint64_t ustack);
 /**

@@ -175,7 +175,8 @@ struct load_off *load_off_free(struct load_off *l)
 {
 	if (!l)
 		return NULL;
-	load_off_detach(l);
+	__atomic_store_n(&load_control(l->base)->begin_ns, ABI_BEGIN_NEVER, __ATOMIC_RELEASE);
+	load_close_links(&l->links, 0);
 	vec_done(&l->links.v);
 	offcpu_bpf__destroy(l->skel);
 	load_batch_done(&l->batch);
@@ -221,20 +222,24 @@ uint64_t load_off_begin(struct load_off *l)
 	return l->begin_ns;
 }
 
-void load_off_detach(struct load_off *l)
+/* At once, and not when the programs have been taken off: until then more would run and wait. */
+static int look_at_end(struct load_off *l)
 {
-	__atomic_store_n(&load_control(l->base)->begin_ns, ABI_BEGIN_NEVER, __ATOMIC_RELEASE);
-	load_close_links(&l->links, 0);
+	_cleanup_close_ int link = -EBADF, fd = load_iterate(l->skel->progs.off_at_end, &link);
+
+	return fd < 0 ? fd : load_iterate_through(fd);
 }
 
-int load_off_look_at_end(struct load_off *l, uint64_t end_ns)
+int load_off_end(struct load_off *l, uint64_t end_ns)
 {
-	_cleanup_close_ int link = -EBADF, fd = -EBADF;
+	struct abi_control *ctl = load_control(l->base);
+	int r;
 
-	load_control(l->base)->end_ns = end_ns;
-	load_wait_for_programs();
-	fd = load_iterate(l->skel->progs.off_at_end, &link);
-	return fd < 0 ? fd : load_iterate_through(fd);
+	__atomic_store_n(&ctl->begin_ns, ABI_BEGIN_NEVER, __ATOMIC_RELEASE);
+	ctl->end_ns = end_ns;
+	r = look_at_end(l);
+	load_close_links(&l->links, 0);
+	return r;
 }
 
 /* ---- what comes back ------------------------------------------------------------------------- */

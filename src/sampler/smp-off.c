@@ -143,7 +143,9 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_off_threa
 	struct abi_off_count v = {.waits = 1};
 	struct ev_count c;
 	const uint64_t begin_ns = o->stats.begin_ns;
-	const uint64_t end_ns = t->ended_ns ? t->ended_ns : o->stats.end_ns;
+	/* Of an earlier wait, where a program was just about to enter this one. */
+	const uint64_t end_ns =
+	        t->ended_ns && t->ended_ns >= t->out_ns ? t->ended_ns : o->stats.end_ns;
 	/* Nobody wakes what is preempted. */
 	const bool woken =
 	        (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT != ABI_OFF_PREEMPTED &&
@@ -173,8 +175,7 @@ void smp_off_end(struct smp_off *o)
 		return;
 	o->stats.end_ns = now_ns();
 	atomic_store(&o->ending, true); /* before entries stand still */
-	load_off_detach(o->loader);
-	if (load_off_look_at_end(o->loader, o->stats.end_ns) < 0)
+	if (load_off_end(o->loader, o->stats.end_ns) < 0)
 		o->stats.read_errors++; /* waits that nobody saw end go on to the end */
 	atomic_store(&o->ended, true);  /* D, which comes next, sees all of it */
 }

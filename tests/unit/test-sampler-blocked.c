@@ -19,8 +19,7 @@ int __wrap_load_off_open(struct load_oncpu *base, const struct load_off_options 
 struct load_off *__wrap_load_off_free(struct load_off *l);
 void __wrap_load_off_follow(struct load_off *l);
 uint64_t __wrap_load_off_begin(struct load_off *l);
-void __wrap_load_off_detach(struct load_off *l);
-int __wrap_load_off_look_at_end(struct load_off *l, uint64_t end_ns);
+int __wrap_load_off_end(struct load_off *l, uint64_t end_ns);
 int __wrap_load_off_take_final(struct load_off *l, load_off_fn fn, void *arg);
 int __wrap_load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg);
 int __wrap_load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg);
@@ -69,14 +68,9 @@ uint64_t __wrap_load_off_begin(struct load_off *l)
 	return begin_ns;
 }
 
-void __wrap_load_off_detach(struct load_off *l)
-{
-	(void)l;
-}
-
 static uint64_t looked_up_to_ns;
 
-int __wrap_load_off_look_at_end(struct load_off *l, uint64_t end_ns)
+int __wrap_load_off_end(struct load_off *l, uint64_t end_ns)
 {
 	(void)l;
 	looked_up_to_ns = end_ns;
