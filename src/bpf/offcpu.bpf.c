@@ -159,8 +159,8 @@ __noinline int went_on(__u32 tid, __u32 slept)
 	__u32 zero = 0;
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
 
-	if (!t || !c)
-		return 0;
+	if (!t || !c || *(volatile __u64 *)&ctl.begin_ns == ABI_BEGIN_NEVER)
+		return 0; /* the look at the end says more */
 	if (begun()) {
 		CNT_ADD(c, WAITS_UNSEEN, 1);
 		CNT_ADD(c, WAITS_BEGIN_UNSEEN, slept & 1);
@@ -310,8 +310,11 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, __u3
 	} else if (take_key(s, task, task->tgid, tid)) {
 		return;
 	}
-	if (t->out_ns)
+	if (t->out_ns) {
 		(void)ended_unseen(tid, ran_ns);
+		if (t->out_ns)
+			return; /* the capture has just ended */
+	}
 	off_stacks(ctx, s, c, task);
 	off_name(s, c, t);
 	t->key = s->key;
@@ -540,7 +543,10 @@ static __always_inline int waking(__u64 *ctx, __u32 plain)
 	t = bpf_map_lookup_elem(&off_threads, &tid);
 	c = bpf_map_lookup_elem(&counters, &zero);
 	s = get_scratch();
-	if (!t || !c || !s)
+	if (!t || !c || !s || ctl.begin_ns == ABI_BEGIN_NEVER)
+		return 0;
+	/* It has run since, and nobody told: who wakes it now does not end this wait. */
+	if (t->out_ns && TASK_GET(task, se.sum_exec_runtime) != t->ran_ns)
 		return 0;
 	/* It may still be on its way out: sched_switch comes next, and leaves this alone. The last
 	 * one before it runs is who woke it. */
@@ -671,7 +677,7 @@ int off_at_end(struct bpf_iter__task *ctx)
 	__u64 late = bpf_ktime_get_ns() - ctl.end_ns, ran;
 	struct abi_off_thread *t;
 	struct abi_counters *c;
-	__u32 zero = 0, tid;
+	__u32 zero = 0, tid, state;
 
 	if (!task)
 		return 0;
@@ -684,14 +690,19 @@ int off_at_end(struct bpf_iter__task *ctx)
 	if ((__s64)ran <= (__s64)(late + ACCOUNT_NS))
 		return 0;
 	CNT_ADD(c, WAITS_UNSEEN, 1);
-	if (task_state(task)) {
-		/* It has gone to sleep again: as in went_on. */
-		CNT_ADD(c, WAITS_BEGIN_UNSEEN, 1);
+	state = task_state(task);
+	if (state) {
+		/* It has gone to sleep again, or ended: as in went_on. */
+		if (!(state & TASK_DEAD))
+			CNT_ADD(c, WAITS_BEGIN_UNSEEN, 1);
 		t->ended_ns = t->wake_ns;
 		if (t->wake_ns < t->out_ns || t->wake_ns > ctl.end_ns)
 			t->out_ns = 0;
 		return 0;
 	}
+	if ((t->wake_ns < t->out_ns || t->wake_ns > ctl.end_ns) &&
+	    (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT != ABI_OFF_PREEMPTED)
+		CNT_ADD(c, WAKES_UNSEEN, 1);
 	t->ended_ns = ctl.end_ns - (ran - late);
 	if (t->ended_ns < t->wake_ns && t->wake_ns <= ctl.end_ns)
 		t->ended_ns = t->wake_ns;

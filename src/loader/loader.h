@@ -274,10 +274,15 @@ uint64_t load_off_begin(struct load_off *l);
  * Finds those that ended before @end_ns, CLOCK_MONOTONIC, and nobody told
  * (abi_off_thread.ended_ns); where it fails they go on to the end.
  * @end_ns: now
- * Returns: 0, errno of bpf(2) or of reading the iterator. Cost: O(threads of the machine) in the
- * kernel, 1 us each, and an RCU grace period.
+ * Returns: 0, negative errno of bpf(2) or of reading the iterator. Cost: O(threads of the machine)
+ * in the kernel, 1 us each.
  */
 int load_off_end(struct load_off *l, uint64_t end_ns);
+/**
+ * load_off_detach - takes the programs off
+ * Cost: an RCU grace period.
+ */
+void load_off_detach(struct load_off *l);
 
 /* One entry of the tables of waits; both borrowed until it returns. */
 typedef void (*load_off_fn)(void *arg, const struct abi_off_key *key,

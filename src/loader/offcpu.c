@@ -175,8 +175,7 @@ struct load_off *load_off_free(struct load_off *l)
 {
 	if (!l)
 		return NULL;
-	__atomic_store_n(&load_control(l->base)->begin_ns, ABI_BEGIN_NEVER, __ATOMIC_RELEASE);
-	load_close_links(&l->links, 0);
+	load_off_detach(l);
 	vec_done(&l->links.v);
 	offcpu_bpf__destroy(l->skel);
 	load_batch_done(&l->batch);
@@ -233,13 +232,16 @@ static int look_at_end(struct load_off *l)
 int load_off_end(struct load_off *l, uint64_t end_ns)
 {
 	struct abi_control *ctl = load_control(l->base);
-	int r;
 
 	__atomic_store_n(&ctl->begin_ns, ABI_BEGIN_NEVER, __ATOMIC_RELEASE);
 	ctl->end_ns = end_ns;
-	r = look_at_end(l);
+	return look_at_end(l);
+}
+
+void load_off_detach(struct load_off *l)
+{
+	__atomic_store_n(&load_control(l->base)->begin_ns, ABI_BEGIN_NEVER, __ATOMIC_RELEASE);
 	load_close_links(&l->links, 0);
-	return r;
 }
 
 /* ---- what comes back ------------------------------------------------------------------------- */

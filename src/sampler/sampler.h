@@ -135,6 +135,7 @@ struct smp_off;
 
 struct smp_off_stats {
 	uint64_t taken_waits, open_waits; /* read from the tables; that had not ended at the end */
+	uint64_t ended_waits;             /* that had, and nobody told */
 	uint64_t blocked;                 /* threads that waited when the capture began */
 	uint64_t blocked_lost;            /* of those, not looked at before the end */
 	uint64_t refused;                 /* whose memory we may not read */

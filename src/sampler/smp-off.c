@@ -18,6 +18,7 @@ struct smp_off {
 	const struct smp_sink *sink; /* during a call */
 	bool tables;
 	_Atomic bool ending, ended;
+	int end_error;                       /* of load_off_end */
 	VEC(struct abi_off_blocked) waiting; /* when the capture began */
 	size_t next;                         /* of them: told up to here */
 	struct ev_frame frames[FP_FRAMES_MAX];
@@ -165,7 +166,10 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_off_threa
 	if (v.ns < o->options.min_ns || v.ns > o->options.max_ns)
 		return;
 	c = wait_of(&t->key, woken ? t->waker : 0, &v);
-	o->stats.open_waits++;
+	if (end_ns == o->stats.end_ns)
+		o->stats.open_waits++;
+	else
+		o->stats.ended_waits++;
 	o->sink->count(o->sink->arg, &c);
 }
 
@@ -175,9 +179,9 @@ void smp_off_end(struct smp_off *o)
 		return;
 	o->stats.end_ns = now_ns();
 	atomic_store(&o->ending, true); /* before entries stand still */
-	if (load_off_end(o->loader, o->stats.end_ns) < 0)
-		o->stats.read_errors++; /* waits that nobody saw end go on to the end */
-	atomic_store(&o->ended, true);  /* D, which comes next, sees all of it */
+	/* Waits that nobody saw end go on to the end where it fails. */
+	o->end_error = load_off_end(o->loader, o->stats.end_ns);
+	atomic_store(&o->ended, true); /* D, which comes next, sees all of it */
 }
 
 /* ---- threads that wait already --------------------------------------------------------------- */
@@ -358,6 +362,8 @@ int smp_off_finish(struct smp_off *o, const struct smp_sink *sink)
 
 	o->sink = sink;
 	smp_off_end(o);
+	load_off_detach(o->loader);
+	r = keep_first(o, r, o->end_error);
 	tell_left(o);
 	r = keep_first(o, r, load_off_take_final(o->loader, on_wait, o));
 	return keep_first(o, r, load_off_threads(o->loader, on_thread, o));

@@ -92,7 +92,7 @@ void ses_off_figures(struct ses *s)
 		ses_count(s, SES_CNT_READ_ERRORS, 1);
 		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = st->taken_waits;
 	}
-	ses_count(s, SES_CNT_OFF_SEEN, c->v[ABI_CNT_SEEN] + st->open_waits);
+	ses_count(s, SES_CNT_OFF_SEEN, c->v[ABI_CNT_SEEN] + st->open_waits + st->ended_waits);
 	ses_count(s, SES_CNT_OFF_DROP_FULL, c->v[ABI_CNT_DROP_COUNTS_FULL]);
 	ses_count(s, SES_CNT_OFF_DROP_BUSY, c->v[ABI_CNT_DROP_COUNTS_BUSY]);
 	if (c->v[ABI_CNT_KEPT] > st->taken_waits)

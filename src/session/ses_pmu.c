@@ -29,6 +29,7 @@ struct ses_pmu {
 	uint32_t n_counting;                 /* counters that are open somewhere */
 	uint32_t counting[PEV_HARDWARE_CNT]; /* which: enum met_counter_id */
 	uint64_t folded_ns;                  /* D */
+	bool nested;                         /* we are in a pid namespace of our own */
 	bool enabled, others;                /* others: there are processes without a slot */
 	bool per_process;
 
@@ -125,11 +126,14 @@ int ses_pmu_open(struct ses *s, struct err *err)
 	struct load_sched_options o = {.per_process = !all || s->o.per_pid};
 	struct ses_pmu *p = calloc(1, sizeof(*p));
 	struct err why = {0};
+	uint64_t dev, ino;
+	bool initial;
 	int r;
 
 	if (!p)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->pmu = p;
+	p->nested = proc_self_pidns(&dev, &ino, &initial) < 0 || !initial;
 	p->per_process = o.per_process;
 	/* Without counters the times are still worth having. */
 	r = open_counters(s, p, &why);
@@ -440,11 +444,14 @@ static bool is_newer(struct met_entry *of, struct met_entry *all, const struct m
 
 /* It is there, and not to be seen: where a security module hides a thread from programs, that it
  * went to sleep again was told to nobody, and what it does now is not known. */
-static bool is_hidden(const struct ses_pmu *p, const struct abi_sched_thread *t)
+static bool is_hidden(const struct ses_pmu *p, uint32_t kernel_tid,
+                      const struct abi_sched_thread *t)
 {
 	char path[32];
 
-	if (!p->looked || t->looked || !t->tid || t->phase == ABI_PHASE_LEFT)
+	/* Of another pid namespace the number is the kernel's, which is somebody else's in ours. */
+	if (!p->looked || t->looked || !t->tid || t->phase == ABI_PHASE_LEFT ||
+	    (p->nested && t->tid == kernel_tid))
 		return false;
 	(void)snprintf(path, sizeof(path), "/proc/%u", t->tid);
 	return access(path, F_OK) == 0;
@@ -460,7 +467,6 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thr
 	bool hidden;
 	int r = 0;
 
-	(void)kernel_tid;
 	if (p->error < 0)
 		return;
 	memcpy(m.comm, t->comm, sizeof(m.comm));
@@ -468,8 +474,7 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thr
 		m.ns[i] = t->sums.ns[i];
 	for (int i = 0; i < MET_REASON_CNT; i++)
 		m.reason[i] = t->sums.reason[i];
-	hidden = is_hidden(p, t);
-	p->hidden += hidden;
+	hidden = is_hidden(p, kernel_tid, t);
 	if (t->phase == ABI_PHASE_LEFT ||
 	    (hidden && (t->phase == ABI_PHASE_ON || t->phase == ABI_PHASE_RUNQ)))
 		p->ended_unseen++;
@@ -479,6 +484,7 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thr
 	m.open_ns = open;
 	if (of && !is_newer(of, all, &m))
 		return;
+	p->hidden += hidden;
 	all->ns[at] += open;
 	r = add_faults(all, &t->sums);
 	if (r == 0 && of) {
@@ -508,8 +514,8 @@ static void note_unseen(struct ses *s, const struct ses_pmu *p)
 		             "%llu thread(s) are hidden from BPF programs on this machine: of what "
 		             "they did only a part is in the figures of --pmu",
 		             (unsigned long long)p->hidden);
-	if (!all->switches && !all->ns[MET_SLICE] && !all->ns[MET_RUNQ] && !all->ns[MET_OFF] &&
-	    ses_targets_filtered(s))
+	if (!p->hidden && !p->others && !all->switches && !all->ns[MET_SLICE] &&
+	    !all->ns[MET_RUNQ] && !all->ns[MET_OFF] && ses_targets_filtered(s))
 		ses_note_add(s, "--pmu has counted nothing: there was no thread that --tid, --comm "
 		                "and --cgroup let through");
 }

@@ -48,7 +48,7 @@ def main():
     if SKIP.search(listed.stdout):
         print(listed.stdout, end='')
         return listed.returncode
-    assert names and all(name.startswith('test_') for name in names), listed.stdout
+    assert listed.returncode == 0 and names and all(name.startswith('test_') for name in names), listed.stdout
     return run_tests([test_of(name) for name in names], lambda test: test(), 1)
 
 

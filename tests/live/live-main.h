@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the tests of a file, or one of them: each.py gives each a process, and a second one to that
- * which a machine had no time for. */
+/* Runs the tests of a file, or one of them: each.py gives each a process of its own, and says which
+ * may have a second one. */
 #ifndef PA_TEST_LIVE_MAIN_H
 #define PA_TEST_LIVE_MAIN_H
 

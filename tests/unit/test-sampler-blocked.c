@@ -20,6 +20,7 @@ struct load_off *__wrap_load_off_free(struct load_off *l);
 void __wrap_load_off_follow(struct load_off *l);
 uint64_t __wrap_load_off_begin(struct load_off *l);
 int __wrap_load_off_end(struct load_off *l, uint64_t end_ns);
+void __wrap_load_off_detach(struct load_off *l);
 int __wrap_load_off_take_final(struct load_off *l, load_off_fn fn, void *arg);
 int __wrap_load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg);
 int __wrap_load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg);
@@ -68,7 +69,13 @@ uint64_t __wrap_load_off_begin(struct load_off *l)
 	return begin_ns;
 }
 
-static uint64_t looked_up_to_ns;
+static uint64_t looked_up_to_ns, detached_after_ns;
+
+void __wrap_load_off_detach(struct load_off *l)
+{
+	(void)l;
+	detached_after_ns = looked_up_to_ns;
+}
 
 int __wrap_load_off_end(struct load_off *l, uint64_t end_ns)
 {
@@ -196,6 +203,8 @@ static void on_count(void *arg, const struct ev_count *c)
 	n_counts++;
 }
 
+static uint32_t thread_flags;
+
 /* What a wait that goes on counts, which began so many ns after the beginning (before: negative),
  * and whose thread was woken so many after it (INT64_MAX: not), and went on as many after it unseen
  * (0: not). Returns how long the capture was. */
@@ -213,6 +222,7 @@ static uint64_t at_end(int64_t out, int64_t woken, int64_t ended)
 	        .out_ns = begin_ns + (uint64_t)out,
 	        .wake_ns = woken == INT64_MAX ? 0 : begin_ns + (uint64_t)woken,
 	        .waker = 5,
+	        .key.flags = thread_flags,
 	        .ended_ns = ended ? begin_ns + (uint64_t)ended : 0,
 	};
 	assert_int_equal(smp_off_open(NULL, &o, &off, &err), 0);
@@ -220,6 +230,7 @@ static uint64_t at_end(int64_t out, int64_t woken, int64_t ended)
 	assert_int_equal(smp_off_finish(off, &sink), 0);
 	assert_true(smp_off_stats(off)->end_ns > begin_ns);
 	assert_int_equal(looked_up_to_ns, smp_off_stats(off)->end_ns);
+	assert_int_equal(detached_after_ns, looked_up_to_ns);
 	return smp_off_stats(off)->end_ns - begin_ns;
 }
 
@@ -265,6 +276,12 @@ static void test_waits_that_ended_unseen_end_where_the_look_at_the_end_says(void
 	(void)at_end(-9000, INT64_MAX, 6000);
 	assert_int_equal(n_counts, 1);
 	assert_int_equal(last.weight, 6000);
+	thread_flags = (uint32_t)ABI_OFF_PREEMPTED << ABI_KEY_STATE_SHIFT; /* nobody wakes it */
+	(void)at_end(3000, 5000, 7000);
+	thread_flags = 0;
+	assert_int_equal(n_counts, 1);
+	assert_int_equal(last.weight, 4000);
+	assert_int_equal(last.waker, 0);
 	(void)at_end(-9000, -8000, -7000); /* all of it before the beginning */
 	assert_int_equal(n_counts, 0);
 }

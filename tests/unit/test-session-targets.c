@@ -280,9 +280,10 @@ static void test_sleepers_of_whom_no_wait_was_seen_are_told(void **state)
 }
 
 /* How many notes there are beside so many waits, of which so many more were not told. */
-static size_t notes_of_unseen(uint64_t seen, uint64_t end, uint64_t begin)
+static size_t notes_of_unseen(uint64_t seen, uint64_t end, uint64_t begin, uint64_t min_ns)
 {
-	const struct ses_options o = {.pid = (int32_t)getpid(), .modes = SES_OFFCPU};
+	const struct ses_options o = {
+	        .pid = (int32_t)getpid(), .modes = SES_OFFCPU, .off_min_ns = min_ns};
 	struct ses *s = session(&o);
 	size_t n;
 
@@ -299,10 +300,13 @@ static size_t notes_of_unseen(uint64_t seen, uint64_t end, uint64_t begin)
 static void test_waits_that_were_not_told_are_told_where_they_are_many(void **state)
 {
 	(void)state;
-	assert_int_equal(notes_of_unseen(1000, 5, 5), 0);
-	assert_int_equal(notes_of_unseen(1000, 6, 5), 1);
-	assert_int_equal(notes_of_unseen(2000, 10, 5), 0);
-	assert_int_equal(notes_of_unseen(0, 0, 11), 1);
+	assert_int_equal(notes_of_unseen(1000, 5, 5, 0), 0);
+	assert_int_equal(notes_of_unseen(1000, 6, 5, 0), 1);
+	assert_int_equal(notes_of_unseen(1000, 6, 5, 1), 0);
+	assert_int_equal(notes_of_unseen(2000, 10, 5, 0), 0);
+	assert_int_equal(notes_of_unseen(1000, 11, 0, 0), 1);
+	assert_int_equal(notes_of_unseen(1100, 11, 0, 0), 0);
+	assert_int_equal(notes_of_unseen(0, 0, 11, 0), 1);
 }
 
 static void test_long_lists_are_cut_in_texts(void **state)
