@@ -169,12 +169,18 @@ static void test_a_refused_hook_is_done_without(void **state)
 	const struct abi_config cfg = {.target = ABI_TARGET_ALL};
 	struct load_oncpu *l = NULL;
 	struct err err = {0};
+	int plain;
 
 	(void)state;
+	/* Before 6.1 the kernel refuses maps that are not preallocated: two without it, too. */
+	load_oncpu_free(open_ok(ABI_TARGET_PID));
+	plain = fake.loads;
+	assert_in_range(plain, 1, 2);
+	fake.loads = 0;
 	fake.hooks = true;
 	fake.load_errno[0] = EPERM;
 	load_oncpu_free(open_ok(ABI_TARGET_PID));
-	assert_int_equal(fake.loads, 2);
+	assert_int_equal(fake.loads, 1 + plain);
 
 	fake.loads = 0;
 	fake.load_errno[1] = ENOMEM;
