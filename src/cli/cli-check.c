@@ -77,6 +77,18 @@ static int check_modes(const struct cli_options *o, uint64_t given, char *messag
 	return 0;
 }
 
+/* What the shell has opened is written on from where it is: a name in /dev would be taken for that
+ * of a file that is to be replaced. */
+static void name_stdout(struct cli_options *o)
+{
+	static const char *const names[] = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+
+	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++)
+		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+			if (o->output[i] && !strcmp(o->output[i], names[k]))
+				o->output[i] = "-";
+}
+
 static int check_outputs(const struct cli_options *o, char *message)
 {
 	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++) {
@@ -128,6 +140,7 @@ int cli_options_check(struct cli_options *o, uint64_t given, uint32_t max_rate_h
 	/* Metrics are the one product whose default is standard output. */
 	if (o->on[CLI_METRICS] && !o->output[CLI_METRICS])
 		o->output[CLI_METRICS] = "-";
+	name_stdout(o);
 	rc = check_outputs(o, message);
 	if (rc < 0)
 		return rc;

@@ -162,6 +162,18 @@ static void remember(struct cli_output *out)
 	out->ino = st.st_ino;
 }
 
+/* A file that somebody else has open, under a name that says so. */
+static bool is_descriptor(const struct cli_output *out)
+{
+	static const char *const names[] = {"/dev/stderr", "/dev/stdin", "/dev/fd/",
+	                                    "/proc/self/fd/"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(out->path, names[i], strlen(names[i])))
+			return out->ino && !out->special;
+	return false;
+}
+
 /* Whether two paths name the same regular file, which the one may create and the other replace. */
 static bool same_file(const struct cli_output *a, const struct cli_output *b)
 {
@@ -226,6 +238,13 @@ int cli_outputs_open(struct cli_outputs *outs, const struct cli_options *o, cons
 			rc = take_stdout(out, (enum cli_product)i);
 		else
 			remember(out);
+		if (rc == CLI_DONE && out->fd < 0 && out->path && is_descriptor(out)) {
+			cli_say("%s %s: the file that is open there would be replaced; name the "
+			        "file, "
+			        "or - for standard output",
+			        cli_product_option((enum cli_product)i), out->path);
+			rc = CLI_USAGE;
+		}
 	}
 	return rc == CLI_DONE ? check_different(outs) : rc;
 }

@@ -311,7 +311,8 @@ static bool files_of(const struct pfa_session *s, uint32_t kind, const char *key
 	for (size_t i = 0; (line = pfa_quality_of(s, kind, i)) && n < size; i++) {
 		const char *name = line + strlen(key), *share = strrchr(line, ' ');
 
-		if (strncmp(line, key, strlen(key)) != 0 || !share || share <= name)
+		if (strncmp(line, key, strlen(key)) != 0 || !share || share <= name ||
+		    strcmp(share, " 0.00") == 0)
 			continue;
 		n += (size_t)snprintf(text + n, size - n, "%s%.*s%s %%", n ? ", " : "",
 		                      (int)(share - name), name, share);

@@ -536,7 +536,10 @@ static int capture(struct run *r)
 	rc = start(r, &err);
 	if (rc == -EINTR && atomic_load(&caught.first_ns)) {
 		cli_say("SIG%s before the capture began: no %s",
-		        sigabbrev_np(atomic_load(&caught.number)), stacks ? "profile" : "metrics");
+		        sigabbrev_np(atomic_load(&caught.number)),
+		        !stacks                 ? "metrics"
+		        : r->o->on[CLI_METRICS] ? "profile and no metrics"
+		                                : "profile");
 		return CLI_FAILED;
 	}
 	if (rc < 0) {

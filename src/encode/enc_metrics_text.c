@@ -329,9 +329,25 @@ static void put_header_pids(struct sbuf *b, const struct met_snapshot *s)
 	(void)sbuf_str(b, ") ===\n");
 }
 
+/* What of it is counted: it belongs to the heading. */
+static void put_filters(struct sbuf *b, const struct met_snapshot *s)
+{
+	static const char prefix[] = "filter_";
+
+	vec_each (l, &s->labels) {
+		if (strncmp(l->key, prefix, strlen(prefix)) != 0)
+			continue;
+		(void)sbuf_addf(b, "Only %s: ", l->key + strlen(prefix));
+		(void)enc_put_name(b, l->value, strlen(l->value));
+		(void)sbuf_char(b, '\n');
+	}
+}
+
 static void put_machine(struct sbuf *b, const struct met_snapshot *s)
 {
 	char seconds[ENC_DECIMAL_MAX];
+
+	put_filters(b, s);
 
 	(void)sbuf_addf(b, "Duration: %s s\n",
 	                enc_thousandths(s->duration_ns / NSEC_PER_MSEC, seconds));

@@ -194,6 +194,11 @@ void smp_off_end(struct smp_off *o);
  * Before smp_finish, which has the rest of their stacks and names.
  */
 int smp_off_finish(struct smp_off *o, const struct smp_sink *sink);
+/**
+ * smp_off_knows - has a thread of the process waited that is there at the end? Behind
+ * smp_off_finish. Cost: O(threads that are known).
+ */
+bool smp_off_knows(const struct smp_off *o, uint32_t tgid);
 const struct smp_off_stats *smp_off_stats(const struct smp_off *o);
 struct load_off *smp_off_loader(struct smp_off *o);
 

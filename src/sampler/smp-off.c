@@ -19,6 +19,7 @@ struct smp_off {
 	bool tables;
 	_Atomic bool ending, ended;
 	int end_error;                       /* of load_off_end */
+	VEC(uint32_t) tgids;                 /* of threads that are known at the end; some often */
 	VEC(struct abi_off_blocked) waiting; /* when the capture began */
 	size_t next;                         /* of them: told up to here */
 	struct ev_frame frames[FP_FRAMES_MAX];
@@ -34,7 +35,7 @@ int smp_off_open(struct smp *base, const struct load_off_options *o, struct smp_
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->base = base;
-	s->waiting.max = 1U << 22; /* PID_MAX_LIMIT */
+	s->waiting.max = s->tgids.max = 1U << 22; /* PID_MAX_LIMIT */
 	s->options = *o;
 	r = load_off_open(smp_loader(base), o, &s->loader, err);
 	if (r < 0)
@@ -48,6 +49,7 @@ struct smp_off *smp_off_free(struct smp_off *o)
 	if (o) {
 		o->loader = load_off_free(o->loader);
 		vec_done(&o->waiting);
+		vec_done(&o->tgids);
 		free(o);
 	}
 	return NULL;
@@ -154,6 +156,8 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_off_threa
 	const uint64_t wake_ns = woken ? MAX_OF(t->wake_ns, begin_ns) : end_ns;
 
 	(void)kernel_tid;
+	if (o->tgids.n == 0 || o->tgids.p[o->tgids.n - 1] != t->key.tgid)
+		(void)vec_push(&o->tgids, t->key.tgid); /* without it one note too many */
 	if (t->done.waits) {
 		c = wait_of(&t->done_key.k, t->done_key.waker, &t->done);
 		o->sink->count(o->sink->arg, &c);
@@ -367,6 +371,14 @@ int smp_off_finish(struct smp_off *o, const struct smp_sink *sink)
 	tell_left(o);
 	r = keep_first(o, r, load_off_take_final(o->loader, on_wait, o));
 	return keep_first(o, r, load_off_threads(o->loader, on_thread, o));
+}
+
+bool smp_off_knows(const struct smp_off *o, uint32_t tgid)
+{
+	vec_each (known, &o->tgids)
+		if (*known == tgid)
+			return true;
+	return false;
 }
 
 const struct smp_off_stats *smp_off_stats(const struct smp_off *o)

@@ -201,8 +201,7 @@ void ses_check_privileges(struct ses *s)
 	}
 }
 
-/* How many threads of a process sleep, of those that are asked for. */
-static uint64_t count_asleep(const struct ses_targets *t, uint32_t pid)
+uint64_t ses_asleep_cnt(const struct ses_targets *t, uint32_t pid)
 {
 	struct proc_status st;
 	char path[64];
@@ -258,19 +257,34 @@ static void check_unseen(struct ses *s)
 void ses_check_waits(struct ses *s)
 {
 	const uint32_t sleeps = 1U << EV_OFF_INTERRUPTIBLE | 1U << EV_OFF_UNINTERRUPTIBLE;
+	const uint64_t seen = s->counters[SES_CNT_OFF_SEEN];
 	uint64_t n = 0;
+	uint32_t of = 0;
 
 	check_refused(s);
 	check_unseen(s);
 	/* Of others it is not known that they should have been seen. */
-	if (!(s->o.modes & ~s->without & SES_OFFCPU) || s->counters[SES_CNT_OFF_SEEN] ||
-	    s->o.target != SES_TARGET_PID || s->o.off_min_ns || s->o.off_max_ns ||
-	    (ses_off_states(s) & sleeps) != sleeps || (s->o.comms && s->o.comms[0]) ||
-	    (s->o.cgroups && s->o.cgroups[0]))
+	if (!(s->o.modes & ~s->without & SES_OFFCPU) || s->o.target != SES_TARGET_PID ||
+	    (seen && s->targets.n == 1) || s->counters[SES_CNT_OFF_DROP_FULL] || s->o.off_min_ns ||
+	    s->o.off_max_ns || (ses_off_states(s) & sleeps) != sleeps ||
+	    (s->o.comms && s->o.comms[0]) || (s->o.cgroups && s->o.cgroups[0]))
 		return;
-	for (uint32_t i = 0; i < s->targets.n; i++)
-		n += count_asleep(&s->targets, s->targets.pids[i]);
-	if (n)
+	for (uint32_t i = 0; i < s->targets.n; i++) {
+		uint64_t asleep = s->off && smp_off_knows(s->off, s->targets.pids[i])
+		                          ? 0
+		                          : ses_asleep_cnt(&s->targets, s->targets.pids[i]);
+
+		n += asleep;
+		of += asleep > 0;
+	}
+	if (n && seen)
+		ses_note_add(
+		        s,
+		        "no waits were seen of %u of the %u processes, but %llu of their threads "
+		        "sleep: unless they have only just begun to, their switches are hidden "
+		        "from BPF programs on this machine",
+		        of, s->targets.n, (unsigned long long)n);
+	else if (n)
 		ses_note_add(s,
 		             "no waits were seen, but %llu thread(s) of the target sleep: unless "
 		             "they have only just begun to, their switches are hidden from BPF "

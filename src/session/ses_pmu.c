@@ -39,7 +39,8 @@ struct ses_pmu {
 	struct pev_count times[PROC_CORE_TYPES_MAX][PEV_HARDWARE_CNT];
 	struct met_snapshot *snap;
 	uint64_t ended_unseen; /* threads that ended after they had left their CPU unseen */
-	uint64_t hidden;       /* that no program was shown at the end, and which are there */
+	VEC(uint32_t) shown;   /* processes of threads that a program was shown at the end, and */
+	VEC(uint32_t) hidden;  /* of those that it was not, though they are there; some often */
 	/* By slot. Two CPUs that meet a process at once give it two, which are one. */
 	struct slot {
 		uint32_t tgid, first; /* first: the slot that stands for all of its process */
@@ -133,6 +134,7 @@ int ses_pmu_open(struct ses *s, struct err *err)
 	if (!p)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->pmu = p;
+	p->shown.max = p->hidden.max = 1U << 22; /* PID_MAX_LIMIT */
 	p->nested = proc_self_pidns(&dev, &ino, &initial) < 0 || !initial;
 	p->per_process = o.per_process;
 	/* Without counters the times are still worth having. */
@@ -202,6 +204,8 @@ void ses_pmu_free(struct ses *s)
 	p->snap = met_snapshot_free(p->snap);
 	for (size_t i = 0; i < ARRAY_SIZE(p->slots); i++)
 		free(p->slots[i].hist);
+	vec_done(&p->shown);
+	vec_done(&p->hidden);
 	free(p->hist);
 	free(p);
 	s->pmu = NULL;
@@ -484,7 +488,14 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thr
 	m.open_ns = open;
 	if (of && !is_newer(of, all, &m))
 		return;
-	p->hidden += hidden;
+	if (hidden)
+		r = vec_push(&p->hidden, of ? of->pid : 0);
+	else if (t->looked)
+		r = vec_push(&p->shown, of ? of->pid : 0);
+	if (r < 0) {
+		p->error = r;
+		return;
+	}
 	all->ns[at] += open;
 	r = add_faults(all, &t->sums);
 	if (r == 0 && of) {
@@ -504,17 +515,48 @@ static int add_filter(void *arg, const char *key, const char *value)
 	return met_snapshot_label(arg, key, value);
 }
 
+static bool is_shown(const struct ses_pmu *p, uint32_t pid)
+{
+	vec_each (shown, &p->shown)
+		if (*shown == pid)
+			return true;
+	return false;
+}
+
 /* What a reader might take for the whole, or for nothing that happened. */
-static void note_unseen(struct ses *s, const struct ses_pmu *p)
+static void note_unseen(struct ses *s, const struct ses_pmu *p, uint64_t lost)
 {
 	const struct met_entry *all = &p->snap->all;
+	uint64_t threads = 0, asleep = 0;
+	uint32_t procs = 0;
 
-	if (p->hidden)
+	vec_each (pid, &p->hidden)
+		threads += is_shown(p, *pid);
+	/* Where all had room. */
+	for (uint32_t i = 0;
+	     i < s->targets.n && p->looked && !lost && !p->others && !ses_targets_filtered(s);
+	     i++) {
+		uint64_t n = is_shown(p, s->targets.pids[i])
+		                     ? 0
+		                     : ses_asleep_cnt(&s->targets, s->targets.pids[i]);
+
+		asleep += n;
+		procs += n > 0;
+	}
+	if (procs)
+		ses_note_add(
+		        s,
+		        "%u process(es) of the target are hidden from BPF programs on this "
+		        "machine: "
+		        "what their threads did, of which %llu sleep, is not in the figures of "
+		        "--pmu",
+		        procs, (unsigned long long)asleep);
+	if (threads)
 		ses_note_add(s,
 		             "%llu thread(s) are hidden from BPF programs on this machine: of what "
 		             "they did only a part is in the figures of --pmu",
-		             (unsigned long long)p->hidden);
-	if (!p->hidden && !p->others && !all->switches && !all->ns[MET_SLICE] &&
+		             (unsigned long long)threads);
+	if (!threads && !procs && !p->others && !all->switches && !all->ns[MET_SLICE] &&
 	    !all->ns[MET_RUNQ] && !all->ns[MET_OFF] && ses_targets_filtered(s))
 		ses_note_add(s, "--pmu has counted nothing: there was no thread that --tid, --comm "
 		                "and --cgroup let through");
@@ -535,7 +577,7 @@ static int describe(struct ses *s, struct ses_pmu *p, const struct load_sched_to
 	for (uint32_t t = 0; t < (p->cpus ? p->cpus->n_types : 1) && r == 0; t++)
 		r = met_snapshot_core_type(
 		        m, p->cpus && p->cpus->n_types > 1 ? p->cpus->types[t].name : "");
-	note_unseen(s, p);
+	note_unseen(s, p, total->lost);
 	for (size_t i = 0; i < s->n_notes && r == 0; i++)
 		r = met_snapshot_note(m, s->notes[i]);
 	if (r == 0 && total->lost) {

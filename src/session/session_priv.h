@@ -552,6 +552,8 @@ int ses_check_target(struct ses *s, struct err *err);
 int ses_check_descriptors(const struct ses *s,
                           struct err *err); /* -EMFILE: RLIMIT_NOFILE is too low */
 void ses_check_privileges(struct ses *s);
+/* How many threads of a process sleep, of those that are asked for. */
+uint64_t ses_asleep_cnt(const struct ses_targets *t, uint32_t pid);
 /* Of a capture of processes that had no waits at all: a note when threads of theirs sleep. C, at
  * the end of sampling. */
 void ses_check_waits(struct ses *s);

@@ -8,6 +8,7 @@ import errno
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 
@@ -74,6 +75,8 @@ USAGE_ERRORS = [
      '--profile-output and --offcpu-output: only one of them can be standard output'),
     ([*ME, '--profile-output', '-', '--pmu'], '--profile-output and --pmu-output: only one'),
     ([*OFF, '--offcpu-output', '-', '--pmu', '--pmu-output=-'], '--offcpu-output and --pmu-output: only one'),
+    *[([*OFF, '--offcpu-output', '-', '--pmu', f'--pmu-output={name}'], '--offcpu-output and --pmu-output: only one')
+      for name in ('/dev/stdout', '/dev/fd/1', '/proc/self/fd/1')],
     ([*ME, '--profile-output', 'x', '--offcpu', '--offcpu-output', './x'],
      '--profile-output and --offcpu-output: both are ./x'),
     ([*OFF, '--offcpu-output', '/tmp/../x', '--pmu', '--pmu-output', '/x'], '--offcpu-output and --pmu-output: both are /x'),
@@ -276,6 +279,34 @@ def wait_functions_and_their_quality():
     equal(r.lines[-1], 'off-CPU quality: unknown: EINVAL', r)
     r = run(*PMU, *SHORT)
     equal((r.rc, len(r.lines)), (0, 1), 'no profile, nothing about one', r)
+
+
+@test
+def what_the_shell_has_open_is_written_on():
+    for name in ('/dev/stdout', '/dev/fd/1', '/proc/self/fd/1', '-'):
+        with open('log', 'w+b') as log:
+            log.write(b'earlier\n')
+            log.flush()
+            r = subprocess.run([FAKE, *PMU, *SHORT, f'--pmu-output={name}'], stdout=log, stderr=subprocess.PIPE, check=False,
+                               timeout=WAIT_S)
+            log.seek(0)
+            text = log.read()
+        equal((r.returncode, text[:8], len(text) > 8), (0, b'earlier\n', True), name, text)
+    for name in ('/dev/stderr', '/dev/fd/2', '/proc/self/fd/2'):
+        with open('log', 'w+b') as log:
+            log.write(b'earlier\n')
+            log.flush()
+            r = subprocess.run([FAKE, *PMU, *SHORT, f'--pmu-output={name}'], stdout=subprocess.PIPE, stderr=log, check=False,
+                               timeout=WAIT_S)
+            log.seek(0)
+            text = log.read()
+        equal((r.returncode, r.stdout), (2, b''), text)
+        equal(text, f'earlier\nperf-agent: --pmu-output {name}: the file that is open there would be replaced; name the '
+              'file, or - for standard output\n'.encode())
+    # A pipe is nothing that can be replaced.
+    r = subprocess.run([FAKE, *PMU, *SHORT, '--pmu-output=/dev/stderr'], capture_output=True, check=False, timeout=WAIT_S)
+    equal((r.returncode, r.stdout), (0, b''), r)
+    os.unlink('log')
 
 
 @test

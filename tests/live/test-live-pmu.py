@@ -487,6 +487,7 @@ def text_is_for_people():
     w = Waits('pool')
     for args, words in ((('--pid', w.pid), [f'PID: {w.pid}', 'On-CPU', 'Runqueue', 'voluntary|Voluntary']),
                         (('-a',), ['System-Wide', 'P99']),
+                        (('-a', '--comm', 'waits'), ['System-Wide', '\nOnly comm: waits\n']),
                         (('-a', '--per-pid'), ['Per-PID', 'waits', str(w.pid)])):
         r = Agent('--duration', '500ms', *args, modes=['--pmu']).finish()
         equal(r.rc, 0, r)

@@ -241,7 +241,9 @@ static uint32_t notes_of_waits(const struct ses_options *o, uint32_t without, ui
 	s->counters[SES_CNT_OFF_SEEN] = seen;
 	ses_check_waits(s);
 	n = (uint32_t)s->n_notes;
-	if (n && !strstr(s->notes[0], "no waits were seen, but 1 thread(s) of the target sleep"))
+	if (n && !strstr(s->notes[0],
+	                 seen ? "no waits were seen of 1 of the 2 processes, but 1 of their threads"
+	                      : "no waits were seen, but 1 thread(s) of the target sleep"))
 		fail_msg("%s", s->notes[0]);
 	ses_free(s);
 	return n;
@@ -274,6 +276,8 @@ static void test_sleepers_of_whom_no_wait_was_seen_are_told(void **state)
 	assert_int_equal(notes_of_waits(&o, 0, 0), 0);
 	o.tids = both;
 	assert_int_equal(notes_of_waits(&o, 0, 0), 1);
+	/* Some were, and none of the child's. */
+	assert_int_equal(notes_of_waits(&o, 0, 1), 1);
 	o = (struct ses_options){.pid = kid, .modes = SES_PROFILE};
 	assert_int_equal(notes_of_waits(&o, 0, 0), 0);
 	end(kid);
