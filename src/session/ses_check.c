@@ -239,19 +239,19 @@ static void check_refused(struct ses *s)
 static void check_unseen(struct ses *s)
 {
 	const struct abi_counters *c = &s->off_counters;
-	const uint64_t seen = s->counters[SES_CNT_OFF_SEEN],
-	               begin = c->v[ABI_CNT_WAITS_BEGIN_UNSEEN],
+	const uint64_t begin = c->v[ABI_CNT_WAITS_BEGIN_UNSEEN],
+	               all = s->counters[SES_CNT_OFF_SEEN] + begin,
 	               n = c->v[ABI_CNT_WAITS_UNSEEN] + begin;
 
 	/* How long these were, and so whether they were asked for, is not known. */
 	if (s->o.off_min_ns || s->o.off_max_ns)
 		return;
-	if (n > UNSEEN_FEW && n * 100 > (seen + begin) * UNSEEN_PER_100)
+	if (n > UNSEEN_FEW && n * 100 > all * UNSEEN_PER_100)
 		ses_note_add(
 		        s,
 		        "of %llu waits, BPF programs were not told of %llu beginnings or ends: "
 		        "these are estimated, or missing (waits_end_unseen, waits_begin_unseen)",
-		        (unsigned long long)(seen + begin), (unsigned long long)n);
+		        (unsigned long long)all, (unsigned long long)n);
 }
 
 void ses_check_waits(struct ses *s)
