@@ -8,9 +8,11 @@
  *
  * These programs run with interrupts off; what may interrupt them has a scratch of its own.
  */
+#define WALK_NOTES_READS
+
 #include "bpf/lib/kmemo.h"
-#include "bpf/lib/sample.h"
 #include "bpf/lib/state_of.h"
+#include "bpf/lib/umemo.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -238,16 +240,6 @@ __noinline int wanted(__u32 state, __u32 tid, __u64 ran_ns)
 
 /* ---- switching out --------------------------------------------------------------------------- */
 
-/* The user stack of the current task; where it is copied its name stands for it. */
-static __always_inline void off_user_stack(struct scratch *s, struct abi_counters *c,
-                                           struct task_struct *task, long bad)
-{
-	s->promise = uw_hash_finish(s->promise ^ (__u64)bpf_get_smp_processor_id() << 48,
-	                            s->key.tid, ABI_STACK_WAKER, 0, cfg.hash_seed);
-	if (take_saved_user(s, c, task, bad) == USER_COPIED)
-		s->key.ustack = s->promise;
-}
-
 /* Stacks of the task that is being switched out, which is still the current one. */
 static __always_inline void off_stacks(void *ctx, struct scratch *s, struct abi_counters *c,
                                        struct task_struct *task)
@@ -261,7 +253,7 @@ static __always_inline void off_stacks(void *ctx, struct scratch *s, struct abi_
 		                : bad   ? 0
 		                        : REGS_PLACE(&s->regs));
 	if (!kthread)
-		off_user_stack(s, c, task, bad);
+		switched_user(s, c, task, bad);
 }
 
 /* The name of the thread, unless it was told since names changed last. */
@@ -507,7 +499,7 @@ static __always_inline __u64 take_waker(void *ctx, struct scratch *s, struct abi
 		rec.w.flags = ABI_WAKER_IRQ;
 	} else {
 		if (!(s->key.flags & ABI_KEY_KTHREAD)) {
-			off_user_stack(s, c, current, saved_regs(&s->regs, current));
+			switched_user(s, c, current, saved_regs(&s->regs, current));
 			rec.w.ustack = s->key.ustack;
 		}
 		rec.w.start_ns = s->key.start_ns;

@@ -21,16 +21,22 @@ struct abi_range *load_ranges(struct load_oncpu *l)
 	return l->ranges;
 }
 
-void load_procs_changed(struct load_oncpu *l)
+static void procs_changed(struct load_oncpu *l)
 {
 	(void)__atomic_add_fetch(&load_control(l)->procs, 1, __ATOMIC_RELEASE);
+}
+
+void load_ranges_reclaimed(struct load_oncpu *l)
+{
+	(void)__atomic_add_fetch(&load_control(l)->reclaimed, 1, __ATOMIC_RELEASE);
+	procs_changed(l);
 }
 
 int load_proc_set(struct load_oncpu *l, uint32_t tgid, const struct abi_proc *p)
 {
 	int r = bpf_map_update_elem(bpf_map__fd(l->skel->maps.procs), &tgid, p, BPF_ANY);
 
-	load_procs_changed(l);
+	procs_changed(l);
 	return r < 0 ? r : 0;
 }
 
@@ -38,7 +44,7 @@ int load_proc_del(struct load_oncpu *l, uint32_t tgid)
 {
 	int r = bpf_map_delete_elem(bpf_map__fd(l->skel->maps.procs), &tgid);
 
-	load_procs_changed(l);
+	procs_changed(l);
 	return r < 0 ? r : 0;
 }
 

@@ -131,12 +131,12 @@ int load_proc_del(struct load_oncpu *l, uint32_t tgid);
  */
 void load_proc_ended(struct load_oncpu *l, uint32_t tgid);
 /**
- * load_procs_changed - makes the programs read the table of processes again
- * Each CPU remembers the entry that it read last. Done by load_proc_set and _del; and to be done
- * once more before ranges are used for another list, a grace period after the entry went: where
- * loads are reordered, a program may have kept the old entry as if it were the new one.
+ * load_ranges_reclaimed - ranges are about to be used for another list
+ * To be called a grace period after the last entry that named them went: each CPU remembers the
+ * entry of a process that it read last, and by which ranges stacks were walked. Where loads are
+ * reordered, a program may have kept the old entry as if it were the new one.
  */
-void load_procs_changed(struct load_oncpu *l);
+void load_ranges_reclaimed(struct load_oncpu *l);
 /**
  * load_settled - the lists as published hold all that was mapped up to this time
  * @until_ns: CLOCK_MONOTONIC, never less than before

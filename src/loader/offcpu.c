@@ -25,8 +25,9 @@ static struct load_own own_maps(const struct offcpu_bpf *skel)
 	return (struct load_own){.maps = {skel->maps.rodata, skel->maps.scratch,
 	                                  skel->maps.counters, skel->maps.kmemos, skel->maps.off_a,
 	                                  skel->maps.off_b, skel->maps.off_threads,
-	                                  skel->maps.off_begin, skel->maps.off_fresh},
-	                         .n = 9};
+	                                  skel->maps.off_begin, skel->maps.off_fresh,
+	                                  skel->maps.umemos},
+	                         .n = 10};
 }
 
 static int size_own(const struct load_oncpu *base, const struct load_off_options *o,

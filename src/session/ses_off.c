@@ -99,8 +99,10 @@ void ses_off_figures(struct ses *s)
 		ses_count(s, SES_CNT_OFF_DROP_UNREAD, c->v[ABI_CNT_KEPT] - st->taken_waits);
 	ses_count(s, SES_CNT_OFF_DROP_FULL_AGG, as->waits_dropped);
 	ses_count(s, SES_CNT_OFF_KSTACKS_KNOWN, c->v[ABI_CNT_KMEMO_HIT]);
+	ses_count(s, SES_CNT_OFF_USTACKS_KNOWN, c->v[ABI_CNT_UMEMO_HIT]);
 	ses_count(s, SES_CNT_OFF_WALKS_DIFFER,
-	          c->v[ABI_CNT_WALKS_DIFFER] + c->v[ABI_CNT_KMEMO_DIFFER]);
+	          c->v[ABI_CNT_WALKS_DIFFER] + c->v[ABI_CNT_KMEMO_DIFFER] +
+	                  c->v[ABI_CNT_UMEMO_DIFFER]);
 	ses_count(s, SES_CNT_OFF_OPEN, st->open_waits);
 	ses_count(s, SES_CNT_OFF_BLOCKED, st->blocked);
 	ses_count(s, SES_CNT_OFF_COPIES_LOST, st->blocked_lost);

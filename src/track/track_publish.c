@@ -115,7 +115,7 @@ static void reclaim(struct trk *t, uint64_t now)
 	struct trk_block *b = g->quarantine;
 
 	if (b && now >= b->freed_ns + TRK_QUARANTINE_NS)
-		load_procs_changed(t->o.loader);
+		load_ranges_reclaimed(t->o.loader);
 	while ((b = g->quarantine) && now >= b->freed_ns + TRK_QUARANTINE_NS) {
 		DL_DELETE(g->quarantine, b);
 		block_free(g, b);

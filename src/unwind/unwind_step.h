@@ -43,6 +43,7 @@ struct uw_state {
 	__u64 pc;            /* of the frame: the instruction (exact) or the return address */
 	__u64 reg[ABI_REGS]; /* value, or the address where it was saved (lazy) */
 	__u32 lazy, lost;    /* bit by register: saved at that address; not known any more */
+	__u32 used;          /* bit by register: its value at the leaf may have been asked for */
 	__u32 exact; /* 1: pc is the instruction itself: leaf, or above a signal frame; 0 also in a
 	              * system call, whose instruction ends before pc */
 	__u32 leaf;  /* 1: no step has been made yet */
@@ -60,7 +61,7 @@ struct uw_state {
 /* Starts a walk at the leaf, whose pc and registers stand in @u. */
 UW_INLINE void uw_begin(struct uw_state *u)
 {
-	u->lazy = u->lost = 0;
+	u->lazy = u->lost = u->used = 0;
 	u->exact = u->leaf = 1;
 	u->guessed = 0;
 	u->by_record = 0;
@@ -86,6 +87,8 @@ UW_INLINE int uw_value(struct uw_state *u, UW_MEM *mem, __u32 r, __u64 *ret)
 			return ABI_WALK_FAULT;
 		u->reg[r] = v;
 		u->lazy &= ~(1u << r);
+	} else {
+		u->used |= 1u << r;
 	}
 	*ret = u->reg[r];
 	return 0;

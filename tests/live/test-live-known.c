@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test-live-known WAITS: kernel stacks of waits that are known again without walking them are
- * walked all the same here, and the kernel side counts those that come out otherwise. Then what it
- * remembers is spoilt on purpose, to see that this would be noticed.
+ * test-live-known [WAITS]: stacks of waits that are known again without walking them are walked all
+ * the same here, and the kernel side counts those that come out otherwise. Then what it remembers
+ * is spoilt on purpose, to see that this would be noticed.
  *
- * Targets: kinds of the workload WAITS; what python3 does with files, pipes and processes.
+ * Targets: kinds of the workload WAITS; what python3 does with files, pipes and processes; a
+ * process that maps one file in the place of another with the same code.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,13 +15,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <linux/capability.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/sendfile.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -38,10 +44,97 @@
 #define SHARE_MIN  92
 #define LIMIT_MS   60000 /* for as many: emulated machines are slow */
 #define STEP_MS    100
-#define WORD_HASH  1 /* of struct kmemo */
+#define WORD_HASH  1 /* of struct kmemo, and of struct umemo */
 #define WORD_CHECK 2
 
-static const char *waits;
+#define TURN_NAPS 500
+#define NAPS_MIN  5000
+
+static const char *waits = "waits";
+
+/* ---- one file in the place of another -------------------------------------------------------- */
+
+/* Two names of this program: the same code, of which the kernel and the profile know that they are
+ * two files. */
+static char copies[2][32];
+static struct code {
+	size_t len, at; /* of the mapping that holds plug, and where in it */
+	off_t off;
+} code;
+
+/* What both sides do from one instruction, with the same words on the stack. */
+static long nap(size_t side)
+{
+	static const volatile long calls[] = {SYS_nanosleep, SYS_clock_nanosleep};
+	static const struct timespec length = {.tv_nsec = 500000};
+	const volatile long firsts[] = {(long)(uintptr_t)&length, CLOCK_MONOTONIC};
+
+	return syscall(calls[side], firsts[side], 0L, &length, 0L);
+}
+
+/* Runs at another address than it was linked for. */
+__attribute__((noinline, no_sanitize("address", "undefined"))) static long plug(long (*fn)(size_t),
+                                                                                size_t side)
+{
+	long r = fn(side);
+
+	__asm__ volatile("" : "+r"(r)); /* no sibling call */
+	return r;
+}
+
+static void find_code(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	uintptr_t start, end, want = (uintptr_t)plug;
+	unsigned long off;
+	char line[512];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " r-xp %lx", &start, &end, &off) == 3 &&
+		    want >= start && want < end)
+			code = (struct code){
+			        .len = end - start, .at = want - start, .off = (off_t)off};
+	(void)fclose(f);
+	assert_true(code.len > 0);
+}
+
+static void copy_self(char *path)
+{
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(copies[0]), "/tmp/test-live-known.XXXXXX");
+	to = mkstemp(path);
+	assert_true(from >= 0 && to >= 0);
+	while ((n = sendfile(to, from, NULL, 1 << 20)) > 0)
+		;
+	assert_int_equal(n, 0);
+	(void)close(from);
+	(void)close(to);
+}
+
+static void nap_by_turns(void)
+{
+	char *place = mmap(NULL, code.len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* else the test ends it */
+	for (size_t turn = 0; place != MAP_FAILED; turn++) {
+		int fd = open(copies[turn % 2], O_RDONLY | O_CLOEXEC);
+		void *at = mmap(place, code.len, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd,
+		                code.off);
+		uintptr_t entry = (uintptr_t)place + code.at;
+		long (*there)(long (*)(size_t), size_t);
+
+		(void)close(fd);
+		if (at != place)
+			break;
+		memcpy(&there, &entry, sizeof(there)); /* ISO C has no such cast */
+		for (int i = 0; i < TURN_NAPS; i++)
+			(void)there(nap, turn % 2);
+	}
+	_exit(1);
+}
 
 static pid_t run(const char *const *argv)
 {
@@ -101,6 +194,7 @@ static void run_until(struct ses *s, enum abi_counter id, uint64_t min)
 
 struct share {
 	uint64_t known, seen;
+	uint64_t user_known;
 };
 
 /* For how many stacks there is a place, and in how many of them one that came twice. */
@@ -132,20 +226,25 @@ static void check_agree(const char *what, const char *const *argv, struct share 
 	uint64_t differ, user;
 
 	run_until(s, ABI_CNT_KMEMO_HIT, KNOWN_MIN);
+	run_until(s, ABI_CNT_UMEMO_HIT, KNOWN_MIN); /* once there are tables */
 	/* In this order: what comes in between makes the share less than it is. */
 	ret.known = counter(s, ABI_CNT_KMEMO_HIT);
+	ret.user_known = counter(s, ABI_CNT_UMEMO_HIT);
 	ret.seen = counter(s, ABI_CNT_SEEN);
-	differ = counter(s, ABI_CNT_KMEMO_DIFFER);
+	differ = counter(s, ABI_CNT_KMEMO_DIFFER) + counter(s, ABI_CNT_UMEMO_DIFFER);
 	user = counter(s, ABI_CNT_WALKS_DIFFER);
-	print_message("# %s: %llu of %llu kernel stacks known again, %llu differ\n", what,
-	              (unsigned long long)ret.known, (unsigned long long)ret.seen,
-	              (unsigned long long)differ);
+	print_message("# %s: of %llu stacks known again: %llu of the kernel, %llu of user space; "
+	              "%llu differ\n",
+	              what, (unsigned long long)ret.seen, (unsigned long long)ret.known,
+	              (unsigned long long)ret.user_known, (unsigned long long)differ);
 	assert_int_equal(differ, 0);
 	assert_int_equal(user, 0);
 	if (ret.known < KNOWN_MIN || ret.known * 2 < ret.seen)
 		tell_memory();
 	assert_true(ret.known >= KNOWN_MIN);
+	assert_true(ret.user_known >= KNOWN_MIN);
 	sum->known += ret.known;
+	sum->user_known += ret.user_known;
 	sum->seen += ret.seen;
 	assert_int_equal(ses_stop(s, &err), 0);
 	ses_free(s);
@@ -200,6 +299,42 @@ static void test_stacks_of_an_interpreter_are_what_a_walk_finds(void **state)
 	check_agree("python3", argv, &(struct share){0});
 }
 
+static void test_what_one_file_showed_is_not_known_of_another(void **state)
+{
+	struct err err = {0};
+	uint64_t known, seen;
+	struct ses *s;
+	bool hooked;
+	pid_t pid;
+
+	(void)state;
+	find_code();
+	copy_self(copies[0]);
+	copy_self(copies[1]);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		nap_by_turns();
+	s = start(pid);
+	hooked = load_hooked(smp_loader(s->smp));
+	run_until(s, ABI_CNT_SEEN, NAPS_MIN);
+	known = counter(s, ABI_CNT_UMEMO_HIT);
+	seen = counter(s, ABI_CNT_SEEN);
+	print_message("# of %llu user stacks %llu known again, %llu differ; mappings are %s\n",
+	              (unsigned long long)seen, (unsigned long long)known,
+	              (unsigned long long)counter(s, ABI_CNT_UMEMO_DIFFER),
+	              hooked ? "marked" : "looked at by each walk");
+	assert_int_equal(counter(s, ABI_CNT_UMEMO_DIFFER), 0);
+	assert_true(seen >= NAPS_MIN);
+	if (hooked)
+		assert_true(known >= KNOWN_MIN);
+	assert_int_equal(ses_stop(s, &err), 0);
+	ses_free(s);
+	end(pid);
+	(void)unlink(copies[0]);
+	(void)unlink(copies[1]);
+}
+
 /* ---- the proof ------------------------------------------------------------------------------- */
 
 /* Puts another stack behind all that is remembered; returns how many. */
@@ -230,24 +365,32 @@ static uint32_t spoil(int fd, const struct bpf_map_info *info)
 	return spoilt;
 }
 
+static void check_noticed(struct ses *s, const char *map, enum abi_counter known,
+                          enum abi_counter differ)
+{
+	struct bpf_map_info info = {0};
+	int fd = map_by_name(map, &info);
+
+	assert_true(fd >= 0);
+	run_until(s, known, KNOWN_MIN);
+	assert_int_equal(counter(s, differ), 0);
+	assert_true(spoil(fd, &info) > 0);
+	run_until(s, differ, 1);
+	assert_true(counter(s, differ) > 0);
+	(void)close(fd);
+}
+
 static void test_what_is_remembered_wrongly_is_noticed(void **state)
 {
 	const char *const argv[] = {waits, "pingpong", "--seconds", "600", NULL};
 	pid_t pid = run(argv);
 	struct ses *s = start(pid);
-	struct bpf_map_info info = {0};
 	struct err err = {0};
-	int fd;
 
 	(void)state;
-	run_until(s, ABI_CNT_KMEMO_HIT, KNOWN_MIN);
-	assert_int_equal(counter(s, ABI_CNT_KMEMO_DIFFER), 0);
+	check_noticed(s, "kmemos", ABI_CNT_KMEMO_HIT, ABI_CNT_KMEMO_DIFFER);
+	check_noticed(s, "umemos", ABI_CNT_UMEMO_HIT, ABI_CNT_UMEMO_DIFFER);
 	assert_int_equal(counter(s, ABI_CNT_WALKS_DIFFER), 0);
-	fd = map_by_name("kmemos", &info);
-	assert_true(fd >= 0);
-	assert_true(spoil(fd, &info) > 0);
-	run_until(s, ABI_CNT_KMEMO_DIFFER, 1);
-	assert_true(counter(s, ABI_CNT_KMEMO_DIFFER) > 0);
 	assert_int_equal(ses_stop(s, &err), 0);
 	ses_free(s);
 	end(pid);
@@ -258,14 +401,12 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_stacks_of_waits_that_are_known_again_are_what_a_walk_finds),
 	        cmocka_unit_test(test_stacks_of_an_interpreter_are_what_a_walk_finds),
+	        cmocka_unit_test(test_what_one_file_showed_is_not_known_of_another),
 	        cmocka_unit_test(test_what_is_remembered_wrongly_is_noticed),
 	};
 
-	if (argc < 2) {
-		fprintf(stderr, "usage: test-live-known WAITS\n");
-		return 2;
-	}
-	waits = argv[1];
+	if (argc > 1)
+		waits = argv[1];
 	if (!cap_effective(CAP_BPF) || !cap_effective(CAP_PERFMON)) {
 		printf("1..0 # SKIP needs CAP_BPF and CAP_PERFMON\n");
 		return 0;

@@ -13,11 +13,13 @@ import os
 import sys
 
 import livelib
-from livelib import check, count, main, note, test
+from livelib import Agent, check, count, equal, load, main, note, test
 
 SECONDS = 5
 # Of the first turn: what a record takes to be read, and a little.
 FIRST_S = 0.12
+# Of a wait of naps.
+NAP_S = 0.0005
 # Samples between two frames (prologues, the loader's own code, page faults, interrupts).
 ODD = 0.02
 
@@ -84,6 +86,35 @@ def libraries_that_another_thread_loads_and_unloads():
 @test
 def generated_code_in_place_of_a_file_and_back():
     check_turns('mixed', files(), (('reuse_lib', 'plug_outer'), ('reuse_jit', '[jit]')))
+
+
+@test
+def waits_that_only_a_file_tells_apart():
+    """The same words stand on the stack whichever of two files with the same code is mapped: the system call alone,
+    which the kernel's stack shows, tells which one it was. What is known of a stack must not outlive its file."""
+    names = {'libfirst.so': '_sys_nanosleep', 'libsecond.so': '_sys_clock_nanosleep'}
+    copies = [TABLES.copy_of(TABLES.lib(), name) for name in names]
+    w = TABLES.Program('naps', *(TABLES.entry(path) for path in copies))
+    agent = Agent('--offcpu', '--offcpu-output', 'o.pb.gz', '--pid', w.pid, '--duration', f'{SECONDS}s')
+    r = agent.finish()
+    equal(r.rc, 0, r)
+    p = load('o.pb.gz')
+    naps = {name: 0 for name in names}
+    mixed = unnamed = 0
+    for s in p.samples:
+        files = [os.path.basename(f.mapping.path) for f in s.user if f.mapping and f.name in ('plug_outer', 'plug_inner')]
+        calls = [name for name, call in names.items() if any(f.name.endswith(call) for f in s.kernel)]
+        if not calls:
+            continue
+        if not files:
+            unnamed += s.count
+        elif set(files) == set(calls):
+            naps[calls[0]] += s.count
+        else:
+            mixed += s.count
+    note(f'{naps}; {mixed} mixed up, {unnamed} without a file')
+    check(all(n >= 500 for n in naps.values()), p.text())
+    check(mixed + unnamed <= FIRST_S / NAP_S, p.text())
 
 
 if __name__ == '__main__':

@@ -116,7 +116,7 @@ int load_proc_set(struct load_oncpu *l, uint32_t tgid, const struct abi_proc *p)
 	return 0;
 }
 
-void load_procs_changed(struct load_oncpu *l)
+void load_ranges_reclaimed(struct load_oncpu *l)
 {
 	l->changes++;
 	l->watched = l->r[l->watch];

@@ -19,6 +19,8 @@ typedef struct pt_regs user_regs_t;
 #define REGS_PLACE(r) ((r)->rip ^ (r)->orig_rax << 48 ^ ((r)->rdi < 65536 ? (r)->rdi << 32 : 0))
 #define REGS_SP(r)    ((r)->rsp)
 #define REGS_PC(r)    ((r)->rip)
+#define REGS_FP(r)    ((r)->rbp)
+#define REGS_LR(r)    0
 /* In DWARF order. Field by field: accesses to the program's context are rewritten, its address is
  * not that of registers. */
 #define REGS_TAKE(ret_pc, ret_reg, r)                                                              \
@@ -66,6 +68,8 @@ typedef struct user_pt_regs user_regs_t;
 	((r)->pc ^ (r)->regs[8] << 48 ^ ((r)->regs[0] < 65536 ? (r)->regs[0] << 32 : 0))
 #define REGS_SP(r) ((r)->sp)
 #define REGS_PC(r) ((r)->pc)
+#define REGS_FP(r) ((r)->regs[29])
+#define REGS_LR(r) ((r)->regs[30])
 #define REGS_TAKE(ret_pc, ret_reg, r)                                                              \
 	do {                                                                                       \
 		_Pragma("unroll") for (int i_ = 0; i_ < 31; i_++)(ret_reg)[i_] = (r)->regs[i_];    \

@@ -318,21 +318,6 @@ static __always_inline void begin_user(struct scratch *s, struct abi_counters *c
 		CNT_ADD(c, RANGE_STALE, 1);
 }
 
-/* Its user stack, by the registers in s->regs, @bad: there are none. USER_*. */
-static __always_inline int take_saved_user(struct scratch *s, struct abi_counters *c,
-                                           struct task_struct *task, long bad)
-{
-	begin_user(s, c);
-	if (bad || !REGS_IS_USER(&s->regs)) {
-		no_user_stack(s, c, ABI_WALK_NO_REGS);
-		return USER_COUNT;
-	}
-	s->in_syscall = in_syscall(s);
-	s->compat = REGS_IS_COMPAT(&s->regs);
-	s->gone = gave_memory_back(s, task, 0);
-	return user_stack(0, s, c, 0);
-}
-
 /* The user stack of the task that s->key tells, which runs on this CPU: USER_*. */
 static __always_inline int take_user(struct bpf_perf_event_data *ctx, struct scratch *s,
                                      struct abi_counters *c, struct task_struct *task,

@@ -208,6 +208,20 @@ struct memo {
 	__u32 at;  /* in the other half: what comes next */
 };
 
+#ifdef WALK_NOTES_READS
+/* The words of the stack that a walk read: those within a page above the stack pointer from the
+ * front, those further up from the back. */
+#define UMEMO_WORDS 64
+struct reads {
+	__u64 sp;              /* of the leaf */
+	__u64 sum;             /* of hashes of the words and their places */
+	__u64 odd;             /* non-zero: some have no place in at: below sp, or 512 KiB above */
+	__u32 n, n_far;        /* more than UMEMO_WORDS together: not all of them are in at */
+	__u32 unsure;          /* 1: it depends on something else besides */
+	__u16 at[UMEMO_WORDS]; /* in words from sp */
+};
+#endif
+
 /* Working memory of one sample. A map value, since it is far beyond the 512 bytes of a BPF stack.
  */
 struct scratch {
@@ -246,8 +260,11 @@ struct scratch {
 	__u32 verify;                 /* 1: ranges are compared with what is mapped */
 	struct mapped area;           /* of find_area */
 	__u64 pivots[MAPLE_RANGE_SLOTS - 1];
-	__u32 at_start;    /* at_root: 1: a rule begins at pc */
-	__u64 find_key;    /* of the memo: what was looked for; 0: nothing */
+	__u32 at_start; /* at_root: 1: a rule begins at pc */
+	__u64 find_key; /* of the memo: what was looked for; 0: nothing */
+#ifdef WALK_NOTES_READS
+	struct reads reads;
+#endif
 	__u64 window_base; /* address of window[0], a multiple of LINE_SIZE */
 	__u32 window_len;  /* valid bytes */
 	struct uw_state u;

@@ -58,6 +58,52 @@ __noinline int read_far(__u64 addr)
 	return bpf_probe_read_user(&s->word, sizeof(s->word), (const void *)addr) != 0;
 }
 
+/* What the walk depends on: for programs that know stacks again (umemo.h). */
+static __always_inline void reads_begin(struct scratch *s)
+{
+#ifdef WALK_NOTES_READS
+	s->reads.sp = s->u.reg[ABI_REG_SP];
+	s->reads.sum = 0;
+	s->reads.n = s->reads.n_far = 0;
+	s->reads.odd = 0;
+	s->reads.unsure = s->compat | s->gone;
+#else
+	(void)s;
+#endif
+}
+
+/* Without a branch: the verifier would follow each way. */
+static __always_inline void note_read(struct scratch *s, __u64 addr, __u64 word)
+{
+#ifdef WALK_NOTES_READS
+	__u64 at = addr - s->reads.sp, page = at / WINDOW_SIZE, minus = -page;
+	__u32 near = s->reads.n, far = s->reads.n_far, is_far;
+
+	__asm__ volatile("" : "+r"(minus));
+	is_far = (page | minus) >> 63;
+	s->reads.at[(near + is_far * (UMEMO_WORDS - 1 - far - near)) & (UMEMO_WORDS - 1)] =
+	        (__u16)(at / 8);
+	s->reads.n = near + 1 - is_far;
+	s->reads.n_far = far + is_far;
+	s->reads.odd |= at >> 19 | (at & 7);
+	s->reads.sum += uw_hash_mix(at, word, cfg.hash_seed);
+#else
+	(void)s;
+	(void)addr;
+	(void)word;
+#endif
+}
+
+/* What comes next depends on code besides. */
+static __always_inline void reads_unsure(struct scratch *s)
+{
+#ifdef WALK_NOTES_READS
+	s->reads.unsure = 1;
+#else
+	(void)s;
+#endif
+}
+
 /* Reads 8 bytes through the window. */
 static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
 {
@@ -66,11 +112,12 @@ static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
 	if (off < s->window_len && (off & 7) == 0) {
 		/* verifier: aligned and below 4096, both true already */
 		*ret = *(__u64 *)(s->window + (off & (WINDOW_SIZE - 8)));
-		return 0;
+	} else {
+		if (read_far(addr))
+			return -1;
+		*ret = s->word;
 	}
-	if (read_far(addr))
-		return -1;
-	*ret = s->word;
+	note_read(s, addr, *ret);
 	return 0;
 }
 
@@ -174,10 +221,11 @@ static __always_inline int to_range(struct scratch *s, __u64 addr)
 }
 
 /* Does a call end before @addr? */
-static __always_inline int after_call(__u64 addr)
+static __always_inline int after_call(struct scratch *s, __u64 addr)
 {
 	__u64 code;
 
+	reads_unsure(s);
 	return read_code(&code, addr - 8) == 0 && uw_after_call(code);
 }
 
@@ -197,7 +245,7 @@ __noinline int is_code(__u64 addr, __u32 sure)
 		if (r == 0 && sure && s->range.image == 0)
 			return 1;
 	}
-	return after_call(addr);
+	return after_call(s, addr);
 }
 
 /* *ret_range: 0, or RANGE_* */
@@ -321,6 +369,7 @@ __noinline int walk_guess(__u32 code, __u32 jit)
 
 	if (!s)
 		return ABI_WALK_BAD_RULE;
+	reads_unsure(s);
 	if (code != ABI_CODE_GUESS)
 		special = uw_special(&s->u, s);
 	/* A return address in code whose table has no rule for it, which stands for nothing (read
@@ -493,7 +542,7 @@ __noinline int walk_frame(__u32 i)
 		/* In a process whose mappings are known, what is no code of them is code only if a
 		 * call stands before it (new or generated code): else a heap or stack pointer in
 		 * rbp led here. */
-		if (i && !s->u.exact && s->range_cnt && !after_call(s->u.pc))
+		if (i && !s->u.exact && s->range_cnt && !after_call(s, s->u.pc))
 			return ABI_WALK_IMPLAUSIBLE;
 		s->n_raw++;
 		if (unknown == RANGE_MARKED)
@@ -569,6 +618,7 @@ __noinline int walk_user(__u32 plain)
 	s->window_base = 0;
 	s->range.start = s->range.end = 0;
 	s->hash = cfg.hash_seed;
+	reads_begin(s);
 	uw_begin(&s->u);
 	if (s->in_syscall)
 		s->u.exact = 0;

@@ -14,10 +14,11 @@
  * turns:  as swap, many times a second: 40 ms of CPU time in the first file, 20 ms in the second
  * one. opens:  the same, by dlopen and dlclose of one thread while another one works: the dynamic
  * linker puts one where the other was. Each few turns one is held, so that places change too.
- * mixed:  as turns, with generated code in the place of the second file.
- * reuse:  the first file is loaded and unloaded, then generated code stands at its place.
- * sleepers: SHAPE_COUNT processes that sleep, and this one that works, from SIGUSR1 on below
- *         sleepers_late.
+ * naps:   as swap, in turns of 250 ms; each side waits, by a system call of its own from the same
+ *         instruction, called from the same place: only the file and the system call tell them
+ * apart. mixed:  as turns, with generated code in the place of the second file. reuse:  the first
+ * file is loaded and unloaded, then generated code stands at its place. sleepers: SHAPE_COUNT
+ * processes that sleep, and this one that works, from SIGUSR1 on below sleepers_late.
  */
 #include "shape.h"
 
@@ -28,6 +29,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define FILES_MAX 64
@@ -262,6 +264,34 @@ static void remaps_work(void)
 	if (r)
 		shape_die("pthread_create: %s", strerror(r));
 	pthread_join(t, NULL);
+}
+
+/* ---- naps ------------------------------------------------------------------------------------ */
+
+static const struct timespec nap_length = {.tv_nsec = 500L * 1000};
+
+WL_FUNC static uint64_t nap(uint64_t side)
+{
+	static const volatile long calls[] = {SYS_nanosleep, SYS_clock_nanosleep};
+	const long length = (long)(uintptr_t)&nap_length;
+	const volatile long firsts[] = {length, CLOCK_MONOTONIC};
+
+	return (uint64_t)syscall(calls[side], firsts[side], 0L, length, 0L) + side;
+}
+WL_FUNC static uint64_t nap_call(plug_fn fn, uint64_t side)
+{
+	return fn(nap, side) + 1;
+}
+WL_FUNC static void naps_work(void)
+{
+	uint64_t until_ns;
+
+	for (size_t side = 0; side < 2; side++) {
+		map_code(&codes[side], swap_place);
+		for (until_ns = wl_now_ns() + ROUND_NS / 2; wl_now_ns() < until_ns;)
+			wl_sink += nap_call(fn_at((char *)swap_place + codes[side].at), side);
+	}
+	wl_sink++; /* no sibling call */
 }
 
 /* ---- reuse ----------------------------------------------------------------------------------- */
@@ -502,6 +532,8 @@ static const char *const opens_chains[] = {
 static const char *const mixed_chains[] = {
         "shape_spin plug_inner plug_outer reuse_lib turn mixed_work",
         "shape_spin ? reuse_jit turn mixed_work", NULL};
+static const char *const naps_chains[] = {"syscall nap plug_inner plug_outer nap_call naps_work",
+                                          NULL};
 static const char *const reuse_chains[] = {"shape_spin plug_inner plug_outer reuse_lib reuse_work",
                                            "shape_spin ? reuse_jit reuse_work", NULL};
 static const char *const sleepers_chains[] = {
@@ -522,6 +554,7 @@ static const struct shape shapes_tables[] = {
         {.name = "turns", .work = turns_work, .begin = swap_begin, .chains = turns_chains},
         {.name = "opens", .work = opens_work, .begin = opens_begin, .chains = opens_chains},
         {.name = "mixed", .work = mixed_work, .begin = swap_begin, .chains = mixed_chains},
+        {.name = "naps", .work = naps_work, .begin = swap_begin, .chains = naps_chains},
         {.name = "reuse", .work = reuse_work, .begin = reuse_begin, .chains = reuse_chains},
         {.name = "sleepers",
          .work = sleepers_work,

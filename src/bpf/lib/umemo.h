@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * User stacks of threads that are switched out, without walking most of them: threads wait at the
+ * same places again and again.
+ *
+ * A walk by rules depends on pc, the stack pointer, other registers if a rule names them, the words
+ * of the stack that it reads, the ranges of its process, and the tables. A stack that came twice is
+ * remembered with all of that: where the same registers meet the same words, by the same ranges,
+ * the walk would find the same. Nothing is taken from likeness, as in kmemo.h. A walk that asked
+ * for more (guesses, generated code, signal frames: they look at code) or that was incomplete is
+ * not remembered. Tables do not change, they come and go; a complete walk asked for none that was
+ * missing. Once in each epoch a stack is walked all the same, which keeps its tables in use.
+ *
+ * Define WALK_NOTES_READS before anything is included. ABI_WALK_TWICE walks besides and counts
+ * differences (UMEMO_DIFFER, for tests).
+ */
+#ifndef PA_BPF_UMEMO_H
+#define PA_BPF_UMEMO_H
+
+#include "bpf/lib/kmemo.h"
+#include "bpf/lib/sample.h"
+
+#define UMEMO_ENTRIES 256 /* of each CPU; in twos: each place has two */
+#define UMEMO_FAR     16  /* words further up, which are read one by one */
+
+struct umemo {
+	__u64 place, hash;
+	__u64 check;    /* of the words and registers; 0: it came once */
+	__u64 ranges;   /* by which it was walked */
+	__u32 n, n_far; /* words */
+	__u32 len;      /* bytes from the stack pointer to behind the last of the near ones */
+	__u32 frames;
+	__u16 used;            /* registers besides the stack pointer, USED_* */
+	__u16 next;            /* of the first of two: which of them has to go next */
+	__u16 at[UMEMO_WORDS]; /* as in struct reads */
+};
+#define USED_FP 1
+#define USED_LR 2
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, UMEMO_ENTRIES);
+	__type(key, __u32);
+	__type(value, struct umemo);
+} umemos SEC(".maps");
+
+/* Who waits where, in a system call or not. */
+static __always_inline __u64 umemo_place(const struct scratch *s)
+{
+	__u64 h = uw_hash_mix(s->key.start_ns, (__u64)s->key.tgid << 32 | s->key.exec_id,
+	                      cfg.hash_seed);
+
+	h = uw_hash_mix(h, REGS_PC(&s->regs), cfg.hash_seed);
+	return uw_hash_mix(h, REGS_SP(&s->regs) ^ (REGS_IN_SYSCALL(&s->regs) ? 1 : 0),
+	                   cfg.hash_seed);
+}
+
+/* By which ranges, and when: places of ranges are used anew. */
+static __always_inline __u64 umemo_ranges(const struct scratch *s)
+{
+	return uw_hash_mix((__u64)s->range_first << 32 | s->range_cnt,
+	                   (__u64)ctl.epoch << 32 | ctl.reclaimed, cfg.hash_seed);
+}
+
+/* As kmemo_of. */
+static __always_inline struct umemo *umemo_of(__u64 place, __u32 *slot)
+{
+	struct umemo *a, *b;
+
+	*slot = (__u32)(place >> 32) & (UMEMO_ENTRIES - 2);
+	a = bpf_map_lookup_elem(&umemos, slot);
+	if (!a || a->place == place)
+		return a;
+	*slot |= 1;
+	b = bpf_map_lookup_elem(&umemos, slot);
+	if (!b || b->place == place)
+		return b;
+	a->next ^= 1;
+	if (!a->next)
+		return b;
+	*slot ^= 1;
+	return a;
+}
+
+static __always_inline __u64 umemo_check(__u64 sum, __u32 used, const struct scratch *s)
+{
+	if (used & USED_FP)
+		sum = uw_hash_mix(sum, REGS_FP(&s->regs), cfg.hash_seed);
+	if (used & USED_LR)
+		sum = uw_hash_mix(sum, REGS_LR(&s->regs), cfg.hash_seed);
+	return sum ? sum : 1;
+}
+
+/* A word further up: its part of the sum, 0 if it cannot be read. */
+static __always_inline __u64 umemo_far(const struct scratch *s, __u64 at)
+{
+	__u64 word = 0;
+
+	if (bpf_probe_read_user(&word, sizeof(word), (const void *)(REGS_SP(&s->regs) + at)))
+		return 0;
+	return uw_hash_mix(at, word, cfg.hash_seed);
+}
+
+/* Is it the stack that is remembered? */
+static __always_inline int umemo_hit(struct scratch *s, const struct umemo *m)
+{
+	__u64 len = m->len, sum = 0;
+	__u32 i, n = m->n, n_far = m->n_far;
+
+	if (!m->check)
+		return 0;
+	BOUND(len, WINDOW_SIZE, return 0);
+	if (bpf_probe_read_user(s->window, len, (const void *)REGS_SP(&s->regs)))
+		return 0;
+	for (i = 0; i < UMEMO_WORDS; i++) {
+		__u64 at = m->at[i] * 8ULL & (WINDOW_SIZE - 8);
+
+		if (i >= n)
+			break;
+		sum += uw_hash_mix(at, *(__u64 *)(s->window + at), cfg.hash_seed);
+	}
+	for (i = 0; i < UMEMO_FAR; i++) {
+		if (i >= n_far)
+			break;
+		sum += umemo_far(s, m->at[UMEMO_WORDS - 1 - i] * 8ULL);
+	}
+	return umemo_check(sum, m->used, s) == m->check;
+}
+
+#ifdef ABI_ARM64
+#define USED_KNOWN (1U << ABI_REG_SP | 1U << ABI_REG_FP | 1U << ABI_REG_LR)
+#else
+#define USED_KNOWN (1U << ABI_REG_SP | 1U << ABI_REG_FP)
+#endif
+
+/* Is all known that the walk depended on? */
+static __always_inline int umemo_can(const struct scratch *s)
+{
+	__u32 walk = s->ustack.walk;
+
+	if (walk != ABI_WALK_ROOT &&
+	    (cfg.unwind || (walk != ABI_WALK_IMPLAUSIBLE && walk != ABI_WALK_BAD_PC)))
+		return 0;
+	return !s->ustack.flags && !s->n_raw && !s->missing && !s->reads.unsure && !s->reads.odd &&
+	       s->reads.n_far <= UMEMO_FAR && s->reads.n + s->reads.n_far <= UMEMO_WORDS &&
+	       !(s->u.used & ~USED_KNOWN);
+}
+
+/* Remembers the stack that was just walked, if it came before. A function of its own, which the
+ * verifier looks at once. */
+__noinline int umemo_learn(__u32 slot)
+{
+	struct scratch *s = get_scratch();
+	struct umemo *m = bpf_map_lookup_elem(&umemos, &slot);
+	__u32 i, last = 0;
+
+	if (!s || !m)
+		return 0; /* verifier: cannot happen */
+	for (i = 0; i < UMEMO_WORDS; i++) {
+		__u16 at = s->reads.at[i];
+
+		m->at[i] = at;
+		if (i < s->reads.n && at > last)
+			last = at;
+	}
+	m->n = s->reads.n;
+	m->n_far = s->reads.n_far;
+	m->len = m->n ? last * 8 + 8 : 0;
+	m->used = s->u.used & 1U << ABI_REG_FP ? USED_FP : 0;
+#ifdef ABI_ARM64
+	m->used |= s->u.used & 1U << ABI_REG_LR ? USED_LR : 0;
+#endif
+	m->frames = s->ustack.n;
+	m->check = umemo_check(s->reads.sum, m->used, s);
+	return 0;
+}
+
+/* The user stack of the task that s->key tells, by the registers in s->regs, @bad: there are none.
+ * Where it is copied its name stands for it. */
+static __always_inline void switched_user(struct scratch *s, struct abi_counters *c,
+                                          struct task_struct *task, long bad)
+{
+	struct umemo *m = 0;
+	__u64 place = 0, ranges = 0, hit = 0;
+	__u32 slot = 0;
+
+	begin_user(s, c);
+	if (bad || !REGS_IS_USER(&s->regs)) {
+		no_user_stack(s, c, ABI_WALK_NO_REGS);
+		return;
+	}
+	s->compat = REGS_IS_COMPAT(&s->regs);
+	s->gone = gave_memory_back(s, task, 0);
+	if (s->range_cnt && !s->verify && !s->marked_ns && !s->compat && !s->gone &&
+	    !(cfg.walk_flags & (ABI_WALK_NO_MEMO | ABI_WALK_COPY_ALL))) {
+		place = umemo_place(s);
+		ranges = umemo_ranges(s);
+		m = umemo_of(place, &slot);
+		if (m && m->place == place && m->ranges == ranges && umemo_hit(s, m)) {
+			CNT_ADD(c, UMEMO_HIT, 1);
+			hit = m->hash;
+			if (!(cfg.walk_flags & ABI_WALK_TWICE) && is_shipped(hit)) {
+				CNT_ADD(c, FRAMES, m->frames);
+				s->key.ustack = hit;
+				return;
+			}
+		}
+	}
+	s->in_syscall = in_syscall(s);
+	s->promise = uw_hash_finish(s->promise ^ (__u64)bpf_get_smp_processor_id() << 48,
+	                            s->key.tid, ABI_STACK_WAKER, 0, cfg.hash_seed);
+	if (user_stack(0, s, c, 0) == USER_COPIED) {
+		s->key.ustack = s->promise;
+		return;
+	}
+	if (hit && !s->missing && hit != s->ustack.hash)
+		CNT_ADD(c, UMEMO_DIFFER, 1);
+	if (!m || hit || !umemo_can(s))
+		return;
+	if (m->place == place && m->hash == s->ustack.hash) {
+		m->ranges = ranges;
+		(void)umemo_learn(slot);
+	} else {
+		m->place = place;
+		m->hash = s->ustack.hash;
+		m->check = 0;
+	}
+}
+
+#endif
