@@ -132,12 +132,12 @@ struct abi_control {
 	__u32 threads;     /* 1: the task iterator shows every thread, 0: processes */
 	__u32 agent_child; /* the agent's process that decodes files, in our pid namespace; 0: none
 	                    */
-	__u32 reclaimed;  /* counts up before places of the ranges are used anew */
-	__u64 settled_ns; /* the ranges say all that was mapped up to this time: CLOCK_MONOTONIC */
-	__u64 begin_ns;   /* waits count from here on, CLOCK_MONOTONIC, or ABI_BEGIN_… */
-	__u32 off_active; /* as active, of the tables of waits */
-	__u32 jit_epoch;  /* 0 … 65535: of the waits that begin (abi_off.h) */
-	__u64 end_ns;     /* of the waits, CLOCK_MONOTONIC; set for the look at the end */
+	__u32 reclaimed;   /* counts up before places of the ranges are used anew */
+	__u64 settled_ns;  /* the ranges say all that was mapped up to this time: CLOCK_MONOTONIC */
+	__u64 begin_ns;    /* waits count from here on, CLOCK_MONOTONIC, or ABI_BEGIN_… */
+	__u32 off_active;  /* as active, of the tables of waits */
+	__u32 jit_epoch;   /* 0 … 65535: of the waits that begin (abi_off.h) */
+	__u64 end_ns;      /* of the waits, CLOCK_MONOTONIC; set for the look at the end */
 };
 _Static_assert(sizeof(struct abi_control) == 104, "shared layout");
 
