@@ -54,9 +54,9 @@ static const char *waits = "waits";
 
 /* ---- one file in the place of another -------------------------------------------------------- */
 
-/* Two names of this program: the same code, of which the kernel and the profile know that they are
+/* Two copies of this program: the same code, of which the kernel and the profile know that they are
  * two files. */
-static char copies[2][32];
+static int copies[2];
 static struct code {
 	size_t len, at; /* of the mapping that holds plug, and where in it */
 	off_t off;
@@ -99,19 +99,19 @@ static void find_code(void)
 	assert_true(code.len > 0);
 }
 
-static void copy_self(char *path)
+static int copy_self(void)
 {
-	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to;
+	char path[] = "/tmp/test-live-known.XXXXXX";
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = mkstemp(path);
 	ssize_t n;
 
-	(void)snprintf(path, sizeof(copies[0]), "/tmp/test-live-known.XXXXXX");
-	to = mkstemp(path);
 	assert_true(from >= 0 && to >= 0);
+	assert_int_equal(unlink(path), 0);
 	while ((n = sendfile(to, from, NULL, 1 << 20)) > 0)
 		;
 	assert_int_equal(n, 0);
 	(void)close(from);
-	(void)close(to);
+	return to;
 }
 
 static void nap_by_turns(void)
@@ -120,13 +120,11 @@ static void nap_by_turns(void)
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* else the test ends it */
 	for (size_t turn = 0; place != MAP_FAILED; turn++) {
-		int fd = open(copies[turn % 2], O_RDONLY | O_CLOEXEC);
-		void *at = mmap(place, code.len, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd,
-		                code.off);
+		void *at = mmap(place, code.len, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
+		                copies[turn % 2], code.off);
 		uintptr_t entry = (uintptr_t)place + code.at;
 		long (*there)(long (*)(size_t), size_t);
 
-		(void)close(fd);
 		if (at != place)
 			break;
 		memcpy(&there, &entry, sizeof(there)); /* ISO C has no such cast */
@@ -309,8 +307,8 @@ static void test_what_one_file_showed_is_not_known_of_another(void **state)
 
 	(void)state;
 	find_code();
-	copy_self(copies[0]);
-	copy_self(copies[1]);
+	copies[0] = copy_self();
+	copies[1] = copy_self();
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
@@ -331,8 +329,8 @@ static void test_what_one_file_showed_is_not_known_of_another(void **state)
 	assert_int_equal(ses_stop(s, &err), 0);
 	ses_free(s);
 	end(pid);
-	(void)unlink(copies[0]);
-	(void)unlink(copies[1]);
+	(void)close(copies[0]);
+	(void)close(copies[1]);
 }
 
 /* ---- the proof ------------------------------------------------------------------------------- */

@@ -209,16 +209,12 @@ struct memo {
 };
 
 #ifdef WALK_NOTES_READS
-/* The words of the stack that a walk read: those within a page above the stack pointer from the
- * front, those further up from the back. */
+/* The words that a walk read. */
 #define UMEMO_WORDS 64
 struct reads {
-	__u64 sp;              /* of the leaf */
-	__u64 sum;             /* of hashes of the words and their places */
-	__u64 odd;             /* non-zero: some have no place in at: below sp, or 512 KiB above */
-	__u32 n, n_far;        /* more than UMEMO_WORDS together: not all of them are in at */
-	__u32 unsure;          /* 1: it depends on something else besides */
-	__u16 at[UMEMO_WORDS]; /* in words from sp */
+	__u64 addr[UMEMO_WORDS], word[UMEMO_WORDS];
+	__u32 n;      /* more than UMEMO_WORDS: not all of them are there */
+	__u32 unsure; /* 1: the walk depended on something else besides */
 };
 #endif
 
@@ -264,6 +260,11 @@ struct scratch {
 	__u64 find_key; /* of the memo: what was looked for; 0: nothing */
 #ifdef WALK_NOTES_READS
 	struct reads reads;
+	struct {
+		__u64 place, ranges; /* of the stack in work */
+		__u64 hit;           /* 0: it is not known */
+		__u32 slot, ready;   /* ready 0: it is not to be known */
+	} umemo;
 #endif
 	__u64 window_base; /* address of window[0], a multiple of LINE_SIZE */
 	__u32 window_len;  /* valid bytes */

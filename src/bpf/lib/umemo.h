@@ -32,7 +32,8 @@ struct umemo {
 	__u32 frames;
 	__u16 used;            /* registers besides the stack pointer, USED_* */
 	__u16 next;            /* of the first of two: which of them has to go next */
-	__u16 at[UMEMO_WORDS]; /* as in struct reads */
+	__u16 at[UMEMO_WORDS]; /* in words from the stack pointer: the near ones from the front,
+	                        * those a page and more further up from the back */
 };
 #define USED_FP 1
 #define USED_LR 2
@@ -140,37 +141,98 @@ static __always_inline int umemo_can(const struct scratch *s)
 	if (walk != ABI_WALK_ROOT &&
 	    (cfg.unwind || (walk != ABI_WALK_IMPLAUSIBLE && walk != ABI_WALK_BAD_PC)))
 		return 0;
-	return !s->ustack.flags && !s->n_raw && !s->missing && !s->reads.unsure && !s->reads.odd &&
-	       s->reads.n_far <= UMEMO_FAR && s->reads.n + s->reads.n_far <= UMEMO_WORDS &&
-	       !(s->u.used & ~USED_KNOWN);
+	return !s->ustack.flags && !s->n_raw && !s->missing && !s->reads.unsure &&
+	       s->reads.n <= UMEMO_WORDS && !(s->u.used & ~USED_KNOWN);
 }
 
-/* Remembers the stack that was just walked, if it came before. A function of its own, which the
- * verifier looks at once. */
-__noinline int umemo_learn(__u32 slot)
+/* Takes the stack that s->key's task shows by s->regs, if it is known: 1. As the next one a
+ * function of its own, which the verifier looks at once. */
+__noinline int umemo_known(void)
 {
 	struct scratch *s = get_scratch();
-	struct umemo *m = bpf_map_lookup_elem(&umemos, &slot);
-	__u32 i, last = 0;
+	__u32 zero = 0;
+	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
+	struct umemo *m;
 
-	if (!s || !m)
+	if (!s || !c)
 		return 0; /* verifier: cannot happen */
-	for (i = 0; i < UMEMO_WORDS; i++) {
-		__u16 at = s->reads.at[i];
+	s->umemo.ready = 0;
+	s->umemo.hit = 0;
+	if (!s->range_cnt || s->verify || s->marked_ns || s->compat || s->gone ||
+	    cfg.walk_flags & (ABI_WALK_NO_MEMO | ABI_WALK_COPY_ALL))
+		return 0;
+	s->umemo.place = umemo_place(s);
+	s->umemo.ranges = umemo_ranges(s);
+	s->umemo.ready = 1;
+	m = umemo_of(s->umemo.place, &s->umemo.slot);
+	if (!m || m->place != s->umemo.place || m->ranges != s->umemo.ranges || !umemo_hit(s, m))
+		return 0;
+	CNT_ADD(c, UMEMO_HIT, 1);
+	s->umemo.hit = m->hash;
+	if (cfg.walk_flags & ABI_WALK_TWICE || !is_shipped(m->hash))
+		return 0;
+	CNT_ADD(c, FRAMES, m->frames);
+	s->key.ustack = m->hash;
+	return 1;
+}
 
-		m->at[i] = at;
-		if (i < s->reads.n && at > last)
-			last = at;
+/* Remembers the stack that was just walked, if it came before. */
+__noinline int umemo_learn(void)
+{
+	struct scratch *s = get_scratch();
+	__u32 zero = 0, slot = s ? s->umemo.slot : 0, i, near = 0, far = 0;
+	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
+	struct umemo *m = bpf_map_lookup_elem(&umemos, &slot);
+	__u64 sum = 0, odd = 0, len = 0;
+
+	if (!s || !c || !m)
+		return 0; /* verifier: cannot happen */
+	if (s->umemo.hit) {
+		if (!s->missing && s->umemo.hit != s->ustack.hash)
+			CNT_ADD(c, UMEMO_DIFFER, 1);
+		return 0;
 	}
-	m->n = s->reads.n;
-	m->n_far = s->reads.n_far;
-	m->len = m->n ? last * 8 + 8 : 0;
+	if (!umemo_can(s))
+		return 0;
+	if (m->place != s->umemo.place || m->hash != s->ustack.hash) {
+		m->place = s->umemo.place;
+		m->hash = s->ustack.hash;
+		m->check = 0;
+		return 0;
+	}
+	m->check = 0;
+	for (i = 0; i < UMEMO_WORDS; i++) {
+		__u64 at = s->reads.addr[i] - REGS_SP(&s->regs), page = at / WINDOW_SIZE,
+		      minus = -page;
+		__u32 is_far;
+
+		if (i >= s->reads.n)
+			break;
+		/* Without a branch: the verifier would follow each way. */
+		__asm__ volatile("" : "+r"(minus));
+		is_far = (page | minus) >> 63;
+		m->at[(near + is_far * (UMEMO_WORDS - 1 - far - near)) & (UMEMO_WORDS - 1)] =
+		        (__u16)(at / 8);
+		near += 1 - is_far;
+		far += is_far;
+		odd |= at >> 19 | (at & 7);
+		sum += uw_hash_mix(at, s->reads.word[i], cfg.hash_seed);
+		at = (at + 8) * (1 - is_far);
+		if (at > len)
+			len = at;
+	}
+	if (odd || far > UMEMO_FAR)
+		return 0; /* below the stack pointer, or too far */
+	m->ranges = s->umemo.ranges;
+	m->n = near;
+	m->n_far = far;
+	m->len = (__u32)len;
 	m->used = s->u.used & 1U << ABI_REG_FP ? USED_FP : 0;
 #ifdef ABI_ARM64
 	m->used |= s->u.used & 1U << ABI_REG_LR ? USED_LR : 0;
 #endif
 	m->frames = s->ustack.n;
-	m->check = umemo_check(s->reads.sum, m->used, s);
+	m->check = umemo_check(sum, m->used, s);
 	return 0;
 }
 
@@ -179,10 +241,6 @@ __noinline int umemo_learn(__u32 slot)
 static __always_inline void switched_user(struct scratch *s, struct abi_counters *c,
                                           struct task_struct *task, long bad)
 {
-	struct umemo *m = 0;
-	__u64 place = 0, ranges = 0, hit = 0;
-	__u32 slot = 0;
-
 	begin_user(s, c);
 	if (bad || !REGS_IS_USER(&s->regs)) {
 		no_user_stack(s, c, ABI_WALK_NO_REGS);
@@ -190,40 +248,15 @@ static __always_inline void switched_user(struct scratch *s, struct abi_counters
 	}
 	s->compat = REGS_IS_COMPAT(&s->regs);
 	s->gone = gave_memory_back(s, task, 0);
-	if (s->range_cnt && !s->verify && !s->marked_ns && !s->compat && !s->gone &&
-	    !(cfg.walk_flags & (ABI_WALK_NO_MEMO | ABI_WALK_COPY_ALL))) {
-		place = umemo_place(s);
-		ranges = umemo_ranges(s);
-		m = umemo_of(place, &slot);
-		if (m && m->place == place && m->ranges == ranges && umemo_hit(s, m)) {
-			CNT_ADD(c, UMEMO_HIT, 1);
-			hit = m->hash;
-			if (!(cfg.walk_flags & ABI_WALK_TWICE) && is_shipped(hit)) {
-				CNT_ADD(c, FRAMES, m->frames);
-				s->key.ustack = hit;
-				return;
-			}
-		}
-	}
+	if (umemo_known())
+		return;
 	s->in_syscall = in_syscall(s);
 	s->promise = uw_hash_finish(s->promise ^ (__u64)bpf_get_smp_processor_id() << 48,
 	                            s->key.tid, ABI_STACK_WAKER, 0, cfg.hash_seed);
-	if (user_stack(0, s, c, 0) == USER_COPIED) {
+	if (user_stack(0, s, c, 0) == USER_COPIED)
 		s->key.ustack = s->promise;
-		return;
-	}
-	if (hit && !s->missing && hit != s->ustack.hash)
-		CNT_ADD(c, UMEMO_DIFFER, 1);
-	if (!m || hit || !umemo_can(s))
-		return;
-	if (m->place == place && m->hash == s->ustack.hash) {
-		m->ranges = ranges;
-		(void)umemo_learn(slot);
-	} else {
-		m->place = place;
-		m->hash = s->ustack.hash;
-		m->check = 0;
-	}
+	else if (s->umemo.ready)
+		(void)umemo_learn();
 }
 
 #endif

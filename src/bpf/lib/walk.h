@@ -30,63 +30,25 @@ static __always_inline const __u32 *word_value(__u32 value)
 
 /* ---- memory of the target -------------------------------------------------------------------- */
 
-/* The word at @addr into s->word, and a new window with it: 0, or 1. One copy up to the end of the
- * page serves the frames that follow. It begins with the whole line: a saved frame pointer lies
- * below the return address that was read first. */
-__noinline int read_far(__u64 addr)
-{
-	struct scratch *s = get_scratch();
-	__u64 base = addr & ~(__u64)(LINE_SIZE - 1);
-	__u32 len;
-
-	if (!s)
-		return 1;
-	if ((addr & 7) == 0 && !(s->plain & PLAIN_WINDOW)) {
-		len = WINDOW_SIZE - (base & (WINDOW_SIZE - 1));
-		/* verifier: 1 … 4096 */
-		if (len > WINDOW_SIZE)
-			return 1;
-		s->window_len = 0;
-		if (bpf_probe_read_user(s->window, len, (const void *)base) == 0) {
-			s->window_base = base;
-			s->window_len = len;
-			/* verifier: aligned and below 4096, both true already */
-			s->word = *(__u64 *)(s->window + ((addr - base) & (WINDOW_SIZE - 8)));
-			return 0;
-		}
-	}
-	return bpf_probe_read_user(&s->word, sizeof(s->word), (const void *)addr) != 0;
-}
-
 /* What the walk depends on: for programs that know stacks again (umemo.h). */
 static __always_inline void reads_begin(struct scratch *s)
 {
 #ifdef WALK_NOTES_READS
-	s->reads.sp = s->u.reg[ABI_REG_SP];
-	s->reads.sum = 0;
-	s->reads.n = s->reads.n_far = 0;
-	s->reads.odd = 0;
+	s->reads.n = 0;
 	s->reads.unsure = s->compat | s->gone;
 #else
 	(void)s;
 #endif
 }
 
-/* Without a branch: the verifier would follow each way. */
 static __always_inline void note_read(struct scratch *s, __u64 addr, __u64 word)
 {
 #ifdef WALK_NOTES_READS
-	__u64 at = addr - s->reads.sp, page = at / WINDOW_SIZE, minus = -page;
-	__u32 near = s->reads.n, far = s->reads.n_far, is_far;
+	__u32 i = s->reads.n & (UMEMO_WORDS - 1);
 
-	__asm__ volatile("" : "+r"(minus));
-	is_far = (page | minus) >> 63;
-	s->reads.at[(near + is_far * (UMEMO_WORDS - 1 - far - near)) & (UMEMO_WORDS - 1)] =
-	        (__u16)(at / 8);
-	s->reads.n = near + 1 - is_far;
-	s->reads.n_far = far + is_far;
-	s->reads.odd |= at >> 19 | (at & 7);
-	s->reads.sum += uw_hash_mix(at, word, cfg.hash_seed);
+	s->reads.addr[i] = addr;
+	s->reads.word[i] = word;
+	s->reads.n++;
 #else
 	(void)s;
 	(void)addr;
@@ -104,20 +66,73 @@ static __always_inline void reads_unsure(struct scratch *s)
 #endif
 }
 
+/* The word at @addr into s->word, if the window holds it: 1. */
+static __always_inline int in_window(struct scratch *s, __u64 addr)
+{
+	__u64 off = addr - s->window_base;
+
+	if (off >= s->window_len || (off & 7) != 0)
+		return 0;
+	/* verifier: aligned and below 4096, both true already */
+	s->word = *(__u64 *)(s->window + (off & (WINDOW_SIZE - 8)));
+	return 1;
+}
+
+/* The word at @addr into s->word, and a new window with it: 0, or 1. One copy up to the end of the
+ * page serves the frames that follow. It begins with the whole line: a saved frame pointer lies
+ * below the return address that was read first. */
+static __always_inline int new_window(struct scratch *s, __u64 addr)
+{
+	__u64 base = addr & ~(__u64)(LINE_SIZE - 1);
+	__u32 len;
+
+	if ((addr & 7) == 0 && !(s->plain & PLAIN_WINDOW)) {
+		len = WINDOW_SIZE - (base & (WINDOW_SIZE - 1));
+		/* verifier: 1 … 4096 */
+		if (len > WINDOW_SIZE)
+			return 1;
+		s->window_len = 0;
+		if (bpf_probe_read_user(s->window, len, (const void *)base) == 0) {
+			s->window_base = base;
+			s->window_len = len;
+			return !in_window(s, addr);
+		}
+	}
+	return bpf_probe_read_user(&s->word, sizeof(s->word), (const void *)addr) != 0;
+}
+
+/* The word at @addr into s->word: 0, or 1. */
+__noinline int read_far(__u64 addr)
+{
+	struct scratch *s = get_scratch();
+
+	if (!s)
+		return 1;
+#ifdef WALK_NOTES_READS
+	if (!in_window(s, addr) && new_window(s, addr))
+		return 1;
+	note_read(s, addr, s->word);
+	return 0;
+#else
+	return new_window(s, addr);
+#endif
+}
+
 /* Reads 8 bytes through the window. */
 static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
 {
+#ifndef WALK_NOTES_READS
 	__u64 off = addr - s->window_base;
 
 	if (off < s->window_len && (off & 7) == 0) {
 		/* verifier: aligned and below 4096, both true already */
 		*ret = *(__u64 *)(s->window + (off & (WINDOW_SIZE - 8)));
-	} else {
-		if (read_far(addr))
-			return -1;
-		*ret = s->word;
+		return 0;
 	}
-	note_read(s, addr, *ret);
+#endif
+	if (read_far(addr))
+		return -1;
+	*ret = s->word;
 	return 0;
 }
 
