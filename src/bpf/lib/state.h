@@ -209,12 +209,17 @@ struct memo {
 };
 
 #ifdef WALK_NOTES_READS
-/* The words that a walk read. */
+/* The words that a walk read: the near ones from the front, those a page and more above the stack
+ * pointer from the back. */
 #define UMEMO_WORDS 64
 struct reads {
-	__u64 addr[UMEMO_WORDS], word[UMEMO_WORDS];
-	__u32 n;      /* more than UMEMO_WORDS: not all of them are there */
-	__u32 unsure; /* 1: the walk depended on something else besides */
+	__u64 sp;              /* of the leaf */
+	__u64 sum;             /* of hashes of the words and their places */
+	__u64 odd;             /* non-zero: some have no place in at: below sp, or 512 KiB above */
+	__u32 near, far;       /* more than UMEMO_WORDS together: not all of them are there */
+	__u32 len;             /* bytes from sp to behind the last of the near ones */
+	__u32 unsure;          /* 1: the walk depended on something else besides */
+	__u16 at[UMEMO_WORDS]; /* in words from sp */
 };
 #endif
 

@@ -25,15 +25,14 @@
 
 struct umemo {
 	__u64 place, hash;
-	__u64 check;    /* of the words and registers; 0: it came once */
-	__u64 ranges;   /* by which it was walked */
-	__u32 n, n_far; /* words */
-	__u32 len;      /* bytes from the stack pointer to behind the last of the near ones */
+	__u64 check;     /* of the words and registers; 0: it came once */
+	__u64 ranges;    /* by which it was walked */
+	__u32 near, far; /* words */
+	__u32 len;       /* bytes from the stack pointer to behind the last of the near ones */
 	__u32 frames;
 	__u16 used;            /* registers besides the stack pointer, USED_* */
 	__u16 next;            /* of the first of two: which of them has to go next */
-	__u16 at[UMEMO_WORDS]; /* in words from the stack pointer: the near ones from the front,
-	                        * those a page and more further up from the back */
+	__u16 at[UMEMO_WORDS]; /* as in struct reads */
 };
 #define USED_FP 1
 #define USED_LR 2
@@ -105,7 +104,7 @@ static __always_inline __u64 umemo_far(const struct scratch *s, __u64 at)
 static __always_inline int umemo_hit(struct scratch *s, const struct umemo *m)
 {
 	__u64 len = m->len, sum = 0;
-	__u32 i, n = m->n, n_far = m->n_far;
+	__u32 i, near = m->near, far = m->far;
 
 	if (!m->check)
 		return 0;
@@ -115,12 +114,12 @@ static __always_inline int umemo_hit(struct scratch *s, const struct umemo *m)
 	for (i = 0; i < UMEMO_WORDS; i++) {
 		__u64 at = m->at[i] * 8ULL & (WINDOW_SIZE - 8);
 
-		if (i >= n)
+		if (i >= near)
 			break;
 		sum += uw_hash_mix(at, *(__u64 *)(s->window + at), cfg.hash_seed);
 	}
 	for (i = 0; i < UMEMO_FAR; i++) {
-		if (i >= n_far)
+		if (i >= far)
 			break;
 		sum += umemo_far(s, m->at[UMEMO_WORDS - 1 - i] * 8ULL);
 	}
@@ -141,8 +140,9 @@ static __always_inline int umemo_can(const struct scratch *s)
 	if (walk != ABI_WALK_ROOT &&
 	    (cfg.unwind || (walk != ABI_WALK_IMPLAUSIBLE && walk != ABI_WALK_BAD_PC)))
 		return 0;
-	return !s->ustack.flags && !s->n_raw && !s->missing && !s->reads.unsure &&
-	       s->reads.n <= UMEMO_WORDS && !(s->u.used & ~USED_KNOWN);
+	return !s->ustack.flags && !s->n_raw && !s->missing && !s->reads.unsure && !s->reads.odd &&
+	       s->reads.far <= UMEMO_FAR && s->reads.near + s->reads.far <= UMEMO_WORDS &&
+	       !(s->u.used & ~USED_KNOWN);
 }
 
 /* Takes the stack that s->key's task shows by s->regs, if it is known: 1. As the next one a
@@ -180,10 +180,9 @@ __noinline int umemo_known(void)
 __noinline int umemo_learn(void)
 {
 	struct scratch *s = get_scratch();
-	__u32 zero = 0, slot = s ? s->umemo.slot : 0, i, near = 0, far = 0;
+	__u32 zero = 0, slot = s ? s->umemo.slot : 0;
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
 	struct umemo *m = bpf_map_lookup_elem(&umemos, &slot);
-	__u64 sum = 0, odd = 0, len = 0;
 
 	if (!s || !c || !m)
 		return 0; /* verifier: cannot happen */
@@ -200,39 +199,17 @@ __noinline int umemo_learn(void)
 		m->check = 0;
 		return 0;
 	}
-	m->check = 0;
-	for (i = 0; i < UMEMO_WORDS; i++) {
-		__u64 at = s->reads.addr[i] - REGS_SP(&s->regs), page = at / WINDOW_SIZE,
-		      minus = -page;
-		__u32 is_far;
-
-		if (i >= s->reads.n)
-			break;
-		/* Without a branch: the verifier would follow each way. */
-		__asm__ volatile("" : "+r"(minus));
-		is_far = (page | minus) >> 63;
-		m->at[(near + is_far * (UMEMO_WORDS - 1 - far - near)) & (UMEMO_WORDS - 1)] =
-		        (__u16)(at / 8);
-		near += 1 - is_far;
-		far += is_far;
-		odd |= at >> 19 | (at & 7);
-		sum += uw_hash_mix(at, s->reads.word[i], cfg.hash_seed);
-		at = (at + 8) * (1 - is_far);
-		if (at > len)
-			len = at;
-	}
-	if (odd || far > UMEMO_FAR)
-		return 0; /* below the stack pointer, or too far */
+	__builtin_memcpy(m->at, s->reads.at, sizeof(m->at));
 	m->ranges = s->umemo.ranges;
-	m->n = near;
-	m->n_far = far;
-	m->len = (__u32)len;
+	m->near = s->reads.near;
+	m->far = s->reads.far;
+	m->len = s->reads.len;
 	m->used = s->u.used & 1U << ABI_REG_FP ? USED_FP : 0;
 #ifdef ABI_ARM64
 	m->used |= s->u.used & 1U << ABI_REG_LR ? USED_LR : 0;
 #endif
 	m->frames = s->ustack.n;
-	m->check = umemo_check(sum, m->used, s);
+	m->check = umemo_check(s->reads.sum, m->used, s);
 	return 0;
 }
 

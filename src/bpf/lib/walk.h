@@ -34,7 +34,9 @@ static __always_inline const __u32 *word_value(__u32 value)
 static __always_inline void reads_begin(struct scratch *s)
 {
 #ifdef WALK_NOTES_READS
-	s->reads.n = 0;
+	s->reads.sp = s->u.reg[ABI_REG_SP];
+	s->reads.sum = s->reads.odd = 0;
+	s->reads.near = s->reads.far = s->reads.len = 0;
 	s->reads.unsure = s->compat | s->gone;
 #else
 	(void)s;
@@ -44,11 +46,20 @@ static __always_inline void reads_begin(struct scratch *s)
 static __always_inline void note_read(struct scratch *s, __u64 addr, __u64 word)
 {
 #ifdef WALK_NOTES_READS
-	__u32 i = s->reads.n & (UMEMO_WORDS - 1);
+	__u64 at = addr - s->reads.sp, page = at / WINDOW_SIZE, minus = -page;
+	__u32 near = s->reads.near, far = s->reads.far, is_far;
 
-	s->reads.addr[i] = addr;
-	s->reads.word[i] = word;
-	s->reads.n++;
+	/* Without a branch: the verifier would follow each way. */
+	__asm__ volatile("" : "+r"(minus));
+	is_far = (page | minus) >> 63;
+	s->reads.at[(near + is_far * (UMEMO_WORDS - 1 - far - near)) & (UMEMO_WORDS - 1)] =
+	        (__u16)(at / 8);
+	s->reads.near = near + 1 - is_far;
+	s->reads.far = far + is_far;
+	s->reads.odd |= at >> 19 | (at & 7);
+	if (!is_far && at >= s->reads.len)
+		s->reads.len = (__u32)at + 8;
+	s->reads.sum += uw_hash_mix(at, word, cfg.hash_seed);
 #else
 	(void)s;
 	(void)addr;
