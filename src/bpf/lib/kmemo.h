@@ -62,6 +62,16 @@ static __always_inline __u64 stack_top(struct scratch *s, struct task_struct *ta
 	       sizeof(user_regs_t);
 }
 
+/* A word of the stack as the return address that it may be: where pointers are signed (arm64), each
+ * thread has keys of its own. */
+static __always_inline __u64 kmemo_address(__u64 word)
+{
+#if defined(__TARGET_ARCH_arm64)
+	word |= 0xffffULL << 48;
+#endif
+	return word;
+}
+
 /* Which frames of the stack that was just walked have this return address, as bits. */
 static __always_inline __u64 kmemo_frames_at(const struct scratch *s, __u64 word)
 {
@@ -93,7 +103,7 @@ __noinline int kmemo_word(__u32 slot, __u32 at)
 
 	if (!s || !m)
 		return 1; /* verifier: cannot happen */
-	word = *(__u64 *)(s->window + (at & (KMEMO_BYTES - 8)));
+	word = kmemo_address(*(__u64 *)(s->window + (at & (KMEMO_BYTES - 8))));
 	found = kmemo_frames_at(s, word);
 	if (!found)
 		return 0;
@@ -119,7 +129,7 @@ __noinline int kmemo_keep(__u32 slot, __u32 from)
 	if (!s || !m || from >= KMEMO_FRAMES)
 		return 0; /* verifier: cannot happen */
 	at = m->at[from];
-	word = *(__u64 *)(s->window + KMEMO_OFFSET(at));
+	word = kmemo_address(*(__u64 *)(s->window + KMEMO_OFFSET(at)));
 	found = kmemo_frames_at(s, word);
 	i = s->kmemo_next;
 	if (!found || (word & 0xff) != at >> 8 || i >= KMEMO_FRAMES)
@@ -139,7 +149,8 @@ static __always_inline __u64 kmemo_hash(struct scratch *s, const struct kmemo *m
 	for (i = 0; i < KMEMO_FRAMES; i++) {
 		if (i >= m->n)
 			break;
-		h = uw_hash_mix(h, *(__u64 *)(s->window + KMEMO_OFFSET(m->at[i])), cfg.hash_seed);
+		h = uw_hash_mix(h, kmemo_address(*(__u64 *)(s->window + KMEMO_OFFSET(m->at[i]))),
+		                cfg.hash_seed);
 	}
 	return h ? h : 1;
 }
@@ -181,6 +192,7 @@ __noinline int kmemo_learn(__u32 slot, __u64 base, __u64 top)
 	if (bpf_probe_read_kernel(s->window, len, (const void *)base) ||
 	    bpf_probe_read_kernel(&entry, sizeof(entry), (const void *)(top - 8)))
 		return 0;
+	entry = kmemo_address(entry);
 	m->entry = entry == s->kframes[(n - 1) & (KMEMO_FRAMES - 1)];
 	if (!m->entry)
 		entry = 0;
@@ -216,7 +228,7 @@ static __always_inline int kmemo_hit(struct scratch *s, const struct kmemo *m, _
 		return 0;
 	if (m->entry && bpf_probe_read_kernel(&entry, sizeof(entry), (const void *)(top - 8)))
 		return 0;
-	return kmemo_hash(s, m, entry) == m->check;
+	return kmemo_hash(s, m, m->entry ? kmemo_address(entry) : 0) == m->check;
 }
 
 /* Where @key is remembered, or is to be: the second place is for what would else drive out by turns
