@@ -46,9 +46,9 @@ struct {
 /* Who waits where, in a system call or not. */
 static __always_inline __u64 umemo_place(const struct scratch *s)
 {
-	__u64 h = uw_hash_mix(s->key.start_ns, (__u64)s->key.tgid << 32 | s->key.exec_id,
-	                      cfg.hash_seed);
+	__u64 h = uw_hash_mix(cfg.hash_seed, s->key.start_ns, cfg.hash_seed);
 
+	h = uw_hash_mix(h, (__u64)s->key.tgid << 32 | s->key.exec_id, cfg.hash_seed);
 	h = uw_hash_mix(h, REGS_PC(&s->regs), cfg.hash_seed);
 	return uw_hash_mix(h, REGS_SP(&s->regs) ^ (REGS_IN_SYSCALL(&s->regs) ? 1 : 0),
 	                   cfg.hash_seed);
@@ -57,8 +57,10 @@ static __always_inline __u64 umemo_place(const struct scratch *s)
 /* By which ranges, and when: places of ranges are used anew. */
 static __always_inline __u64 umemo_ranges(const struct scratch *s)
 {
-	return uw_hash_mix((__u64)s->range_first << 32 | s->range_cnt,
-	                   (__u64)ctl.epoch << 32 | ctl.reclaimed, cfg.hash_seed);
+	__u64 h = uw_hash_mix(cfg.hash_seed, (__u64)s->range_first << 32 | s->range_cnt,
+	                      cfg.hash_seed);
+
+	return uw_hash_mix(h, (__u64)ctl.epoch << 32 | ctl.reclaimed, cfg.hash_seed);
 }
 
 /* As kmemo_of. */
@@ -97,7 +99,7 @@ static __always_inline __u64 umemo_far(const struct scratch *s, __u64 at)
 
 	if (bpf_probe_read_user(&word, sizeof(word), (const void *)(REGS_SP(&s->regs) + at)))
 		return 0;
-	return uw_hash_mix(at, word, cfg.hash_seed);
+	return read_hash(at, word);
 }
 
 /* Is it the stack that is remembered? */
@@ -116,7 +118,7 @@ static __always_inline int umemo_hit(struct scratch *s, const struct umemo *m)
 
 		if (i >= near)
 			break;
-		sum += uw_hash_mix(at, *(__u64 *)(s->window + at), cfg.hash_seed);
+		sum += read_hash(at, *(__u64 *)(s->window + at));
 	}
 	for (i = 0; i < UMEMO_FAR; i++) {
 		if (i >= far)

@@ -43,6 +43,12 @@ static __always_inline void reads_begin(struct scratch *s)
 #endif
 }
 
+/* A word and its place, in a sum in which no other words at other places may stand for them. */
+static __always_inline __u64 read_hash(__u64 at, __u64 word)
+{
+	return uw_hash_mix(at * (cfg.hash_seed | 1), word, cfg.hash_seed);
+}
+
 static __always_inline void note_read(struct scratch *s, __u64 addr, __u64 word)
 {
 #ifdef WALK_NOTES_READS
@@ -59,7 +65,7 @@ static __always_inline void note_read(struct scratch *s, __u64 addr, __u64 word)
 	s->reads.odd |= at >> 19 | (at & 7);
 	if (!is_far && at >= s->reads.len)
 		s->reads.len = (__u32)at + 8;
-	s->reads.sum += uw_hash_mix(at, word, cfg.hash_seed);
+	s->reads.sum += read_hash(at, word);
 #else
 	(void)s;
 	(void)addr;
