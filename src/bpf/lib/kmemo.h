@@ -12,8 +12,8 @@
  * all of them are looked at, so that the right one is among them; those that hold something else
  * when the same stack is walked again were left-overs. What could deceive it is a call
  * through a pointer to another function whose frame still holds all the words of an earlier stack,
- * at their places; or, where the same functions can stand at other distances (above the random
- * place on arm64), a left-over that is taken for one of them until the next walk.
+ * at their places. On arm64 all is walked: some frames lie above the random place, and return
+ * addresses are signed by keys of the thread.
  * ABI_WALK_TWICE walks besides and counts differences (KMEMO_DIFFER, for tests).
  */
 #ifndef PA_BPF_KMEMO_H
@@ -62,16 +62,6 @@ static __always_inline __u64 stack_top(struct scratch *s, struct task_struct *ta
 	       sizeof(user_regs_t);
 }
 
-/* A word of the stack as the return address that it may be: where pointers are signed (arm64), each
- * thread has keys of its own. */
-static __always_inline __u64 kmemo_address(__u64 word)
-{
-#if defined(__TARGET_ARCH_arm64)
-	word |= 0xffffULL << 48;
-#endif
-	return word;
-}
-
 /* Which frames of the stack that was just walked have this return address, as bits. */
 static __always_inline __u64 kmemo_frames_at(const struct scratch *s, __u64 word)
 {
@@ -103,7 +93,7 @@ __noinline int kmemo_word(__u32 slot, __u32 at)
 
 	if (!s || !m)
 		return 1; /* verifier: cannot happen */
-	word = kmemo_address(*(__u64 *)(s->window + (at & (KMEMO_BYTES - 8))));
+	word = *(__u64 *)(s->window + (at & (KMEMO_BYTES - 8)));
 	found = kmemo_frames_at(s, word);
 	if (!found)
 		return 0;
@@ -129,7 +119,7 @@ __noinline int kmemo_keep(__u32 slot, __u32 from)
 	if (!s || !m || from >= KMEMO_FRAMES)
 		return 0; /* verifier: cannot happen */
 	at = m->at[from];
-	word = kmemo_address(*(__u64 *)(s->window + KMEMO_OFFSET(at)));
+	word = *(__u64 *)(s->window + KMEMO_OFFSET(at));
 	found = kmemo_frames_at(s, word);
 	i = s->kmemo_next;
 	if (!found || (word & 0xff) != at >> 8 || i >= KMEMO_FRAMES)
@@ -149,8 +139,7 @@ static __always_inline __u64 kmemo_hash(struct scratch *s, const struct kmemo *m
 	for (i = 0; i < KMEMO_FRAMES; i++) {
 		if (i >= m->n)
 			break;
-		h = uw_hash_mix(h, kmemo_address(*(__u64 *)(s->window + KMEMO_OFFSET(m->at[i]))),
-		                cfg.hash_seed);
+		h = uw_hash_mix(h, *(__u64 *)(s->window + KMEMO_OFFSET(m->at[i])), cfg.hash_seed);
 	}
 	return h ? h : 1;
 }
@@ -192,7 +181,6 @@ __noinline int kmemo_learn(__u32 slot, __u64 base, __u64 top)
 	if (bpf_probe_read_kernel(s->window, len, (const void *)base) ||
 	    bpf_probe_read_kernel(&entry, sizeof(entry), (const void *)(top - 8)))
 		return 0;
-	entry = kmemo_address(entry);
 	m->entry = entry == s->kframes[(n - 1) & (KMEMO_FRAMES - 1)];
 	if (!m->entry)
 		entry = 0;
@@ -228,7 +216,7 @@ static __always_inline int kmemo_hit(struct scratch *s, const struct kmemo *m, _
 		return 0;
 	if (m->entry && bpf_probe_read_kernel(&entry, sizeof(entry), (const void *)(top - 8)))
 		return 0;
-	return kmemo_hash(s, m, m->entry ? kmemo_address(entry) : 0) == m->check;
+	return kmemo_hash(s, m, entry) == m->check;
 }
 
 /* Where @key is remembered, or is to be: the second place is for what would else drive out by turns
@@ -258,8 +246,12 @@ static __always_inline void switched_kernel(void *ctx, struct scratch *s, struct
                                             struct task_struct *task, __u64 key)
 {
 	__u64 top = stack_top(s, task), base, hit = 0;
-	__u32 slot;
+	__u32 slot = 0;
+#if defined(__TARGET_ARCH_arm64)
+	struct kmemo *m = 0;
+#else
 	struct kmemo *m = kmemo_of(key, &slot);
+#endif
 
 	s->kmemo_top = (__u64)ctx;
 	base = *(volatile __u64 *)&s->kmemo_top;

@@ -94,14 +94,17 @@ static __always_inline long saved_regs(user_regs_t *ret, struct task_struct *tas
 	return bpf_probe_read_kernel(ret, sizeof(*ret), top);
 }
 
-/* Does pc stand behind the instruction of a system call? */
+/* Does pc stand behind the instruction of a system call? 2: it does by the registers, and its code
+ * cannot be read. */
 static __always_inline __u32 in_syscall(struct scratch *s)
 {
 	__u16 insn;
 
-	return REGS_IN_SYSCALL(&s->regs) &&
-	       (bpf_probe_read_user(&insn, sizeof(insn), (const void *)(REGS_PC(&s->regs) - 2)) ||
-	        IS_SYSCALL_INSN(insn));
+	if (!REGS_IN_SYSCALL(&s->regs))
+		return 0;
+	if (bpf_probe_read_user(&insn, sizeof(insn), (const void *)(REGS_PC(&s->regs) - 2)))
+		return 2;
+	return IS_SYSCALL_INSN(insn) ? 1 : 0;
 }
 
 /* Is there nothing left of the stack? A task that ends gives its memory back long before it is

@@ -3,13 +3,15 @@
  * User stacks of threads that are switched out, without walking most of them: threads wait at the
  * same places again and again.
  *
- * A walk by rules depends on pc, the stack pointer, other registers if a rule names them, the words
- * of the stack that it reads, the ranges of its process, and the tables. A stack that came twice is
- * remembered with all of that: where the same registers meet the same words, by the same ranges,
- * the walk would find the same. Nothing is taken from likeness, as in kmemo.h. A walk that asked
- * for more (guesses, generated code, signal frames: they look at code) or that was incomplete is
- * not remembered. Tables do not change, they come and go; a complete walk asked for none that was
- * missing. Once in each epoch a stack is walked all the same, which keeps its tables in use.
+ * A walk depends on pc, the stack pointer, other registers if a rule names them, the words of the
+ * stack that it reads, the ranges of its process, and the tables. A stack that came twice on a CPU
+ * is remembered with all of that: where the same registers meet the same words at the same places,
+ * by the same ranges, the walk would find the same. Nothing is taken from likeness, as in kmemo.h.
+ * A walk that asked for more (guesses, code by rules that was generated: they look at code) or that
+ * was incomplete is not remembered; of walks by frame pointers only those that met a fault or
+ * unknown code are not. Tables do not change, they come and go; a complete walk asked for none that
+ * was missing. Where there are tables a stack is walked all the same in each epoch, which keeps
+ * them in use.
  *
  * Define WALK_NOTES_READS before anything is included. ABI_WALK_TWICE walks besides and counts
  * differences (UMEMO_DIFFER, for tests).
@@ -169,10 +171,14 @@ __noinline int umemo_known(void)
 	m = umemo_of(s->umemo.place, &s->umemo.slot);
 	if (!m || m->place != s->umemo.place || m->ranges != s->umemo.ranges || !umemo_hit(s, m))
 		return 0;
-	CNT_ADD(c, UMEMO_HIT, 1);
-	s->umemo.hit = m->hash;
-	if (cfg.walk_flags & ABI_WALK_TWICE || !is_shipped(m->hash))
+	if (cfg.walk_flags & ABI_WALK_TWICE) {
+		CNT_ADD(c, UMEMO_HIT, 1);
+		s->umemo.hit = m->hash;
 		return 0;
+	}
+	if (!is_shipped(m->hash))
+		return 0;
+	CNT_ADD(c, UMEMO_HIT, 1);
 	CNT_ADD(c, FRAMES, m->frames);
 	s->key.ustack = m->hash;
 	return 1;
@@ -189,8 +195,10 @@ __noinline int umemo_learn(void)
 	if (!s || !c || !m)
 		return 0; /* verifier: cannot happen */
 	if (s->umemo.hit) {
-		if (!s->missing && s->umemo.hit != s->ustack.hash)
+		if (!s->missing && s->umemo.hit != s->ustack.hash) {
 			CNT_ADD(c, UMEMO_DIFFER, 1);
+			m->check = 0;
+		}
 		return 0;
 	}
 	if (!umemo_can(s))
@@ -230,6 +238,9 @@ static __always_inline void switched_user(struct scratch *s, struct abi_counters
 	if (umemo_known())
 		return;
 	s->in_syscall = in_syscall(s);
+	/* The place has what the registers say. */
+	if (s->in_syscall != (REGS_IN_SYSCALL(&s->regs) ? 1 : 0))
+		s->umemo.ready = 0;
 	s->promise = uw_hash_finish(s->promise ^ (__u64)bpf_get_smp_processor_id() << 48,
 	                            s->key.tid, ABI_STACK_WAKER, 0, cfg.hash_seed);
 	if (user_stack(0, s, c, 0) == USER_COPIED)
