@@ -27,9 +27,10 @@ static struct ses *session(const struct ses_options *more)
 	return s;
 }
 
+/* It has one thread: behind fork() ThreadSanitizer makes another one, which sleeps now and then. */
 static pid_t child(void)
 {
-	pid_t pid = fork();
+	pid_t pid = _Fork();
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
