@@ -44,7 +44,7 @@
 #define SHARE_MIN  92
 #define LIMIT_MS   60000 /* for as many: emulated machines are slow */
 #define STEP_MS    100
-#define WORD_HASH  1 /* of struct kmemo, and of struct umemo */
+#define WORD_HASH  1 /* of struct known, in 8 bytes */
 #define WORD_CHECK 2
 
 #define TURN_NAPS   500

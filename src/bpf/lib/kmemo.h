@@ -35,13 +35,21 @@
 			leave;                                                                     \
 	} while (0)
 
-struct kmemo {
+/* What entries of this memory, and of that of user stacks, begin with. They stand in twos: each key
+ * has two places. */
+struct known {
 	__u64 key, hash;
-	__u64 check;            /* hash of the words at their places; 0: it came once */
-	__u32 n;                /* places */
-	__u32 len;              /* bytes from the context to behind the last of them */
-	__u32 entry;            /* 1: there is one more, below the user registers */
-	__u32 next;             /* of the first of two: which of them has to go next */
+	__u64 check; /* of the words at their places; 0: it came once */
+	__u32 next;  /* of the first of two: which of them has to go next */
+	__u32 pad;
+};
+
+struct kmemo {
+	struct known k;
+	__u32 n;     /* places */
+	__u32 len;   /* bytes from the context to behind the last of them */
+	__u32 entry; /* 1: there is one more, below the user registers */
+	__u32 pad;
 	__u16 at[KMEMO_FRAMES]; /* KMEMO_AT above the context, ascending */
 };
 struct {
@@ -133,7 +141,7 @@ __noinline int kmemo_keep(__u32 slot, __u32 from)
 
 static __always_inline __u64 kmemo_hash(struct scratch *s, const struct kmemo *m, __u64 entry)
 {
-	__u64 h = uw_hash_mix(m->key, entry, cfg.hash_seed);
+	__u64 h = uw_hash_mix(m->k.key, entry, cfg.hash_seed);
 	__u32 i;
 
 	for (i = 0; i < KMEMO_FRAMES; i++) {
@@ -150,7 +158,7 @@ static __always_inline int kmemo_done(struct scratch *s, struct kmemo *m, __u64 
 	if (s->kmemo_found != ~0ULL >> ((KMEMO_FRAMES - s->kmemo_frames) & (KMEMO_FRAMES - 1)))
 		return 0; /* one stands nowhere, or the window is too small */
 	m->n = s->kmemo_next;
-	m->check = kmemo_hash(s, m, entry);
+	m->k.check = kmemo_hash(s, m, entry);
 	return 1;
 }
 
@@ -175,8 +183,8 @@ __noinline int kmemo_learn(__u32 slot, __u64 base, __u64 top)
 	n = s->kstack.n;
 	if (n <= KMEMO_SKIP + 1 || n > KMEMO_FRAMES || s->kstack.walk != ABI_WALK_ROOT)
 		return 0;
-	places = m->check && base + m->len <= top ? m->n : 0;
-	m->check = 0;
+	places = m->k.check && base + m->len <= top ? m->n : 0;
+	m->k.check = 0;
 	BOUND(len, KMEMO_BYTES, return 0);
 	if (bpf_probe_read_kernel(s->window, len, (const void *)base) ||
 	    bpf_probe_read_kernel(&entry, sizeof(entry), (const void *)(top - 8)))
@@ -209,28 +217,29 @@ static __always_inline int kmemo_hit(struct scratch *s, const struct kmemo *m, _
 {
 	__u64 entry = 0, len = m->len;
 
-	if (!m->check || base + len > top)
+	if (!m->k.check || base + len > top)
 		return 0;
 	BOUND(len, KMEMO_BYTES, return 0);
 	if (bpf_probe_read_kernel(s->window, len, (const void *)base))
 		return 0;
 	if (m->entry && bpf_probe_read_kernel(&entry, sizeof(entry), (const void *)(top - 8)))
 		return 0;
-	return kmemo_hash(s, m, entry) == m->check;
+	return kmemo_hash(s, m, entry) == m->k.check;
 }
 
-/* Where @key is remembered, or is to be: the second place is for what would else drive out by turns
- * what stands in the first one, so that neither is ever known again. */
-static __always_inline struct kmemo *kmemo_of(__u64 key, __u32 *slot)
+/* Where @key is remembered, or is to be, in a map of @entries that begin with struct known, at the
+ * slots of @at: the second place is for what would else drive out by turns what stands in the first
+ * one, so that neither is ever known again. */
+static __always_inline void *known_of(void *map, __u32 entries, __u64 key, __u64 at, __u32 *slot)
 {
-	struct kmemo *a, *b;
+	struct known *a, *b;
 
-	*slot = (__u32)(uw_hash_mix(0, key, cfg.hash_seed) >> 32) & (KMEMO_ENTRIES - 2);
-	a = bpf_map_lookup_elem(&kmemos, slot);
+	*slot = (__u32)(at >> 32) & (entries - 2);
+	a = bpf_map_lookup_elem(map, slot);
 	if (!a || a->key == key)
 		return a;
 	*slot |= 1;
-	b = bpf_map_lookup_elem(&kmemos, slot);
+	b = bpf_map_lookup_elem(map, slot);
 	if (!b || b->key == key)
 		return b;
 	a->next ^= 1;
@@ -250,18 +259,19 @@ static __always_inline void switched_kernel(void *ctx, struct scratch *s, struct
 #if defined(__TARGET_ARCH_arm64)
 	struct kmemo *m = 0;
 #else
-	struct kmemo *m = kmemo_of(key, &slot);
+	struct kmemo *m =
+	        known_of(&kmemos, KMEMO_ENTRIES, key, uw_hash_mix(0, key, cfg.hash_seed), &slot);
 #endif
 
 	s->kmemo_top = (__u64)ctx;
 	base = *(volatile __u64 *)&s->kmemo_top;
-	if (m && m->key == key && !(cfg.walk_flags & ABI_WALK_NO_MEMO) &&
+	if (m && m->k.key == key && !(cfg.walk_flags & ABI_WALK_NO_MEMO) &&
 	    kmemo_hit(s, m, base, top)) {
 		CNT_ADD(c, KMEMO_HIT, 1);
-		s->key.kstack = m->hash;
-		if (!(cfg.walk_flags & ABI_WALK_TWICE) && is_shipped(m->hash))
+		s->key.kstack = m->k.hash;
+		if (!(cfg.walk_flags & ABI_WALK_TWICE) && is_shipped(m->k.hash))
 			return;
-		hit = m->hash;
+		hit = m->k.hash;
 	}
 	walk_kernel(ctx, s, c);
 	ship(&s->kstack, ABI_MAX_KERNEL_FRAMES, c);
@@ -270,12 +280,12 @@ static __always_inline void switched_kernel(void *ctx, struct scratch *s, struct
 		CNT_ADD(c, KMEMO_DIFFER, 1);
 	if (!m || hit)
 		return;
-	if (m->key == key && m->hash == s->kstack.hash) {
+	if (m->k.key == key && m->k.hash == s->kstack.hash) {
 		(void)kmemo_learn(slot, base, top);
 	} else {
-		m->key = key;
-		m->hash = s->kstack.hash;
-		m->check = 0;
+		m->k.key = key;
+		m->k.hash = s->kstack.hash;
+		m->k.check = 0;
 	}
 }
 

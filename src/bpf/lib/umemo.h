@@ -26,14 +26,13 @@
 #define UMEMO_FAR     16  /* words further up, which are read one by one */
 
 struct umemo {
-	__u64 place, hash;
-	__u64 check;     /* of the words and registers; 0: it came once */
+	struct known k;  /* key: who waits where; check: of the registers, too */
 	__u64 ranges;    /* by which it was walked */
 	__u32 near, far; /* words */
 	__u32 len;       /* bytes from the stack pointer to behind the last of the near ones */
 	__u32 frames;
-	__u16 used;            /* registers besides the stack pointer, USED_* */
-	__u16 next;            /* of the first of two: which of them has to go next */
+	__u32 used; /* registers besides the stack pointer, USED_* */
+	__u32 pad;
 	__u16 at[UMEMO_WORDS]; /* as in struct reads */
 };
 #define USED_FP 1
@@ -65,26 +64,6 @@ static __always_inline __u64 umemo_ranges(const struct scratch *s)
 	return uw_hash_mix(h, (__u64)ctl.epoch << 32 | ctl.reclaimed, cfg.hash_seed);
 }
 
-/* As kmemo_of. */
-static __always_inline struct umemo *umemo_of(__u64 place, __u32 *slot)
-{
-	struct umemo *a, *b;
-
-	*slot = (__u32)(place >> 32) & (UMEMO_ENTRIES - 2);
-	a = bpf_map_lookup_elem(&umemos, slot);
-	if (!a || a->place == place)
-		return a;
-	*slot |= 1;
-	b = bpf_map_lookup_elem(&umemos, slot);
-	if (!b || b->place == place)
-		return b;
-	a->next ^= 1;
-	if (!a->next)
-		return b;
-	*slot ^= 1;
-	return a;
-}
-
 static __always_inline __u64 umemo_check(__u64 sum, __u32 used, const struct scratch *s)
 {
 	if (used & USED_FP)
@@ -110,7 +89,7 @@ static __always_inline int umemo_hit(struct scratch *s, const struct umemo *m)
 	__u64 len = m->len, sum = 0;
 	__u32 i, near = m->near, far = m->far;
 
-	if (!m->check)
+	if (!m->k.check)
 		return 0;
 	BOUND(len, WINDOW_SIZE, return 0);
 	if (bpf_probe_read_user(s->window, len, (const void *)REGS_SP(&s->regs)))
@@ -127,7 +106,7 @@ static __always_inline int umemo_hit(struct scratch *s, const struct umemo *m)
 			break;
 		sum += umemo_far(s, m->at[UMEMO_WORDS - 1 - i] * 8ULL);
 	}
-	return umemo_check(sum, m->used, s) == m->check;
+	return umemo_check(sum, m->used, s) == m->k.check;
 }
 
 #ifdef ABI_ARM64
@@ -168,19 +147,19 @@ __noinline int umemo_known(void)
 	s->umemo.place = umemo_place(s);
 	s->umemo.ranges = umemo_ranges(s);
 	s->umemo.ready = 1;
-	m = umemo_of(s->umemo.place, &s->umemo.slot);
-	if (!m || m->place != s->umemo.place || m->ranges != s->umemo.ranges || !umemo_hit(s, m))
+	m = known_of(&umemos, UMEMO_ENTRIES, s->umemo.place, s->umemo.place, &s->umemo.slot);
+	if (!m || m->k.key != s->umemo.place || m->ranges != s->umemo.ranges || !umemo_hit(s, m))
 		return 0;
 	if (cfg.walk_flags & ABI_WALK_TWICE) {
 		CNT_ADD(c, UMEMO_HIT, 1);
-		s->umemo.hit = m->hash;
+		s->umemo.hit = m->k.hash;
 		return 0;
 	}
-	if (!is_shipped(m->hash))
+	if (!is_shipped(m->k.hash))
 		return 0;
 	CNT_ADD(c, UMEMO_HIT, 1);
 	CNT_ADD(c, FRAMES, m->frames);
-	s->key.ustack = m->hash;
+	s->key.ustack = m->k.hash;
 	return 1;
 }
 
@@ -197,16 +176,16 @@ __noinline int umemo_learn(void)
 	if (s->umemo.hit) {
 		if (!s->missing && s->umemo.hit != s->ustack.hash) {
 			CNT_ADD(c, UMEMO_DIFFER, 1);
-			m->check = 0;
+			m->k.check = 0;
 		}
 		return 0;
 	}
 	if (!umemo_can(s))
 		return 0;
-	if (m->place != s->umemo.place || m->hash != s->ustack.hash) {
-		m->place = s->umemo.place;
-		m->hash = s->ustack.hash;
-		m->check = 0;
+	if (m->k.key != s->umemo.place || m->k.hash != s->ustack.hash) {
+		m->k.key = s->umemo.place;
+		m->k.hash = s->ustack.hash;
+		m->k.check = 0;
 		return 0;
 	}
 	__builtin_memcpy(m->at, s->reads.at, sizeof(m->at));
@@ -219,7 +198,7 @@ __noinline int umemo_learn(void)
 	m->used |= s->u.used & 1U << ABI_REG_LR ? USED_LR : 0;
 #endif
 	m->frames = s->ustack.n;
-	m->check = umemo_check(s->reads.sum, m->used, s);
+	m->k.check = umemo_check(s->reads.sum, m->used, s);
 	return 0;
 }
 
