@@ -143,28 +143,43 @@ static void nap_by_turns(void)
 
 /* ---- the same words at each other's places --------------------------------------------------- */
 
-#if defined(__x86_64__)
 extern long (*thunk_nap)(size_t);
-/* Four functions that are alike, 32 bytes apart, with frames of 32 bytes: thunk_I(next, fn, arg)
- * calls next(fn, arg). Return addresses of neighbours differ by 32, as the places do where they
- * stand: of two stacks the one has for words what the other has with that difference at the other
- * places. */
-#define THUNK(name, align)                                                                         \
-	__asm__(".text\n.balign " #align "\n" #name ":\n.cfi_startproc\nsub $24, %rsp\n"           \
-	        ".cfi_def_cfa_offset 32\nmov %rdi, %rax\nmov %rsi, %rdi\nmov %rdx, %rsi\n"         \
-	        "call *%rax\nadd $24, %rsp\n.cfi_def_cfa_offset 8\nret\n.cfi_endproc\n");          \
-	long name(long (*next)(long (*)(size_t), size_t), long (*fn)(size_t), size_t arg)
+
+/* thunk_I(next, fn, arg) calls next(fn, arg) from a frame of 32 bytes, thunk_down(arg) calls
+ * thunk_nap(arg). */
+#if defined(__x86_64__)
+#define FRAME_IN  "sub $24, %rsp\n.cfi_def_cfa_offset 32\n"
+#define FRAME_OUT "add $24, %rsp\n.cfi_def_cfa_offset 8\nret\n"
+#define CALL_NEXT "mov %rdi, %rax\nmov %rsi, %rdi\nmov %rdx, %rsi\ncall *%rax\n"
+#define CALL_NAP  "call *thunk_nap(%rip)\n"
+#else
+#define FRAME_IN                                                                                   \
+	"stp x29, x30, [sp, #-32]!\n.cfi_def_cfa_offset 32\n.cfi_offset 29, -32\n.cfi_offset 30, " \
+	"-24\n"
+#define FRAME_OUT                                                                                  \
+	"ldp x29, x30, [sp], #32\n.cfi_def_cfa_offset 0\n.cfi_restore 29\n.cfi_restore 30\nret\n"
+#define CALL_NEXT "mov x3, x0\nmov x0, x1\nmov x1, x2\nblr x3\n"
+#define CALL_NAP  "adrp x3, thunk_nap\nldr x3, [x3, #:lo12:thunk_nap]\nblr x3\n"
+#endif
+#define ASM_FUNC(align, name, body)                                                                \
+	__asm__(".text\n.balign " #align "\n" #name ":\n.cfi_startproc\n" FRAME_IN body FRAME_OUT  \
+	        ".cfi_endproc\n")
 typedef long (*thunk_fn)(long (*)(long (*)(size_t), size_t), long (*)(size_t), size_t);
+#define THUNK(name, align)                                                                         \
+	ASM_FUNC(align, name, CALL_NEXT);                                                          \
+	long name(long (*next)(long (*)(size_t), size_t), long (*fn)(size_t), size_t arg)
+
+/* Four that are alike, 32 bytes apart. Return addresses of neighbours differ by 32, as the places
+ * do where they stand: of two stacks the one has for words what the other has with that difference
+ * at the other places. */
 THUNK(thunk_0, 128);
 THUNK(thunk_1, 32);
 THUNK(thunk_2, 32);
 THUNK(thunk_3, 32);
 
-/* Calls nap from 32 bytes further down: the places of a pair differ in one bit with it, or without
- * it. */
+/* nap from 32 bytes further down: the places of a pair differ in one bit with it, or without it. */
 long (*thunk_nap)(size_t) = nap;
-__asm__(".text\nthunk_down:\n.cfi_startproc\nsub $24, %rsp\n.cfi_def_cfa_offset 32\n"
-        "call *thunk_nap(%rip)\nadd $24, %rsp\n.cfi_def_cfa_offset 8\nret\n.cfi_endproc\n");
+ASM_FUNC(32, thunk_down, CALL_NAP);
 long thunk_down(size_t arg);
 
 /* The outer one calls the inner one, which calls nap. A stack is remembered when it came twice. */
@@ -181,8 +196,6 @@ static void nap_through_thunks(void)
 		(void)outer[side](as_next, i / TURN_THUNKS / 2 % 2 ? thunk_down : nap, 0);
 	}
 }
-#endif
-
 static pid_t run(const char *const *argv)
 {
 	pid_t pid = fork();
@@ -416,12 +429,7 @@ static uint64_t known_of(void (*child)(void), enum ses_unwind unwind)
 static void test_words_at_each_others_places_are_another_stack(void **state)
 {
 	(void)state;
-#if defined(__x86_64__)
 	assert_true(known_of(nap_through_thunks, SES_UNWIND_AUTO) >= KNOWN_MIN);
-#else
-	print_message("# the functions are written for x86-64\n");
-	skip();
-#endif
 }
 
 static void nap_on(void)
