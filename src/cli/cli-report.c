@@ -467,8 +467,7 @@ void cli_report_quality(const struct pfa_session *s)
 {
 	static const struct figure figures[] = {STACK_FIGURES,
 	                                        {"idle_pct", "idle"},
-	                                        {"lost_stacks_pct", "lost stacks"},
-	                                        {"missed_ticks_pct", "missed ticks"}};
+	                                        {"lost_stacks_pct", "lost stacks"}};
 	struct pfa_stats st = {.size = sizeof(st)};
 	char line[QUALITY_LINE_MAX] = "";
 	uint64_t own = cli_own_samples(s);

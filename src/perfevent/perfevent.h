@@ -68,13 +68,6 @@ int pev_set_enable(struct pev_set *s, struct err *err);
  * Both go on after an error. Returns: 0, the first errno.
  */
 int pev_set_disable(struct pev_set *s);
-/**
- * pev_set_read - sums over the set
- * @ret_count:      of the event's own count: ns for cpu-clock, else events
- * @ret_enabled_ns: of the time that each was enabled
- * Returns: 0, -EIO (an event is in an error state), errno of read.
- */
-int pev_set_read(const struct pev_set *s, uint64_t *ret_count, uint64_t *ret_enabled_ns);
 int pev_set_close(struct pev_set *s);
 
 /* ---- counters -------------------------------------------------------------------------------- */

@@ -72,7 +72,6 @@ struct perf_event_attr pev_attr_of(const struct pev_spec *s)
 	} else {
 		attr.sample_period = s->period;
 	}
-	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
 	attr.disabled = 1;
 	return attr;
 }

@@ -68,31 +68,6 @@ int pev_set_disable(struct pev_set *s)
 	return first;
 }
 
-int pev_set_read(const struct pev_set *s, uint64_t *ret_count, uint64_t *ret_enabled_ns)
-{
-	uint64_t count = 0, enabled_ns = 0;
-
-	for (uint32_t i = 0; i < s->n; i++) {
-		uint64_t v[2]; /* read_format TOTAL_TIME_ENABLED: value, time */
-		ssize_t n;
-
-		if (s->e[i].fd < 0)
-			continue;
-		do
-			n = read(s->e[i].fd, v, sizeof(v));
-		while (n < 0 && errno == EINTR);
-		if (n < 0)
-			return -errno;
-		if ((size_t)n != sizeof(v))
-			return -EIO; /* 0: the event is in an error state */
-		count += v[0];
-		enabled_ns += v[1];
-	}
-	*ret_count = count;
-	*ret_enabled_ns = enabled_ns;
-	return 0;
-}
-
 int pev_set_close(struct pev_set *s)
 {
 	int first = 0;

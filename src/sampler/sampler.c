@@ -332,17 +332,10 @@ int smp_take_threads(struct smp *s, const struct smp_sink *sink)
 
 int smp_finish(struct smp *s, const struct smp_sink *sink)
 {
-	uint64_t count = 0;
 	int r = 0;
 
 	s->sink = sink;
 	r = keep_first(s, r, pev_set_disable(&s->events));
-	/* A clock by the time it was enabled: a throttled one does not count. */
-	if (pev_set_read(&s->events, &count, &s->stats.enabled_ns) == 0 && !s->spec.freq &&
-	    s->spec.period)
-		s->stats.expected_ticks =
-		        (s->spec.type == PERF_TYPE_SOFTWARE ? s->stats.enabled_ns : count) /
-		        s->spec.period;
 	load_oncpu_detach(s->loader);
 	(void)pev_set_close(&s->events); /* a failed close loses nothing */
 	r = keep_first(s, r, load_counts_take_final(s->loader, on_count, s));

@@ -36,9 +36,6 @@ struct smp_stats {
 	        copied_samples; /* handed on as copies, those of ABI_WALK_COPY_ALL not among them */
 	uint64_t bad_records;   /* records of both rings that contradict themselves */
 	uint64_t read_errors;   /* failed reads of a table */
-	uint64_t expected_ticks; /* time or events over the period; 0 where the period is not fixed
-	                          */
-	uint64_t enabled_ns;     /* summed over the events */
 };
 
 /**
@@ -71,7 +68,7 @@ int smp_drain(struct smp *s, const struct smp_sink *sink);
 int smp_take(struct smp *s, const struct smp_sink *sink);
 /**
  * smp_finish - end sampling, then hand on everything that is left
- * Sets expected_ticks and enabled_ns. Goes on after a failure.
+ * Goes on after a failure.
  * Returns: as smp_drain, or what pev_set_disable gives.
  */
 int smp_finish(struct smp *s, const struct smp_sink *sink);

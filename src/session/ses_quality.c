@@ -5,10 +5,6 @@
 
 #include <stdio.h>
 
-/* Above this share of missed ticks totals are wrong by more than their noise: a note says so. */
-#define MISSED_NOTE_PCT 5.0
-#define MISSED_NOTE_MIN 10 /* a few ticks say nothing */
-
 static int add(struct ses *s, const char *fmt, ...) PRINTF_FMT(2, 3);
 static int add(struct ses *s, const char *fmt, ...)
 {
@@ -405,22 +401,15 @@ static int add_stacks(struct ses *s, const struct ses_quality_sums *q)
 	return r;
 }
 
-/* Ticks that came, and those that did not. */
+/* CPUs that idled, and first samples. */
 static int add_ticks(struct ses *s)
 {
-	const struct abi_counters *c = &s->kernel_counters;
-	uint64_t missed = s->counters[SES_CNT_MISSED_TICKS];
-	uint64_t busy = s->final.seen + c->v[ABI_CNT_TICK_FOREIGN] + missed;
-	int r = add(s, "idle_pct: %.2f", pct(s->final.idle, s->final.idle + busy));
+	int r = 0;
 
-	if (missed >= MISSED_NOTE_MIN && pct(missed, busy) > MISSED_NOTE_PCT)
-		ses_note_add(
-		        s,
-		        "%.0f %% of the ticks of busy CPUs came late or not at all, totals are too "
-		        "small by about as much: the sample rate is too high for this machine, or "
-		        "a "
-		        "hypervisor took the CPU",
-		        pct(missed, busy));
+	/* Says something of the machine, not of one process on it. */
+	if (s->o.target == SES_TARGET_ALL && s->idle_start_ns)
+		r = add(s, "idle_pct: %.2f",
+		        pct(s->idle_ns, (uint64_t)s->n_cpus * s->final.elapsed_ns));
 	if (r == 0 && s->counters[SES_CNT_COPIES_WALKED]) {
 		r = add(s, "first_samples: %llu",
 		        (unsigned long long)s->counters[SES_CNT_COPIES_WALKED]);
@@ -428,10 +417,6 @@ static int add_ticks(struct ses *s)
 			r = add(s, "first_samples_incomplete: %llu",
 			        (unsigned long long)s->counters[SES_CNT_COPIES_INCOMPLETE]);
 	}
-	if (r == 0)
-		r = add(s, "missed_ticks: %llu", (unsigned long long)missed);
-	if (r == 0)
-		r = add(s, "missed_ticks_pct: %.2f", pct(missed, busy));
 	return r;
 }
 

@@ -370,20 +370,6 @@ int ses_start(struct ses *s, struct err *err)
 
 /* ---- stop ------------------------------------------------------------------------------------ */
 
-/* Idle CPUs may sleep through their ticks; that is idle time, not a loss: as far as the kernel says
- * that they were idle for longer than idle ticks were seen. */
-static void count_missed(struct ses *s, uint64_t missed)
-{
-	uint64_t idle_ns, idle = 0, seen = s->kernel_counters.v[ABI_CNT_TICK_IDLE];
-
-	if (s->spec.type == PERF_TYPE_SOFTWARE && s->idle_start_ns &&
-	    proc_idle_ns(s->cpus, s->n_cpus, &idle_ns) == 0 && idle_ns > s->idle_start_ns)
-		idle = (idle_ns - s->idle_start_ns) / s->spec.period;
-	idle = MIN_OF(idle > seen ? idle - seen : 0, missed);
-	ses_count(s, SES_CNT_IDLE_TICKS_MISSED, idle);
-	ses_count(s, SES_CNT_MISSED_TICKS, missed - idle);
-}
-
 /* CPUs that are online now and were not at the start. Events exist for those of the start. */
 static uint32_t came_online(const struct ses *s)
 {
@@ -418,15 +404,14 @@ static void final_figures(struct ses *s)
 	const struct pev_sideband_stats *sb = pev_sideband_stats(s->sideband);
 	const struct trk_stats *t = trk_stats(s->trk);
 	struct abi_counters *c = &s->kernel_counters;
-	uint64_t ticks, taken = st->taken_samples + st->copied_samples;
+	uint64_t taken = st->taken_samples + st->copied_samples, idle_ns;
 
 	if (load_counters(smp_loader(s->smp), c) < 0) {
 		ses_count(s, SES_CNT_READ_ERRORS, 1);
 		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = taken;
 	}
-	ticks = c->v[ABI_CNT_TICK_IDLE] + c->v[ABI_CNT_TICK_FOREIGN] + c->v[ABI_CNT_SEEN];
-	if (st->expected_ticks > ticks)
-		count_missed(s, st->expected_ticks - ticks);
+	if (s->idle_start_ns && proc_idle_ns(s->cpus, s->n_cpus, &idle_ns) == 0)
+		s->idle_ns = idle_ns - MIN_OF(idle_ns, s->idle_start_ns);
 	/* With those in records of the ring of copies that contradicted themselves. */
 	if (c->v[ABI_CNT_KEPT] > taken)
 		ses_count(s, SES_CNT_DROP_UNREAD, c->v[ABI_CNT_KEPT] - taken);
@@ -457,7 +442,7 @@ static void final_figures(struct ses *s)
 		pthread_mutex_unlock(&s->stats_lock);
 	}
 	s->final.seen = c->v[ABI_CNT_SEEN];
-	s->final.idle = c->v[ABI_CNT_TICK_IDLE] + s->counters[SES_CNT_IDLE_TICKS_MISSED];
+	s->final.idle = c->v[ABI_CNT_TICK_IDLE];
 	s->final.elapsed_ns = s->end_ns - s->start_ns;
 	s->final.locked_bytes = s->locked_bytes;
 	s->final.agent_cpu_ns = ses_agent_cpu_ns(s, c);

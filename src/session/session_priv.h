@@ -480,6 +480,7 @@ struct ses {
 	pthread_mutex_t stats_lock;
 	uint64_t start_ns, end_ns;
 	uint64_t idle_start_ns; /* of all our CPUs when sampling began; 0: not known */
+	uint64_t idle_ns;       /* of all our CPUs while sampling; final */
 	uint64_t start_realtime_ns;
 	uint64_t setup_cpu_ns;   /* C's CPU time inside start */
 	uint64_t capture_cpu_ns; /* of the threads until sampling ended; from end_ns on */

@@ -82,28 +82,30 @@ def idle_ticks():
 
 
 @test
-def idle_seen_and_missed_are_all_ticks():
+def idle_and_sampled_time_are_all_time():
     cpus = len(os.sched_getaffinity(0))
     with open('/sys/devices/system/cpu/online', encoding='ascii') as f:
         online = sum(int(b or a) - int(a) + 1 for a, _, b in (r.partition('-') for r in f.read().strip().split(',')))
     check(cpus <= online, cpus, online)
-    Workload('spin', '--seconds', RUN_S, prefix=['taskset', '-c', str(min(os.sched_getaffinity(0)))])
+    w = Workload('spin', '--seconds', RUN_S, prefix=['taskset', '-c', str(min(os.sched_getaffinity(0)))])
     for rate in (99, 999):
         before = idle_ticks()
         p = capture('-a', '--duration', '3s', '--sample-rate', rate)
         after = idle_ticks()
         check_conserved(p)
-        seen, missed = p.number('samples_seen'), p.number('missed_ticks')
         idle_pct = float(p.comments['idle_pct'])
         within(idle_pct, 0, 100 * (online - 1) / online + 1, 'one CPU is busy')
         # The kernel's own figure, over a somewhat longer time in which perf-agent starts and ends.
         kernel_s = (after - before) / os.sysconf('SC_CLK_TCK')
         idle_s = idle_pct / 100 * online * p.duration_nanos / 1e9
         within(idle_s, kernel_s - 1.0, kernel_s + 0.1, p.text())
-        idle = (seen + missed) * idle_pct / (100 - idle_pct)
-        want = online * p.duration_nanos / p.period
-        # A CPU's ticks are a whole number; the capture's ends are not the same moment on each.
-        within(seen + idle + missed, 0.99 * want - online, 1.01 * want + online, p.text())
+        # What is not idle was sampled, but for interrupts of idle CPUs and perf-agent itself.
+        all_ns, agent_ns = online * p.duration_nanos, p.number('dropped_agent') * p.period
+        check_total(weight(p.samples) + agent_ns, all_ns - idle_s * NS, all_ns, p.period, f'-a at {rate} Hz', p.text(),
+                    extra_ns=0.02 * all_ns)
+    p = capture('--pid', w.pid, '--duration', '100ms')
+    check('idle_pct' not in p.comments, 'of the machine, not of one process', p.text())
+    w.stop()
 
 
 def check_children(children, child_ms, *more):
