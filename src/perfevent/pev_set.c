@@ -23,8 +23,11 @@ int pev_open_cpus(const struct pev_spec *s, const uint32_t *cpus, uint32_t n, st
 		return err_set(err, -ENOMEM, "perf_event_open: ENOMEM");
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t cpu = cpus[i];
-		int fd = pev_open(&attr, cpu);
+		int fd;
 
+		if (!s->freq)
+			attr.sample_period = pev_cpu_period(s, i);
+		fd = pev_open(&attr, cpu);
 		if (pev_is_offline(fd)) {
 			set.skipped_cpus++;
 			continue;

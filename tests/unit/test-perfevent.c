@@ -15,7 +15,7 @@ static void test_attributes_of_a_cpu_clock(void **state)
 	want.type = PERF_TYPE_SOFTWARE;
 	want.config = PERF_COUNT_SW_CPU_CLOCK;
 	want.size = sizeof(want);
-	want.sample_period = 10101010;
+	want.sample_period = pev_cpu_period(&s, 3);
 	want.disabled = 1;
 	assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, NULL), 0);
 	assert_memory_equal(&fake.attr, &want, sizeof(want));
@@ -32,6 +32,63 @@ static void test_attributes_of_a_cpu_clock(void **state)
 	assert_int_equal(pev_set_close(&set), 0);
 	assert_null(set.e);
 	assert_int_equal(set.n, 0);
+}
+
+static void test_each_cpu_has_a_period_of_its_own(void **state)
+{
+	static const uint32_t rates[] = {1, 99, 997, 9999, 97000};
+	uint64_t *seen = calloc(PEV_CPUS_MAX, sizeof(*seen));
+
+	(void)state;
+	assert_non_null(seen);
+	for (size_t k = 0; k < ARRAY_SIZE(rates); k++) {
+		struct pev_spec s = pev_spec_cpu_clock(rates[k]);
+		uint64_t sum = 0;
+
+		assert_int_equal(pev_cpu_period(&s, 0), s.period);
+		for (uint32_t i = 0; i < PEV_CPUS_MAX; i++) {
+			uint64_t p = pev_cpu_period(&s, i);
+
+			assert_in_range(p, s.period - s.period / 40, s.period + s.period / 40);
+			assert_true(p >= 10000);
+			seen[i] = p;
+			sum += p;
+		}
+		/* All CPUs together sample at the rate that was asked for. */
+		assert_in_range(sum / PEV_CPUS_MAX, s.period - s.period / 1000,
+		                s.period + s.period / 1000);
+		if (rates[k] > 997)
+			continue; /* fewer nanoseconds to choose from than there are CPUs */
+		/* Of up to 64 CPUs no two are nearer than a quarter of an even spread. */
+		for (uint32_t i = 0; i < 64; i++)
+			for (uint32_t j = 0; j < i; j++) {
+				uint64_t apart =
+				        seen[i] > seen[j] ? seen[i] - seen[j] : seen[j] - seen[i];
+
+				assert_true(apart >= s.period / 20 / 64 / 4);
+			}
+	}
+	free(seen);
+}
+
+static void test_other_events_have_one_period(void **state)
+{
+	static const struct pev_spec specs[] = {
+	        {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 99, true},
+	        {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 1000000, false},
+	        {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 99, true},
+	        {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, 1000000, false},
+	        {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 5000, false},
+	};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(specs); k++)
+		for (uint32_t i = 0; i < 4; i++) {
+			if (k == 4) /* below what the kernel keeps: not shorter still */
+				assert_true(pev_cpu_period(&specs[k], i) >= specs[k].period);
+			else
+				assert_int_equal(pev_cpu_period(&specs[k], i), specs[k].period);
+		}
 }
 
 static void test_names_of_events(void **state)
@@ -526,6 +583,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        FAKED(test_attributes_of_a_cpu_clock),
+	        FAKED(test_each_cpu_has_a_period_of_its_own),
+	        FAKED(test_other_events_have_one_period),
 	        FAKED(test_names_of_events),
 	        FAKED(test_offline_cpus_are_skipped),
 	        FAKED(test_other_failures_release_everything),
