@@ -6,6 +6,7 @@
  * Every way out is a tick of the idle task, of a foreign process, or a sample that is either kept
  * or dropped with a counted reason.
  */
+#include "bpf/lib/cpu_time.h"
 #include "bpf/lib/sample.h"
 #include "bpf/lib/target.h"
 
@@ -62,6 +63,8 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 	}
 	s->count.samples = 1;
 	s->count.weight = ctx->sample_period;
+	if (cfg.cpu_time)
+		note_seen(task, tgid, tid, ctx->sample_period);
 
 	if (!in_user && cfg.kernel_stacks) {
 		walk_kernel(ctx, s, c);

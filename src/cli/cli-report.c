@@ -467,7 +467,8 @@ void cli_report_quality(const struct pfa_session *s)
 {
 	static const struct figure figures[] = {STACK_FIGURES,
 	                                        {"idle_pct", "idle"},
-	                                        {"lost_stacks_pct", "lost stacks"}};
+	                                        {"lost_stacks_pct", "lost stacks"},
+	                                        {"cpu_time_covered_pct", "of CPU time covered"}};
 	struct pfa_stats st = {.size = sizeof(st)};
 	char line[QUALITY_LINE_MAX] = "";
 	uint64_t own = cli_own_samples(s);

@@ -11,7 +11,7 @@
 #define LOAD_BATCH 1024
 /* Largest key and value that is read in batches. */
 #define LOAD_KEY_MAX sizeof(struct abi_count_key)
-#define LOAD_VAL_MAX MAX_OF(sizeof(struct abi_count), sizeof(struct abi_thread))
+#define LOAD_VAL_MAX sizeof(struct abi_cpu_time)
 
 struct oncpu_bpf;
 struct ring_buffer;

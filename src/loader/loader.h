@@ -107,6 +107,28 @@ int load_filter_cgroups(struct load_oncpu *l, const int *fds, uint32_t n, struct
  */
 bool load_hooked(const struct load_oncpu *l);
 
+/**
+ * load_cpu_time_begin - measure the on-CPU time of the targets from now on (cfg's cpu_time)
+ * @cpus: cpus[n]; those that are offline are left out
+ * Between switch events, as the tracepoint sched_switch reports them. What runs now counts from now
+ * on. Each CPU is interrupted once.
+ * Returns: 0, -E2BIG, -ENOMEM, errno of BPF_RAW_TRACEPOINT_OPEN or BPF_PROG_TEST_RUN.
+ */
+int load_cpu_time_begin(struct load_oncpu *l, const uint32_t *cpus, uint32_t n, struct err *err);
+/**
+ * load_cpu_time_end - what runs now counts up to now; nothing does from here on
+ * Goes on after a failure. Returns: 0, the first errno of BPF_PROG_TEST_RUN.
+ */
+int load_cpu_time_end(struct load_oncpu *l, const uint32_t *cpus, uint32_t n);
+typedef void (*load_cpu_time_fn)(void *arg, const struct abi_cpu_time *t);
+/**
+ * load_cpu_times - hand on the time and the weight of samples of each thread
+ * @fn:  the entry is valid during the call
+ * @ret: sums of threads without an entry
+ * Returns: 0, -ENOMEM, errno of reading the tables.
+ */
+int load_cpu_times(struct load_oncpu *l, load_cpu_time_fn fn, void *arg, struct abi_cpu_sum *ret);
+
 /* ---- process map: thread W ------------------------------------------------------------------ */
 
 /**

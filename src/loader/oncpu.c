@@ -20,6 +20,7 @@ struct how {
 static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, uint32_t n_cgroups,
                      struct how how)
 {
+	uint32_t cpu_times = skel->rodata->cfg.cpu_time ? z->thread_entries : 1;
 	uint32_t marks = how.hook ? z->proc_entries : 1;
 
 	const struct load_sized maps[] = {
@@ -27,6 +28,7 @@ static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, uint32_
 	        {skel->maps.counts_a, z->count_entries, true},
 	        {skel->maps.counts_b, z->count_entries, true},
 	        {skel->maps.threads, z->thread_entries, true},
+	        {skel->maps.cpu_times, cpu_times, true},
 	        {skel->maps.procs, z->proc_entries, true},
 	        {skel->maps.marks, how.preallocate ? MIN_OF(marks, MARKS_PREALLOCATED) : marks,
 	         true},
@@ -74,6 +76,8 @@ static int open_and_load(const struct abi_config *cfg, const struct load_sizes *
 		bpf_program__set_autoload(skel->progs.follow_fork, false);
 		bpf_program__set_autoload(skel->progs.follow_free, false);
 	}
+	bpf_program__set_autoload(skel->progs.cpu_time_switch, cfg->cpu_time);
+	bpf_program__set_autoload(skel->progs.cpu_time_mark, cfg->cpu_time);
 	bpf_program__set_autoload(skel->progs.note_mapping, how.hook);
 	r = size_maps(skel, z, cfg->n_cgroups, how);
 	if (r == 0)

@@ -21,6 +21,9 @@ struct smp {
 	struct load_sizes sizes;
 	struct pev_spec spec;
 	struct pev_set events;
+	uint32_t *cpus; /* cpus[n_cpus]: where on-CPU time is measured */
+	uint32_t n_cpus;
+	bool cpu_time;
 	struct smp_stats stats;
 	uint64_t counts_mark, threads_mark; /* entries made when the table was last emptied */
 	const struct smp_sink *sink;        /* during a drain */
@@ -37,6 +40,7 @@ int smp_open(const struct smp_options *o, struct smp **ret, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->sizes = o->sizes;
 	s->spec = o->spec;
+	s->cpu_time = o->cfg.cpu_time;
 	r = load_oncpu_open(&o->cfg, &o->sizes, &s->loader, err);
 	if (r < 0)
 		return r;
@@ -51,6 +55,7 @@ struct smp *smp_free(struct smp *s)
 	/* Links before events: an event must not run a program that is being freed. */
 	s->loader = load_oncpu_free(s->loader);
 	(void)pev_set_close(&s->events); /* nothing is lost by a failed close of an event */
+	free(s->cpus);
 	free(s);
 	return NULL;
 }
@@ -58,6 +63,18 @@ struct smp *smp_free(struct smp *s)
 void smp_freep(struct smp **s)
 {
 	*s = smp_free(*s);
+}
+
+static void begin_cpu_time(struct smp *s)
+{
+	s->cpus = calloc(s->events.n, sizeof(*s->cpus));
+	if (!s->cpus) {
+		s->stats.cpu_time_error = -ENOMEM;
+		return;
+	}
+	for (uint32_t i = 0; i < s->events.n; i++)
+		s->cpus[s->n_cpus++] = s->events.e[i].cpu;
+	s->stats.cpu_time_error = load_cpu_time_begin(s->loader, s->cpus, s->n_cpus, NULL);
 }
 
 int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, const struct load_procs *procs,
@@ -72,6 +89,8 @@ int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, const struct
 		r = load_oncpu_attach(s->loader, s->events.e[i].fd, err);
 	if (r == 0 && procs)
 		r = load_follow(s->loader, procs, err);
+	if (r == 0 && s->cpu_time && s->events.n)
+		begin_cpu_time(s);
 	if (r == 0)
 		r = pev_set_enable(&s->events, err);
 	if (r < 0) {
@@ -336,12 +355,50 @@ int smp_finish(struct smp *s, const struct smp_sink *sink)
 
 	s->sink = sink;
 	r = keep_first(s, r, pev_set_disable(&s->events));
+	if (s->n_cpus && s->stats.cpu_time_error == 0)
+		s->stats.cpu_time_error = load_cpu_time_end(s->loader, s->cpus, s->n_cpus);
 	load_oncpu_detach(s->loader);
 	(void)pev_set_close(&s->events); /* a failed close loses nothing */
 	r = keep_first(s, r, load_counts_take_final(s->loader, on_count, s));
 	r = keep_first(s, r, load_ring_drain(s->loader, on_record, on_copy, s));
 	r = keep_first(s, r, load_threads_take(s->loader, true, on_thread, s));
 	return r;
+}
+
+struct cpu_time_arg {
+	smp_cpu_time_fn fn;
+	void *arg;
+};
+
+static void on_cpu_time(void *arg, const struct abi_cpu_time *t)
+{
+	const struct cpu_time_arg *a = arg;
+	struct smp_cpu_time v = {
+	        .proc = {.pid = t->tgid, .start_ns = t->start_ns},
+	        .tid = t->tid,
+	        .foreign_ns = (t->flags & ABI_KEY_FOREIGN_NS) != 0,
+	        .ran_ns = t->sums.ran_ns,
+	        .seen = t->sums.seen,
+	};
+
+	a->fn(a->arg, &v);
+}
+
+int smp_cpu_times(struct smp *s, smp_cpu_time_fn fn, void *arg, struct smp_cpu_time *ret)
+{
+	struct cpu_time_arg a = {fn, arg};
+	struct abi_cpu_sum rest;
+	int r;
+
+	if (!s->n_cpus)
+		return -ENODATA;
+	if (s->stats.cpu_time_error < 0)
+		return s->stats.cpu_time_error;
+	r = load_cpu_times(s->loader, on_cpu_time, &a, &rest);
+	if (r < 0)
+		return r;
+	*ret = (struct smp_cpu_time){.ran_ns = rest.ran_ns, .seen = rest.seen};
+	return 0;
 }
 
 struct load_oncpu *smp_loader(struct smp *s)

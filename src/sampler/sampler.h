@@ -36,6 +36,7 @@ struct smp_stats {
 	        copied_samples; /* handed on as copies, those of ABI_WALK_COPY_ALL not among them */
 	uint64_t bad_records;   /* records of both rings that contradict themselves */
 	uint64_t read_errors;   /* failed reads of a table */
+	int cpu_time_error;     /* on-CPU time is not measured: why, negative errno; else 0 */
 };
 
 /**
@@ -45,7 +46,8 @@ struct smp_stats {
  */
 int smp_open(const struct smp_options *o, struct smp **ret, struct err *err);
 /**
- * smp_start - open an event on each CPU, attach the program, enable
+ * smp_start - open an event on each CPU, attach the program, enable; with cfg's cpu_time measure
+ * the on-CPU time of the targets: where that fails smp_stats says why, and sampling goes on
  * @cpus:  cpus[n_cpus], 0: no events; those that are offline are skipped, see smp_skipped_cpus
  * @procs: the processes to sample (ABI_TARGET_TREE); else NULL
  * A failure takes everything back.
@@ -83,6 +85,20 @@ void smp_freep(struct smp **s);
  * smp_loader - the BPF object, for who writes its process map; borrowed until smp_free
  */
 struct load_oncpu *smp_loader(struct smp *s);
+/* On-CPU time and weight of samples of a thread. */
+struct smp_cpu_time {
+	struct ev_proc_id proc; /* exec_id 0: of all its programs */
+	uint32_t tid;
+	bool foreign_ns;
+	uint64_t ran_ns, seen;
+};
+typedef void (*smp_cpu_time_fn)(void *arg, const struct smp_cpu_time *t);
+/**
+ * smp_cpu_times - hand on the on-CPU time between switch events of each thread; after smp_finish
+ * @ret: of threads that have no entry of their own; only ran_ns and seen
+ * Returns: 0, -ENODATA (it was not measured), -ENOMEM, errno of reading the tables.
+ */
+int smp_cpu_times(struct smp *s, smp_cpu_time_fn fn, void *arg, struct smp_cpu_time *ret);
 /**
  * smp_poll_fd - descriptor that is readable when the ring passed its fill mark
  * Borrowed until smp_free.

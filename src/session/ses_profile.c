@@ -655,12 +655,12 @@ static void name_foreign(struct outcome *user)
 		user->walk = EV_WALK_FOREIGN;
 }
 
-static int add_sample(struct build *b, const struct ev_count *c)
+static int add_sample(struct build *b, const struct ev_count *c, uint64_t weight)
 {
 	struct labels labels = {0};
 	uint32_t loc;
 	const char *comm;
-	int64_t values[2] = {(int64_t)c->samples, (int64_t)c->weight};
+	int64_t values[2] = {(int64_t)c->samples, (int64_t)weight};
 	struct outcome user_end = {.walk = EV_WALK_NONE, .shared = true}, kernel_end = user_end;
 	struct named kernel = {0}, user = {0};
 	bool lost = false, klost = false;
@@ -708,19 +708,19 @@ static int add_sample(struct build *b, const struct ev_count *c)
 	if (r < 0)
 		return r;
 
-	b->q.weight += c->weight;
-	b->q.kernel_frames += (double)kernel.n * (double)c->weight;
-	b->q.kernel_named += (double)kernel.named * (double)c->weight;
-	b->q.user_frames += (double)user.n * (double)c->weight;
-	b->q.user_named += (double)user.named * (double)c->weight;
+	b->q.weight += weight;
+	b->q.kernel_frames += (double)kernel.n * (double)weight;
+	b->q.kernel_named += (double)kernel.named * (double)weight;
+	b->q.user_frames += (double)user.n * (double)weight;
+	b->q.user_named += (double)user.named * (double)weight;
 	if (lost || ses_has_user_stack(user_end.walk))
-		b->q.user_weight += c->weight;
+		b->q.user_weight += weight;
 	if (lost || klost) {
-		b->q.stack_lost += c->weight;
+		b->q.stack_lost += weight;
 		if (!c->off)
 			ses_count(b->s, SES_CNT_STACK_LOST, c->samples);
 	} else {
-		add_outcome(b, &user_end, kernel_end.walk == EV_WALK_DEPTH, c->weight);
+		add_outcome(b, &user_end, kernel_end.walk == EV_WALK_DEPTH, weight);
 	}
 	if (!user_end.shared)
 		b->gaps.v.n = user_end.gap; /* nobody comes back to them */
@@ -839,11 +839,13 @@ static int add_samples(struct build *b, int r)
 	for (size_t i = 0; i < prof_agg_count_cnt(s->agg); i++) {
 		const struct ev_count *c = prof_agg_count_at(s->agg, i);
 		const bool off = b->kind == SES_KIND_OFFCPU;
+		uint64_t weight =
+		        off || !s->cpu_time ? c->weight : ses_cpu_time_weight(s->cpu_time, c);
 		int failed;
 
 		if ((c->off != EV_OFF_NONE) != off)
 			continue;
-		failed = r < 0 ? r : add_sample(b, c);
+		failed = r < 0 ? r : add_sample(b, c, weight);
 		if (failed == -ENOMEM)
 			r = failed;
 		if (failed < 0) {
@@ -852,7 +854,7 @@ static int add_samples(struct build *b, int r)
 			continue;
 		}
 		s->now->kept += c->samples;
-		s->now->weight += c->weight;
+		s->now->weight += weight;
 	}
 	return r;
 }

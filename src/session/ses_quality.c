@@ -401,6 +401,39 @@ static int add_stacks(struct ses *s, const struct ses_quality_sums *q)
 	return r;
 }
 
+/* The ticks cover this much more or less than all of the time before a note says so, besides three
+ * standard deviations. */
+#define COVERED_ROOM_PCT 5.0
+
+/* The target's on-CPU time, and how much of it the samples cover. */
+static int add_cpu_time(struct ses *s)
+{
+	const struct ses_cpu_time_total *t;
+	double covered, off;
+	int r;
+
+	if (!s->cpu_time)
+		return 0;
+	t = ses_cpu_time_total(s->cpu_time);
+	r = add(s, "cpu_time_ms: %.3f", (double)t->ran_ns / 1e6);
+	if (r == 0)
+		r = add(s, "cpu_time_clock: sched_switch");
+	if (r < 0 || !t->ran_ns)
+		return r;
+	covered = pct(t->seen, t->ran_ns);
+	off = (covered > 100 ? covered - 100 : 100 - covered) - COVERED_ROOM_PCT;
+	/* The variance of a share, in percent, of as many samples as the time would give. */
+	if (off > 0 && off * off > 9 * 1e4 * (double)s->spec.period / (double)t->ran_ns)
+		ses_note_add(
+		        s,
+		        "samples cover %.0f %% of the CPU time of the target (time between "
+		        "context switches): weights are scaled to it, but where the missing "
+		        "time was spent is not known; a hypervisor took the CPU, or the sample "
+		        "rate is too high for this machine",
+		        covered);
+	return add(s, "cpu_time_covered_pct: %.2f", covered);
+}
+
 /* CPUs that idled, and first samples. */
 static int add_ticks(struct ses *s)
 {
@@ -449,6 +482,8 @@ int ses_quality_add(struct ses *s, enum ses_kind kind, const struct ses_quality_
 		r = add_stacks(s, q);
 	if (r == 0)
 		r = add_kind(s, true);
+	if (r == 0 && kind == SES_KIND_ONCPU)
+		r = add_cpu_time(s);
 	if (r == 0 && kind == SES_KIND_ONCPU)
 		r = add_ticks(s);
 	if (r == 0)

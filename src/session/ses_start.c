@@ -173,6 +173,9 @@ static int open_sampler(struct ses *s, struct err *err)
 	o.cfg.unwind = s->o.unwind == SES_UNWIND_FP ? ABI_UNWIND_FP : ABI_UNWIND_TABLES;
 	o.cfg.walk_flags = s->o.walk_flags;
 	o.cfg.copy_quota = copy_quota(s);
+	/* Weights of other events are no time. */
+	o.cfg.cpu_time = (s->o.modes & SES_PROFILE) && !s->cycles;
+	o.cfg.few_weight = ABI_CPU_TIME_SAMPLES * s->spec.period;
 	choose_sizes(s, &o.sizes);
 	r = smp_open(&o, &s->smp, err);
 	if (r < 0)

@@ -299,6 +299,7 @@ static void release(struct ses *s)
 	s->off = smp_off_free(s->off);
 	s->smp = smp_free(s->smp); /* not RUNNING: ses_stats does not look at it */
 	s->agg = prof_agg_free(s->agg);
+	s->cpu_time = ses_cpu_time_free(s->cpu_time);
 	for (size_t i = 0; i < SES_KIND_CNT; i++)
 		s->product[i].out = enc_output_free(s->product[i].out);
 	s->pmu_out = enc_output_free(s->pmu_out);
@@ -448,6 +449,44 @@ static void final_figures(struct ses *s)
 	s->final.agent_cpu_ns = ses_agent_cpu_ns(s, c);
 }
 
+struct cpu_time_arg {
+	struct ses_cpu_time *to;
+	int error;
+};
+
+static void on_cpu_time(void *arg, const struct smp_cpu_time *v)
+{
+	struct cpu_time_arg *a = arg;
+
+	if (a->error == 0)
+		a->error = ses_cpu_time_add(a->to, v);
+}
+
+/* Without it samples weigh their periods, and nothing tells how much of the time they cover. */
+static void read_cpu_time(struct ses *s)
+{
+	struct smp_cpu_time rest = {0};
+	struct cpu_time_arg a = {0};
+	int r;
+
+	if (!(s->o.modes & SES_PROFILE) || s->cycles)
+		return;
+	r = ses_cpu_time_new(ABI_CPU_TIME_SAMPLES * s->spec.period, &a.to);
+	if (r == 0)
+		r = smp_cpu_times(s->smp, on_cpu_time, &a, &rest);
+	if (r == 0)
+		on_cpu_time(&a, &rest);
+	r = r < 0 ? r : a.error;
+	if (r < 0) {
+		a.to = ses_cpu_time_free(a.to);
+		ses_note_add(s,
+		             "the CPU time of the target could not be measured (%s): totals are "
+		             "those of the samples alone",
+		             err_name(r));
+	}
+	s->cpu_time = a.to;
+}
+
 static int write_output(struct ses_product *p, struct err *err)
 {
 	struct sbuf b;
@@ -552,6 +591,7 @@ int ses_stop(struct ses *s, struct err *err)
 	ses_copies_merge(s);
 	final_figures(s);
 	ses_check_waits(s);
+	read_cpu_time(s);
 	/* What one of them lacks is no loss of the others. */
 	r = s->pmu ? ses_pmu_collect(s, err) : 0;
 	r = first_of(r, ses_profile_build(s, r == 0 ? err : NULL));

@@ -350,6 +350,21 @@ int ses_pmu_collect(struct ses *s, struct err *err); /* into s->metrics; once D 
 uint64_t ses_pmu_locked_bytes(const struct ses *s);
 void ses_pmu_free(struct ses *s);
 
+/* ses_cpu_time.c: on-CPU time of the target between switch events, and what samples weigh by it. */
+struct ses_cpu_time;
+struct ses_cpu_time_total {
+	uint64_t ran_ns;
+	uint64_t seen; /* weight of samples as they came, kept or dropped; the agent's not */
+};
+/* @few: threads whose samples weigh less share a ratio of time to weight. 0, -ENOMEM. */
+int ses_cpu_time_new(uint64_t few, struct ses_cpu_time **ret);
+struct ses_cpu_time *ses_cpu_time_free(struct ses_cpu_time *t); /* NULL is accepted; NULL */
+/* Adds the sums of a thread, or of several without an entry. 0, -ENOMEM, -E2BIG. */
+int ses_cpu_time_add(struct ses_cpu_time *t, const struct smp_cpu_time *v);
+const struct ses_cpu_time_total *ses_cpu_time_total(const struct ses_cpu_time *t);
+/* Weight of a count, scaled to the time of its thread. */
+uint64_t ses_cpu_time_weight(const struct ses_cpu_time *t, const struct ev_count *c);
+
 /* ses_labels.c: what enrichers say of processes. C, in ses_stop. */
 struct ses_proc_labels {
 	struct met_label *v; /* v[n] */
@@ -433,7 +448,8 @@ struct ses {
 	struct prof_agg *agg;      /* D until it is joined, then C */
 	struct ses_tables *tables; /* NULL: frame pointers only */
 	struct ses_jit *jit;
-	uint64_t hash_seed; /* of stacks */
+	struct ses_cpu_time *cpu_time; /* NULL: not measured, or not yet */
+	uint64_t hash_seed;            /* of stacks */
 	struct ses_command cmd;
 	int ended_fd; /* pidfd of the target; of several an eventfd */
 	struct ses_targets targets;

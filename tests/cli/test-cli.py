@@ -687,13 +687,13 @@ def no_samples_is_said_with_its_likely_cause():
 @test
 def quality_line_is_last():
     quality = '\n'.join(['dropped: 6', 'complete_stacks_pct: 97.1', 'named_user_pct: 99.8 %', 'unknown: 3',
-                         'cut_stacks_pct: 0.2', 'agent_cpu_pct: 0.3', 'idle_pct: 80.0'])
+                         'cut_stacks_pct: 0.2', 'cpu_time_covered_pct: 99.1', 'agent_cpu_pct: 0.3', 'idle_pct: 80.0'])
     env = {'FAKE_SEEN': '986', 'FAKE_DROPPED': '6', 'FAKE_QUALITY': quality, 'FAKE_TOP': '1 1 m f'}
     r = run(*ME, *SHORT, '--profile-output=p', env=env)
     equal(r.lines[-2:], [
         'perf-agent: profile written: p',
         'quality: 986 samples (980 kept, 6 dropped), 97.1 % complete stacks, 0.2 % cut stacks, '
-        '99.8 % of user frames named, 80.0 % idle, agent 0.3 % CPU',
+        '99.8 % of user frames named, 80.0 % idle, 99.1 % of CPU time covered, agent 0.3 % CPU',
     ], r)
     env = {'FAKE_SEEN': '9', 'FAKE_DROPPED': '2', 'FAKE_OWN': '3', 'FAKE_TOP': '1 1 m f',
            'FAKE_QUALITY': 'agent_cpu_pct: 0.3\nagent_setup_cpu_ms: 45'}

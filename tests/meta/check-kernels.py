@@ -234,7 +234,8 @@ class Used:
                     with open(path, encoding="utf-8") as f:
                         self.sources[os.path.relpath(path, root)] = f.read()
         user = "\n".join(t for p, t in self.sources.items() if not p.startswith("src/bpf/"))
-        self.features["command"] = self.header.commands & {n.upper() for n in re.findall(r"\b(bpf_[a-z_]+)\(", user)}
+        self.features["command"] = self.header.commands & {n.removesuffix("_opts").upper()
+                                                           for n in re.findall(r"\b(bpf_[a-z_]+)\(", user)}
         self.features["system call"] = set(re.findall(r"\bSYS_(\w+)", user))
 
     def helpers(self, absent):

@@ -443,6 +443,10 @@ static void test_quality_figures(void **state)
 	ses_count(s, SES_CNT_IMAGES_DAMAGED, 2);
 	ses_note_add(s, "something");
 	s->spec = pev_spec_cpu_clock(99);
+	assert_int_equal(ses_cpu_time_new(0, &s->cpu_time), 0);
+	assert_int_equal(ses_cpu_time_add(s->cpu_time, &(struct smp_cpu_time){.ran_ns = 2000000000,
+	                                                                      .seen = 1400000000}),
+	                 0);
 	assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].model), 0);
 	s->product[SES_KIND_ONCPU].model->duration_ns = 2000000000;
 	s->state = SES_STOPPED;
@@ -500,6 +504,12 @@ static void test_quality_figures(void **state)
 	assert_string_equal(figure(s, "images_damaged"), "2");
 	assert_null(figure(s, "kallsyms_bad_lines"));
 	assert_string_equal(figure(s, "idle_pct"), "15.00"); /* 0.6 of 2 x 2 s */
+	assert_string_equal(figure(s, "cpu_time_ms"), "2000.000");
+	assert_string_equal(figure(s, "cpu_time_clock"), "sched_switch");
+	assert_string_equal(figure(s, "cpu_time_covered_pct"), "70.00");
+	/* 30 % is more than 5 % and three deviations of 198 samples, 21.3 %. */
+	assert_non_null(strstr(ses_note(s, 1), "samples cover 70 % of the CPU time"));
+	assert_null(ses_note(s, 2));
 	assert_string_equal(figure(s, "agent_setup_cpu_ms"), "300.0");
 	/* 10 of D since sampling ended, and what this test itself has spent. */
 	assert_true(strtod(figure(s, "agent_finish_cpu_ms"), NULL) >= 10);
@@ -590,6 +600,40 @@ static void test_every_loss_is_a_line(void **state)
 				assert_null(v);
 			ses_free(s);
 		}
+	}
+}
+
+/* Coverage that chance explains is a figure, and no note. */
+static void test_coverage_within_chance_has_no_note(void **state)
+{
+	static const struct {
+		uint64_t seen; /* of 2 s at 99 Hz: 5 % and three deviations are 26.3 % */
+		const char *covered;
+		bool note;
+	} cases[] = {{1480000000, "74.00", false},
+	             {1470000000, "73.50", true},
+	             {2520000000, "126.00", false},
+	             {2530000000, "126.50", true}};
+	const struct ses_quality_sums q = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct ses *s = new_session(SES_TARGET_COMMAND);
+
+		s->spec = pev_spec_cpu_clock(99);
+		assert_int_equal(ses_cpu_time_new(0, &s->cpu_time), 0);
+		assert_int_equal(ses_cpu_time_add(s->cpu_time,
+		                                  &(struct smp_cpu_time){.ran_ns = 2000000000,
+		                                                         .seen = cases[i].seen}),
+		                 0);
+		assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].model), 0);
+		s->idle_start_ns = s->idle_ns = 1;
+		assert_int_equal(ses_quality_add(s, SES_KIND_ONCPU, &q), 0);
+		s->state = SES_STOPPED;
+		assert_string_equal(figure(s, "cpu_time_covered_pct"), cases[i].covered);
+		assert_int_equal(ses_note(s, 0) != NULL, cases[i].note);
+		assert_null(figure(s, "idle_pct")); /* of the machine */
+		ses_free(s);
 	}
 }
 
@@ -900,6 +944,7 @@ int main(void)
 	        cmocka_unit_test_setup(test_quality_figures, setup),
 	        cmocka_unit_test_setup(test_agent_cpu_is_of_the_capture, setup),
 	        cmocka_unit_test_setup(test_every_loss_is_a_line, setup),
+	        cmocka_unit_test_setup(test_coverage_within_chance_has_no_note, setup),
 	        cmocka_unit_test_setup(test_quality_of_nothing, setup),
 	        cmocka_unit_test_setup(test_refusals_name_what_is_missing, setup),
 	        cmocka_unit_test_setup(test_programs_are_called_by_what_was_asked_for, setup),

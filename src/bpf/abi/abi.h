@@ -111,10 +111,11 @@ struct abi_config {
 	__u32 off_states; /* bit 1 << state: which are counted */
 	__u32 irq_count;  /* ABI_IRQ_COUNT_* */
 	__u32 prev_state; /* 1: sched_switch has the state as its fourth argument (5.18) */
-	__u32 pad;
+	__u32 cpu_time;   /* 1: on-CPU time of the targets is measured (abi_cpu_time.h) */
 	__u64 off_min_ns, off_max_ns; /* of one wait, inclusive */
+	__u64 few_weight; /* threads whose samples weigh less are summed up when they end */
 };
-_Static_assert(sizeof(struct abi_config) == 112, "shared layout");
+_Static_assert(sizeof(struct abi_config) == 120, "shared layout");
 
 /* begin_ns: nothing is looked at, not yet or no more; threads are followed, nothing counts yet. */
 #define ABI_BEGIN_NEVER 0
@@ -313,6 +314,7 @@ struct abi_task {
 };
 _Static_assert(sizeof(struct abi_task) == 56, "shared layout");
 
+#include "bpf/abi/abi_cpu_time.h"
 #include "bpf/abi/abi_off.h"
 #include "bpf/abi/abi_sched.h"
 

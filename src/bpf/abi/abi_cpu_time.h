@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* On-CPU time of target threads between switch events: see bpf/lib/cpu_time.h. */
+#ifndef PA_ABI_CPU_TIME_H
+#define PA_ABI_CPU_TIME_H
+
+#include <linux/types.h>
+
+/* Samples of a thread with which its own ratio of time to weight is used: 50 of them scatter by 14
+ * %. Those of other threads share one. */
+#define ABI_CPU_TIME_SAMPLES 50
+
+struct abi_cpu_sum {
+	__u64 ran_ns; /* on a CPU, between switch events */
+	__u64 seen;   /* weight of samples, kept or dropped */
+};
+
+/* Value of the cpu_times map; key: the kernel's number of the thread. */
+struct abi_cpu_time {
+	__u64 task_start_ns; /* the thread's own start, CLOCK_BOOTTIME */
+	__u64 start_ns;      /* and as in struct abi_count_key: the leader's start, … */
+	__u32 tgid, tid;
+	__u32 flags; /* ABI_KEY_* */
+	__u32 pad;
+	struct abi_cpu_sum sums;
+};
+_Static_assert(sizeof(struct abi_cpu_time) == 48, "shared layout");
+
+/* Per CPU. */
+struct abi_cpu_clock {
+	__u64 since_ns;          /* begin of the running interval; 0: not begun, or ended */
+	struct abi_cpu_sum rest; /* of threads without an entry */
+};
+_Static_assert(sizeof(struct abi_cpu_clock) == 24, "shared layout");
+
+#endif
