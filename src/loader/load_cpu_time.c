@@ -54,11 +54,11 @@ static void on_time(void *arg, const void *key, const void *val)
 	a->fn(a->arg, val);
 }
 
-int load_cpu_times(struct load_oncpu *l, load_cpu_time_fn fn, void *arg, struct abi_cpu_sum *ret)
+int load_cpu_times(struct load_oncpu *l, load_cpu_time_fn fn, void *arg, struct abi_cpu_clock *ret)
 {
 	_cleanup_free_ struct abi_cpu_clock *clocks = calloc((size_t)l->n_cpus, sizeof(*clocks));
 	struct times_arg a = {fn, arg};
-	struct abi_cpu_sum rest = {0};
+	struct abi_cpu_clock sum = {0};
 	uint32_t zero = 0;
 	int r;
 
@@ -71,9 +71,11 @@ int load_cpu_times(struct load_oncpu *l, load_cpu_time_fn fn, void *arg, struct 
 	if (r < 0)
 		return r;
 	for (int i = 0; i < l->n_cpus; i++) {
-		rest.ran_ns += clocks[i].rest.ran_ns;
-		rest.seen += clocks[i].rest.seen;
+		sum.rest.ran_ns += clocks[i].rest.ran_ns;
+		sum.rest.seen += clocks[i].rest.seen;
+		sum.prog_ns += clocks[i].prog_ns;
+		sum.missed += clocks[i].missed;
 	}
-	*ret = rest;
+	*ret = sum;
 	return 0;
 }

@@ -24,6 +24,7 @@ struct smp {
 	uint32_t *cpus; /* cpus[n_cpus]: where on-CPU time is measured */
 	uint32_t n_cpus;
 	bool cpu_time;
+	_Atomic bool ended; /* by smp_end */
 	struct smp_stats stats;
 	uint64_t counts_mark, threads_mark; /* entries made when the table was last emptied */
 	const struct smp_sink *sink;        /* during a drain */
@@ -349,14 +350,25 @@ int smp_take_threads(struct smp *s, const struct smp_sink *sink)
 	return load_threads_take(s->loader, true, on_thread, s);
 }
 
+int smp_end(struct smp *s)
+{
+	int r;
+
+	if (s->ended)
+		return 0;
+	s->ended = true;
+	r = pev_set_disable(&s->events);
+	if (s->n_cpus && s->stats.cpu_time_error == 0)
+		s->stats.cpu_time_error = load_cpu_time_end(s->loader, s->cpus, s->n_cpus);
+	return r;
+}
+
 int smp_finish(struct smp *s, const struct smp_sink *sink)
 {
 	int r = 0;
 
 	s->sink = sink;
-	r = keep_first(s, r, pev_set_disable(&s->events));
-	if (s->n_cpus && s->stats.cpu_time_error == 0)
-		s->stats.cpu_time_error = load_cpu_time_end(s->loader, s->cpus, s->n_cpus);
+	r = keep_first(s, r, smp_end(s));
 	load_oncpu_detach(s->loader);
 	(void)pev_set_close(&s->events); /* a failed close loses nothing */
 	r = keep_first(s, r, load_counts_take_final(s->loader, on_count, s));
@@ -384,20 +396,22 @@ static void on_cpu_time(void *arg, const struct abi_cpu_time *t)
 	a->fn(a->arg, &v);
 }
 
-int smp_cpu_times(struct smp *s, smp_cpu_time_fn fn, void *arg, struct smp_cpu_time *ret)
+int smp_cpu_times(struct smp *s, smp_cpu_time_fn fn, void *arg, struct smp_cpu_time *ret,
+                  struct smp_cpu_time_cost *ret_cost)
 {
 	struct cpu_time_arg a = {fn, arg};
-	struct abi_cpu_sum rest;
+	struct abi_cpu_clock sum;
 	int r;
 
 	if (!s->n_cpus)
 		return -ENODATA;
 	if (s->stats.cpu_time_error < 0)
 		return s->stats.cpu_time_error;
-	r = load_cpu_times(s->loader, on_cpu_time, &a, &rest);
+	r = load_cpu_times(s->loader, on_cpu_time, &a, &sum);
 	if (r < 0)
 		return r;
-	*ret = (struct smp_cpu_time){.ran_ns = rest.ran_ns, .seen = rest.seen};
+	*ret = (struct smp_cpu_time){.ran_ns = sum.rest.ran_ns, .seen = sum.rest.seen};
+	*ret_cost = (struct smp_cpu_time_cost){.prog_ns = sum.prog_ns, .missed = sum.missed};
 	return 0;
 }
 

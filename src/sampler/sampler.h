@@ -69,7 +69,12 @@ int smp_drain(struct smp *s, const struct smp_sink *sink);
  */
 int smp_take(struct smp *s, const struct smp_sink *sink);
 /**
- * smp_finish - end sampling, then hand on everything that is left
+ * smp_end - end sampling now; what was sampled stays for smp_finish
+ * Thread: C, while D may still drain. Returns: 0, what pev_set_disable gives.
+ */
+int smp_end(struct smp *s);
+/**
+ * smp_finish - end sampling unless smp_end did, then hand on everything that is left
  * Goes on after a failure.
  * Returns: as smp_drain, or what pev_set_disable gives.
  */
@@ -92,13 +97,20 @@ struct smp_cpu_time {
 	bool foreign_ns;
 	uint64_t ran_ns, seen;
 };
+struct smp_cpu_time_cost {
+	uint64_t prog_ns;
+	uint64_t missed; /* switches to a target whose event was missed: ran_ns lacks that interval
+	                  */
+};
 typedef void (*smp_cpu_time_fn)(void *arg, const struct smp_cpu_time *t);
 /**
  * smp_cpu_times - hand on the on-CPU time between switch events of each thread; after smp_finish
  * @ret: of threads that have no entry of their own; only ran_ns and seen
+ * @ret_cost: time that the program at switches took, and switches that it missed
  * Returns: 0, -ENODATA (it was not measured), -ENOMEM, errno of reading the tables.
  */
-int smp_cpu_times(struct smp *s, smp_cpu_time_fn fn, void *arg, struct smp_cpu_time *ret);
+int smp_cpu_times(struct smp *s, smp_cpu_time_fn fn, void *arg, struct smp_cpu_time *ret,
+                  struct smp_cpu_time_cost *ret_cost);
 /**
  * smp_poll_fd - descriptor that is readable when the ring passed its fill mark
  * Borrowed until smp_free.

@@ -82,12 +82,19 @@ int ses_cpu_time_add(struct ses_cpu_time *t, const struct smp_cpu_time *v)
 		if (r < 0)
 			return r;
 		add_sums(&t->threads.p[id], v->ran_ns, v->seen);
+		t->total.ran_ns += v->ran_ns;
+		t->total.seen += v->seen;
 	} else {
-		add_sums(&t->rest, v->ran_ns, v->seen);
+		ses_cpu_time_add_rest(t, v->ran_ns, v->seen);
 	}
-	t->total.ran_ns += v->ran_ns;
-	t->total.seen += v->seen;
 	return 0;
+}
+
+void ses_cpu_time_add_rest(struct ses_cpu_time *t, uint64_t ran_ns, uint64_t seen)
+{
+	add_sums(&t->rest, ran_ns, seen);
+	t->total.ran_ns += ran_ns;
+	t->total.seen += seen;
 }
 
 const struct ses_cpu_time_total *ses_cpu_time_total(const struct ses_cpu_time *t)

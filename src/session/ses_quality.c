@@ -426,10 +426,10 @@ static int add_cpu_time(struct ses *s)
 	if (off > 0 && off * off > 9 * 1e4 * (double)s->spec.period / (double)t->ran_ns)
 		ses_note_add(
 		        s,
-		        "samples cover %.0f %% of the CPU time of the target (time between "
-		        "context switches): weights are scaled to it, but where the missing "
-		        "time was spent is not known; a hypervisor took the CPU, or the sample "
-		        "rate is too high for this machine",
+		        "samples cover %.0f %% of the CPU time of the target, as measured between "
+		        "context switches: ticks came late or not at all (interrupts delayed by a "
+		        "hypervisor, a sample rate too high for this machine); weights are scaled "
+		        "to the measured time",
 		        covered);
 	return add(s, "cpu_time_covered_pct: %.2f", covered);
 }

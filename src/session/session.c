@@ -467,15 +467,16 @@ static void read_cpu_time(struct ses *s)
 {
 	struct smp_cpu_time rest = {0};
 	struct cpu_time_arg a = {0};
+	struct smp_cpu_time_cost cost = {0};
 	int r;
 
 	if (!(s->o.modes & SES_PROFILE) || s->cycles)
 		return;
 	r = ses_cpu_time_new(ABI_CPU_TIME_SAMPLES * s->spec.period, &a.to);
 	if (r == 0)
-		r = smp_cpu_times(s->smp, on_cpu_time, &a, &rest);
+		r = smp_cpu_times(s->smp, on_cpu_time, &a, &rest, &cost);
 	if (r == 0)
-		on_cpu_time(&a, &rest);
+		ses_cpu_time_add_rest(a.to, rest.ran_ns, rest.seen);
 	r = r < 0 ? r : a.error;
 	if (r < 0) {
 		a.to = ses_cpu_time_free(a.to);
@@ -485,6 +486,9 @@ static void read_cpu_time(struct ses *s)
 		             err_name(r));
 	}
 	s->cpu_time = a.to;
+	s->kernel_counters.v[ABI_CNT_PROG_NS] += cost.prog_ns;
+	s->final.agent_cpu_ns += cost.prog_ns;
+	ses_count(s, SES_CNT_CPU_TIME_MISSED, cost.missed);
 }
 
 static int write_output(struct ses_product *p, struct err *err)
@@ -575,6 +579,9 @@ int ses_stop(struct ses *s, struct err *err)
 
 	if (s->state != SES_RUNNING)
 		return err_set(err, -EINVAL, "the session is not running");
+	/* Now, and not when D has come to its end: that may wait for a grace period. */
+	if (smp_end(s->smp) < 0)
+		ses_count(s, SES_CNT_READ_ERRORS, 1);
 	pthread_mutex_lock(&s->stats_lock);
 	s->end_ns = now_ns();
 	atomic_store(&s->ended, true);

@@ -359,8 +359,11 @@ struct ses_cpu_time_total {
 /* @few: threads whose samples weigh less share a ratio of time to weight. 0, -ENOMEM. */
 int ses_cpu_time_new(uint64_t few, struct ses_cpu_time **ret);
 struct ses_cpu_time *ses_cpu_time_free(struct ses_cpu_time *t); /* NULL is accepted; NULL */
-/* Adds the sums of a thread, or of several without an entry. 0, -ENOMEM, -E2BIG. */
+/* Adds the sums of a thread. 0, -ENOMEM, -E2BIG. */
 int ses_cpu_time_add(struct ses_cpu_time *t, const struct smp_cpu_time *v);
+/* Adds the sums of threads that have no entry: they share a ratio however many samples they have.
+ */
+void ses_cpu_time_add_rest(struct ses_cpu_time *t, uint64_t ran_ns, uint64_t seen);
 const struct ses_cpu_time_total *ses_cpu_time_total(const struct ses_cpu_time *t);
 /* Weight of a count, scaled to the time of its thread. */
 uint64_t ses_cpu_time_weight(const struct ses_cpu_time *t, const struct ev_count *c);

@@ -71,10 +71,11 @@ static void test_threads_with_few_samples_share_a_ratio(void **state)
 	assert_int_equal(weight(t, 1, 1, 10 * MS), 10 * MS);
 	/* Threads that ended, and those that found the table full, are in the sums without a name.
 	 */
-	assert_int_equal(ses_cpu_time_add(t, &(struct smp_cpu_time){.ran_ns = 500 * MS}), 0);
+	ses_cpu_time_add_rest(t, 5500 * MS, 2500 * MS);
 	assert_int_equal(weight(t, 1, 1, 10 * MS), 20 * MS);
 	assert_int_equal(weight(t, 4711, 4711, 10 * MS), 20 * MS);
-	assert_int_equal(ses_cpu_time_total(t)->ran_ns, 1000 * MS);
+	assert_int_equal(ses_cpu_time_total(t)->ran_ns, 6000 * MS);
+	assert_int_equal(ses_cpu_time_total(t)->seen, 3000 * MS);
 	ses_cpu_time_free(t);
 }
 

@@ -29,7 +29,10 @@ _Static_assert(sizeof(struct abi_cpu_time) == 48, "shared layout");
 struct abi_cpu_clock {
 	__u64 since_ns;          /* begin of the running interval; 0: not begun, or ended */
 	struct abi_cpu_sum rest; /* of threads without an entry */
+	__u64 prog_ns;           /* time of the program at switches, by one run in 64 */
+	__u32 tid;               /* the kernel's number of the thread of the running interval */
+	__u32 missed;            /* switches to a target whose event was missed */
 };
-_Static_assert(sizeof(struct abi_cpu_clock) == 24, "shared layout");
+_Static_assert(sizeof(struct abi_cpu_clock) == 40, "shared layout");
 
 #endif

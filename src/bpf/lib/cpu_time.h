@@ -76,6 +76,11 @@ static __always_inline void end_interval(struct abi_cpu_clock *clock, struct tas
 
 	if (tid == 0 || !is_target(task, tgid) || (cfg.filters && !passes_filters(tid)))
 		return;
+	/* Its switch-in was missed: the interval is somebody else's, or began long before. */
+	if (clock->tid != tid) {
+		clock->missed++;
+		return;
+	}
 	add_times(clock, task, tgid, tid, &add);
 }
 
@@ -91,6 +96,10 @@ static __always_inline void fold_time(struct abi_cpu_clock *clock, __u32 tid)
 	clock->rest.seen += t->sums.seen;
 	(void)bpf_map_delete_elem(&cpu_times, &tid);
 }
+
+/* Which runs are timed: by bits of the clock above its finest steps. */
+#define CPU_TIME_COST_EVERY 64
+#define CPU_TIME_COST_SHIFT 5
 
 SEC("tp_btf/sched_switch")
 int cpu_time_switch(__u64 *ctx)
@@ -109,8 +118,11 @@ int cpu_time_switch(__u64 *ctx)
 	now = bpf_ktime_get_ns();
 	end_interval(clock, prev, (__u32)prev->tgid, (__u32)prev->pid, now);
 	clock->since_ns = now;
+	clock->tid = next->pid;
 	if (task_state(prev) & TASK_DEAD)
 		fold_time(clock, prev->pid);
+	if ((now >> CPU_TIME_COST_SHIFT & (CPU_TIME_COST_EVERY - 1)) == 0)
+		clock->prog_ns += CPU_TIME_COST_EVERY * (bpf_ktime_get_ns() - now);
 	return 0;
 }
 
@@ -126,6 +138,7 @@ int cpu_time_mark(struct bpf_raw_tracepoint_args *ctx)
 		return 0; /* verifier: cannot happen */
 	if (ctx->args[0]) {
 		clock->since_ns = now;
+		clock->tid = (__u32)id;
 		return 0;
 	}
 	if (clock->since_ns)
