@@ -10,7 +10,7 @@ import time
 from bench_unwind import load_live
 from benchlib import AGENT, BUILD, ROUNDS, WORK, Workload, emit, median
 
-__all__ = ["bench_offcpu"]
+__all__ = ["bench_cpu_time", "bench_offcpu"]
 
 CHAINS = ("4", "44")  # frames of the workload's own above the wait; below them are six more
 PROGRAMS = f"{BUILD}/bench/bench-programs"
@@ -79,3 +79,20 @@ def bench_offcpu():
         emit("offcpu_switch", tool=name, user_frames=[few, many], ns=ns, ns_per_further_frame=round(each, 1),
              ns_at_10_frames=round(ns[0] + (10 - few) * each, 1),
              switches_per_s=[median(rounds[name, c]) for c in CHAINS], limit_ns=600, limit_ns_per_further_frame=60)
+
+
+def bench_cpu_time():
+    """The same two threads: nanoseconds a switch of the program that measures on-CPU time for --profile, where the
+    process is the target, where another one is, and with -a; beside that of the scheduler statistics (--pmu)."""
+    cost = {}
+    with tempfile.TemporaryDirectory() as d, Workload(f"{WORK}/idle", "--seconds", "600") as idle, \
+            Workload(f"{WORK}/waits", "pingpong", "--cpu", "0", "--peer-cpu", "0", "--frames", "4") as w:
+        for _ in range(ROUNDS):
+            for name, args, program in (("target", ["--profile", "--pid", str(w.pid)], "cpu_time_switch"),
+                                        ("foreign", ["--profile", "--pid", str(idle.pid)], "cpu_time_switch"),
+                                        ("all", ["--profile", "-a"], "cpu_time_switch"),
+                                        ("pmu_target", ["--pmu", "--pid", str(w.pid)], "sched_switched")):
+                got = switch_cost([AGENT, *args, "--duration", "7s", "--profile-output", "{out}"], (program,), f"{d}/o")
+                if got:
+                    cost.setdefault(name, []).append(got[0])
+    emit("cpu_time_switch", **{f"{name}_ns": median(ns) for name, ns in cost.items()})
