@@ -54,7 +54,8 @@ enum pfa_target {
 
 /* By which clock. */
 enum pfa_event {
-	PFA_EVENT_CPU_CLOCK = 0, /* a fixed period of time; values are nanoseconds */
+	PFA_EVENT_CPU_CLOCK = 0, /* a period of time, on each CPU one of its own; values are
+	                            nanoseconds, scaled to the time between context switches */
 	PFA_EVENT_CYCLES =
 	        1,          /* hardware cycles, an error where there are none; values are cycles */
 	PFA_EVENT_AUTO = 2, /* cycles where there are any, else cpu-clock (see pfa_note) */
@@ -237,7 +238,8 @@ struct pfa_stats {
 	uint64_t weight;       /* of the samples in the profile; 0 until pfa_stop */
 	uint64_t stacks;       /* distinct stacks */
 	uint64_t agent_cpu_ns; /* CPU time of the library's threads and of its BPF programs, until
-	                          sampling ended; those of PMU are in it from pfa_stop on */
+	                          sampling ended; those at context switches are in it from
+	                          pfa_stop on */
 	uint64_t locked_bytes; /* memory of BPF maps and rings */
 	/* OFFCPU. waits_seen = waits + waits_dropped; those that go on count from pfa_stop on. */
 	uint64_t waits_seen, waits, waits_dropped;
