@@ -56,15 +56,37 @@ def within(got, low, high, *what):
     check(low <= got <= high, f'got {got!r}, want {low!r} … {high!r}', *what)
 
 
+def room_ns(cpu_ns, window_ns, period_ns):
+    """By how much a total may differ from the CPU time: check_total says why."""
+    share = min(1.0, cpu_ns / window_ns)
+    deviation = math.sqrt(window_ns / period_ns * share * (1 - share)) * period_ns
+    return 0.01 * cpu_ns + 3 * deviation + period_ns
+
+
 def check_total(got_ns, cpu_ns, window_ns, period_ns, *what, extra_ns=0):
     """A total against a CPU clock: 1 % + 3 standard deviations of ticks that hit with the share of the clock, and one
     tick, since a window holds a whole number of them. extra_ns: CPU time beyond the clock's window at most."""
-    share = min(1.0, cpu_ns / window_ns)
-    deviation = math.sqrt(window_ns / period_ns * share * (1 - share)) * period_ns
-    room = 0.01 * cpu_ns + 3 * deviation + period_ns
+    room = room_ns(cpu_ns, window_ns, period_ns)
     note(f'{what[0] if what else "total"}: {got_ns / 1e9:.4f} s of {cpu_ns / 1e9:.4f} s, {100 * got_ns / cpu_ns - 100:+.2f} %, '
          f'room {100 * room / cpu_ns:.2f} % + {100 * extra_ns / cpu_ns:.2f} %')
     within(got_ns, cpu_ns - room, cpu_ns + room + extra_ns, f'CPU clock {cpu_ns}, window {window_ns}', *what)
+
+
+def check_covered(p, cpu_ns, window_ns, *what, taken_ns=0):
+    """The weight of the samples before they were scaled, against the time between switches: ticks that are biased show
+    here, though scaling mends the total. Nothing where the profile has no such time. taken_ns: time that a hypervisor took,
+    in which no tick came."""
+    if 'cpu_time_covered_pct' not in p.comments:
+        return
+    measured = p.number('cpu_time_ms') * 1_000_000
+    room = 100 * room_ns(cpu_ns, window_ns, p.period) / cpu_ns
+    taken = 100 * taken_ns / cpu_ns
+    covered = float(p.comments['cpu_time_covered_pct'])
+    note(f'covered before scaling: {covered:.2f} % of {measured / 1e9:.4f} s, --pmu {cpu_ns / 1e9:.4f} s, room {room:.2f} %'
+         f' + {taken:.2f} %: {what[0] if what else "total"}')
+    equal(p.comments['cpu_time_clock'], 'sched_switch', p.text())
+    within(measured, 0.99 * cpu_ns - NS // 100, 1.01 * cpu_ns + NS // 100, 'time between switches', *what)
+    within(covered, 100 - room - taken, 100 + room, 'weight of the samples before scaling, in percent', *what)
 
 
 def taken_ns():
