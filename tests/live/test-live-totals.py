@@ -19,12 +19,12 @@ import tempfile
 import time
 
 import livelib
-from livelib import (NS, TESTS, WAIT_S, Agent, check, check_conserved, check_covered, check_total, end, equal, load,
+from livelib import (NS, TESTS, WAIT_S, Agent, check, check_covered, check_total, count, end, equal, load,
                      main, start, taken_ns, weight, within)
 from waitlib import Stats
 
 RATES = (99, 997)
-MODES = ('pid', 'command', 'all')
+MODES = {'pid': '--pid', 'command': 'command', 'all': '-a'}
 SECONDS = {99: 4, 997: 3}  # at 99 Hz chance alone has three times the room
 BUSY = 0.05                # share of the capture from which a process or thread is compared
 READY_NS = 30_000_000      # CPU time after which a program is under load
@@ -100,6 +100,9 @@ class Program:
         """Why it cannot be run here, or None."""
         absent = [name for name in self.needs if not shutil.which(name)]
         return f'not installed: {", ".join(absent)}' if absent else None
+
+    def prepare(self):
+        """Makes what the program needs, before the capture."""
 
     def argv(self):
         raise NotImplementedError
@@ -181,11 +184,12 @@ http {{
         super().__init__()
         self.port, self.folder = free_port(), os.getcwd()
 
-    def argv(self):
-        config = f'{self.folder}/nginx.conf'
-        with open(config, 'w', encoding='ascii') as f:
+    def prepare(self):
+        with open('nginx.conf', 'w', encoding='ascii') as f:
             f.write(self.CONFIG.format(folder=self.folder, port=self.port, text='x' * 1000))
-        return ['nginx', '-p', self.folder, '-c', config, '-e', f'{self.folder}/error.log']
+
+    def argv(self):
+        return ['nginx', '-p', self.folder, '-c', f'{self.folder}/nginx.conf', '-e', f'{self.folder}/error.log']
 
     def load(self):
         poll(lambda: listens(self.port), 'nginx')
@@ -225,16 +229,19 @@ class Postgres(Program):
             who = pwd.getpwnam('nobody')
         return ['setpriv', f'--reuid={who.pw_uid}', f'--regid={who.pw_gid}', '--clear-groups'], who
 
-    def argv(self):
+    def prepare(self):
+        if Postgres.data:
+            return
         prefix, who = self.user()
-        if not Postgres.data:
-            folder = tempfile.mkdtemp(prefix='perf-agent-totals-')
-            atexit.register(shutil.rmtree, folder, True)
-            os.chown(folder, who.pw_uid, who.pw_gid)
-            subprocess.run([*prefix, self.tool('initdb'), '-D', f'{folder}/data', '-A', 'trust', '-U', 'postgres', '--no-sync'],
-                           check=True, cwd='/', stdout=subprocess.DEVNULL, timeout=WAIT_S)
-            Postgres.data = folder
-        return [*prefix, self.tool('postgres'), '-D', f'{self.data}/data', '-k', self.data, '-h', '', '-c', 'fsync=off']
+        folder = tempfile.mkdtemp(prefix='perf-agent-totals-')
+        atexit.register(shutil.rmtree, folder, True)
+        os.chown(folder, who.pw_uid, who.pw_gid)
+        subprocess.run([*prefix, self.tool('initdb'), '-D', f'{folder}/data', '-A', 'trust', '-U', 'postgres', '--no-sync'],
+                       check=True, cwd='/', stdout=subprocess.DEVNULL, timeout=WAIT_S)
+        Postgres.data = folder
+
+    def argv(self):
+        return [*self.user()[0], self.tool('postgres'), '-D', f'{self.data}/data', '-k', self.data, '-h', '', '-c', 'fsync=off']
 
     def load(self):
         reach = ['-h', self.data, '-U', 'postgres']
@@ -253,12 +260,16 @@ class Postgres(Program):
 
 
 class Tar(Program):
-    """tar with a reader, again and again; of files that are in memory from the second time on."""
+    """tar with a reader, again and again, of files that are in memory."""
     needs = ('tar',)
     follow = True
+    COMMAND = 'tar -cf - /usr/include 2>/dev/null'
+
+    def prepare(self):
+        subprocess.run(['sh', '-c', f'{self.COMMAND} | cat >/dev/null'], check=True, timeout=WAIT_S)
 
     def argv(self):
-        return ['sh', '-c', 'while :; do tar -cf - /usr/include; done 2>/dev/null | cat >/dev/null']
+        return ['sh', '-c', f'while :; do {self.COMMAND}; done | cat >/dev/null']
 
 
 class Pipe(Program):
@@ -339,8 +350,9 @@ def check_totals(program, mode, rate):
     taken = taken_ns()
     p, s, pids = capture(program, mode, rate)
     taken = taken_ns() - taken
-    check_conserved(p)
-    what = f'{mode}, {rate} Hz'
+    equal(p.number('samples_seen'), p.number('samples_in_profile') + p.number('dropped'), p.text())
+    equal(count(p.samples), p.number('samples_in_profile'), p.text())
+    what = f'{MODES[mode]}, {rate} Hz'
     # The profile and the statistics begin at slightly different moments.
     edges = abs(p.duration_nanos - s.duration_ns)
     within(edges, 0, NS // 20, 'profile and statistics are not of the same time', p.duration_nanos, s.duration_ns)
@@ -349,14 +361,15 @@ def check_totals(program, mode, rate):
         spent = entry['on_cpu']['sum_ns']
         if spent < BUSY * s.duration_ns or (pids is not None and pid not in pids):
             continue
-        threads = len(entry['threads']) + entry['ended_threads']
-        check_total(weight(p.of(pid=pid)), spent, s.duration_ns * min(CPUS, threads), p.period,
-                    f'{entry["comm"]} {pid}, {what}', p.text(), extra_ns=edges)
+        # As many ticks can hit a process as it has busy threads; those of its threads that ended may have been.
+        busy = [t for t in entry['threads'] if t['on_cpu_ns'] > BUSY * s.duration_ns]
+        window_ns = s.duration_ns * min(CPUS, max(1, len(busy) + entry['ended_threads']))
+        check_total(weight(p.of(pid=pid)), spent, window_ns, p.period, f'{entry["comm"]} {pid}, {what}', p.text(),
+                    extra_ns=edges)
         compared += 1
-        for t in entry['threads'] if program.threads else ():
-            if t['on_cpu_ns'] > BUSY * s.duration_ns:
-                check_total(weight(p.of(pid=pid, tid=t['tid'])), t['on_cpu_ns'], s.duration_ns, p.period,
-                            f'thread {t["comm"]} {t["tid"]}, {what}', p.text(), extra_ns=edges)
+        for t in busy if program.threads else ():
+            check_total(weight(p.of(pid=pid, tid=t['tid'])), t['on_cpu_ns'], s.duration_ns, p.period,
+                        f'thread {t["comm"]} {t["tid"]}, {what}', p.text(), extra_ns=edges)
     check(compared, 'no process was busy', [(e['comm'], e['on_cpu']['sum_ns']) for e in s.processes.values()])
     if mode != 'all':
         check_total(weight(p.samples), s.all['on_cpu']['sum_ns'], s.duration_ns * CPUS, p.period, f'all of it, {what}', p.text(),
@@ -371,6 +384,7 @@ def add_test(name, mode, rate):
         if reason:
             return reason
         try:
+            program.prepare()
             check_totals(program, mode, rate)
         finally:
             program.stop()
