@@ -20,7 +20,7 @@ import time
 
 import livelib
 from livelib import (NS, TESTS, WAIT_S, Agent, check, check_covered, check_total, count, end, equal, load,
-                     main, start, taken_ns, weight, within)
+                     main, start, stolen_ns, weight, within)
 from waitlib import Stats
 
 RATES = (99, 997)
@@ -347,34 +347,47 @@ def capture(program, mode, rate):
 
 
 def check_totals(program, mode, rate):
-    taken = taken_ns()
+    stolen = stolen_ns()
     p, s, pids = capture(program, mode, rate)
-    taken = taken_ns() - taken
+    stolen = stolen_ns() - stolen
     equal(p.number('samples_seen'), p.number('samples_in_profile') + p.number('dropped'), p.text())
     equal(count(p.samples), p.number('samples_in_profile'), p.text())
     what = f'{MODES[mode]}, {rate} Hz'
-    # The profile and the statistics begin at slightly different moments.
-    edges = abs(p.duration_nanos - s.duration_ns)
-    within(edges, 0, NS // 20, 'profile and statistics are not of the same time', p.duration_nanos, s.duration_ns)
-    compared = 0
+    # The profile begins before the statistics and ends after them.
+    start_ns, end_ns = s.said['time_realtime_ns'], s.said['time_realtime_ns'] + s.duration_ns
+    edges = abs(start_ns - p.time_nanos) + abs(p.time_nanos + p.duration_nanos - end_ns)
+    within(edges, 0, NS // 20, 'profile and statistics are not of the same time', p.time_nanos, start_ns, p.duration_nanos)
+    compared = all_busy = 0
     for pid, entry in s.processes.items():
         spent = entry['on_cpu']['sum_ns']
-        if spent < BUSY * s.duration_ns or (pids is not None and pid not in pids):
-            continue
         # As many ticks can hit a process as it has busy threads; those of its threads that ended may have been.
         busy = [t for t in entry['threads'] if t['on_cpu_ns'] > BUSY * s.duration_ns]
-        window_ns = s.duration_ns * min(CPUS, max(1, len(busy) + entry['ended_threads']))
-        check_total(weight(p.of(pid=pid)), spent, window_ns, p.period, f'{entry["comm"]} {pid}, {what}', p.text(),
-                    extra_ns=edges)
+        all_busy += len(busy) + entry['ended_threads']
+        if spent < BUSY * s.duration_ns or (pids is not None and pid not in pids):
+            continue
+        parallel = min(CPUS, max(1, len(busy) + entry['ended_threads']))
+        compare(p, p.of(pid=pid), spent, s.duration_ns, parallel, edges, f'{entry["comm"]} {pid}, {what}')
         compared += 1
         for t in busy if program.threads else ():
-            check_total(weight(p.of(pid=pid, tid=t['tid'])), t['on_cpu_ns'], s.duration_ns, p.period,
-                        f'thread {t["comm"]} {t["tid"]}, {what}', p.text(), extra_ns=edges)
+            compare(p, p.of(pid=pid, tid=t['tid']), t['on_cpu_ns'], s.duration_ns, 1, edges, f'thread {t["comm"]} {t["tid"]}, {what}')
     check(compared, 'no process was busy', [(e['comm'], e['on_cpu']['sum_ns']) for e in s.processes.values()])
-    if mode != 'all':
-        check_total(weight(p.samples), s.all['on_cpu']['sum_ns'], s.duration_ns * CPUS, p.period, f'all of it, {what}', p.text(),
-                    extra_ns=edges)
-    check_covered(p, s.all['on_cpu']['sum_ns'], s.duration_ns * CPUS, what, taken_ns=taken)
+    spent, parallel = s.all['on_cpu']['sum_ns'], min(CPUS, max(1, all_busy))
+    compare(p, p.samples, spent, s.duration_ns, parallel, edges, f'all of it, {what}')
+    check_covered(p, spent, s.duration_ns * parallel, what, stolen_ns=stolen, extra_ns=edges * parallel)
+
+
+def compare(p, samples, spent_ns, duration_ns, parallel, edges_ns, what):
+    """A total against the time between switches of at most so many threads at a time."""
+    check_total(weight(samples), spent_ns, duration_ns * parallel, p.period, what, p.text(), extra_ns=edges_ns * parallel)
+    if 'cpu_time_clock' not in p.comments:
+        return
+    # Scaled totals are no matter of chance, but for threads with less than 50 samples, which share a ratio.
+    counts = {}
+    for s in samples:
+        counts[s.tid] = counts.get(s.tid, 0) + s.count
+    few = weight([s for s in samples if counts[s.tid] < 100])
+    if few < 0.01 * spent_ns and not p.number('dropped'):
+        within(weight(samples), 0.99 * spent_ns, 1.01 * spent_ns + edges_ns * parallel, 'scaled', what, p.text())
 
 
 def add_test(name, mode, rate):
