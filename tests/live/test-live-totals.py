@@ -373,7 +373,8 @@ def check_totals(program, mode, rate):
     check(compared, 'no process was busy', [(e['comm'], e['on_cpu']['sum_ns']) for e in s.processes.values()])
     spent, parallel = s.all['on_cpu']['sum_ns'], min(CPUS, max(1, all_busy))
     compare(p, p.samples, spent, s.duration_ns, parallel, edges, f'all of it, {what}')
-    check_covered(p, spent, s.duration_ns * parallel, what, stolen_ns=stolen, extra_ns=edges * parallel)
+    check_covered(p, spent, s.duration_ns * parallel, what, switches=s.all['on_cpu']['count'],
+                  stolen_ns=stolen, extra_ns=edges * parallel)
 
 
 def compare(p, samples, spent_ns, duration_ns, parallel, edges_ns, what):
