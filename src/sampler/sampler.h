@@ -99,8 +99,7 @@ struct smp_cpu_time {
 };
 struct smp_cpu_time_cost {
 	uint64_t prog_ns;
-	uint64_t missed; /* switches to a target whose event was missed: ran_ns lacks that interval
-	                  */
+	uint64_t missed; /* switch-ins of the target without an event: sum_exec_runtime was used */
 };
 typedef void (*smp_cpu_time_fn)(void *arg, const struct smp_cpu_time *t);
 /**

@@ -19,7 +19,7 @@ import tempfile
 import time
 
 import livelib
-from livelib import (NS, TESTS, WAIT_S, Agent, check, check_covered, check_total, count, end, equal, load,
+from livelib import (CLOCKS_NS, NS, TESTS, WAIT_S, Agent, check, check_covered, check_total, count, end, equal, load,
                      main, start, stolen_ns, weight, within)
 from waitlib import Stats
 
@@ -366,18 +366,18 @@ def check_totals(program, mode, rate):
         if spent < BUSY * s.duration_ns or (pids is not None and pid not in pids):
             continue
         parallel = min(CPUS, max(1, len(busy) + entry['ended_threads']))
-        compare(p, p.of(pid=pid), spent, s.duration_ns, parallel, edges, f'{entry["comm"]} {pid}, {what}')
+        compare(p, p.of(pid=pid), spent, entry['switches'], s.duration_ns, parallel, edges, f'{entry["comm"]} {pid}, {what}')
         compared += 1
         for t in busy if program.threads else ():
-            compare(p, p.of(pid=pid, tid=t['tid']), t['on_cpu_ns'], s.duration_ns, 1, edges, f'thread {t["comm"]} {t["tid"]}, {what}')
+            compare(p, p.of(pid=pid, tid=t['tid']), t['on_cpu_ns'], sum(t['reasons'].values()), s.duration_ns, 1, edges, f'thread {t["comm"]} {t["tid"]}, {what}')
     check(compared, 'no process was busy', [(e['comm'], e['on_cpu']['sum_ns']) for e in s.processes.values()])
     spent, parallel = s.all['on_cpu']['sum_ns'], min(CPUS, max(1, all_busy))
-    compare(p, p.samples, spent, s.duration_ns, parallel, edges, f'all of it, {what}')
-    check_covered(p, spent, s.duration_ns * parallel, what, switches=s.all['on_cpu']['count'],
+    compare(p, p.samples, spent, s.all['switches'], s.duration_ns, parallel, edges, f'all of it, {what}')
+    check_covered(p, spent, s.duration_ns * parallel, what, switches=s.all['switches'],
                   stolen_ns=stolen, extra_ns=edges * parallel)
 
 
-def compare(p, samples, spent_ns, duration_ns, parallel, edges_ns, what):
+def compare(p, samples, spent_ns, switches, duration_ns, parallel, edges_ns, what):
     """A total against the time between switches of at most so many threads at a time."""
     check_total(weight(samples), spent_ns, duration_ns * parallel, p.period, what, p.text(), extra_ns=edges_ns * parallel)
     if 'cpu_time_clock' not in p.comments:
@@ -388,7 +388,8 @@ def compare(p, samples, spent_ns, duration_ns, parallel, edges_ns, what):
         counts[s.tid] = counts.get(s.tid, 0) + s.count
     few = weight([s for s in samples if counts[s.tid] < 100])
     if few < 0.01 * spent_ns and not p.number('dropped'):
-        within(weight(samples), 0.99 * spent_ns, 1.01 * spent_ns + edges_ns * parallel, 'scaled', what, p.text())
+        apart = 0.01 * spent_ns + switches * CLOCKS_NS
+        within(weight(samples), spent_ns - apart, spent_ns + apart + edges_ns * parallel, 'scaled', what, p.text())
 
 
 def add_test(name, mode, rate):

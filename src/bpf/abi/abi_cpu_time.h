@@ -22,8 +22,9 @@ struct abi_cpu_time {
 	__u32 flags; /* ABI_KEY_* */
 	__u32 pad;
 	struct abi_cpu_sum sums;
+	__u64 exec_ns; /* sum_exec_runtime when it was last switched out */
 };
-_Static_assert(sizeof(struct abi_cpu_time) == 48, "shared layout");
+_Static_assert(sizeof(struct abi_cpu_time) == 56, "shared layout");
 
 /* Per CPU. */
 struct abi_cpu_clock {
@@ -31,7 +32,7 @@ struct abi_cpu_clock {
 	struct abi_cpu_sum rest; /* of threads without an entry */
 	__u64 prog_ns;           /* time of the program at switches, by one run in 64 */
 	__u32 tid;               /* the kernel's number of the thread of the running interval */
-	__u32 missed;            /* switches to a target whose event was missed */
+	__u32 missed;            /* switches to a target whose event was missed; sums only */
 };
 _Static_assert(sizeof(struct abi_cpu_clock) == 40, "shared layout");
 

@@ -38,50 +38,58 @@ static __always_inline struct abi_cpu_clock *this_clock(void)
 	return bpf_map_lookup_elem(&cpu_clock, &zero);
 }
 
-/* Adds to the entry of the current thread, which is made if there is none, or to the rest of this
- * CPU. The agent's own threads are left out. */
-static __always_inline void add_times(struct abi_cpu_clock *clock, struct task_struct *task,
-                                      __u32 tgid, __u32 tid, const struct abi_cpu_sum *add)
+/* The entry of the current thread, made if there is none; NULL: no place, or a thread of the agent,
+ * whose time counts nowhere (*agent is 1 then). */
+static __always_inline struct abi_cpu_time *time_of(struct task_struct *task, __u32 tgid, __u32 tid,
+                                                    __u32 *agent)
 {
 	struct abi_cpu_time *t = bpf_map_lookup_elem(&cpu_times, &tid), made = {};
 	struct abi_count_key key = {};
 
-	if (t && t->task_start_ns == TASK_GET(task, start_boottime)) {
-		/* The thread runs on one CPU at a time: no other writer. */
-		t->sums.ran_ns += add->ran_ns;
-		t->sums.seen += add->seen;
-		return;
-	}
-	if (task_key(&key, task, tgid, tid))
-		return;
-	if (!t) {
-		made.task_start_ns = TASK_GET(task, start_boottime);
-		made.start_ns = key.start_ns;
-		made.tgid = key.tgid;
-		made.tid = key.tid;
-		made.flags = key.flags;
-		made.sums = *add;
-		if (bpf_map_update_elem(&cpu_times, &tid, &made, BPF_NOEXIST) == 0)
-			return;
-	}
-	clock->rest.ran_ns += add->ran_ns;
-	clock->rest.seen += add->seen;
+	*agent = 0;
+	if (t && t->task_start_ns == TASK_GET(task, start_boottime))
+		return t;
+	*agent = task_key(&key, task, tgid, tid);
+	/* An entry of another thread that had this number stays for the report. */
+	if (*agent || t)
+		return 0;
+	made.task_start_ns = TASK_GET(task, start_boottime);
+	made.start_ns = key.start_ns;
+	made.tgid = key.tgid;
+	made.tid = key.tid;
+	made.flags = key.flags;
+	if (bpf_map_update_elem(&cpu_times, &tid, &made, BPF_NOEXIST))
+		return 0;
+	return bpf_map_lookup_elem(&cpu_times, &tid);
 }
 
 /* The interval of the current task ends now, if it is a target's. */
 static __always_inline void end_interval(struct abi_cpu_clock *clock, struct task_struct *task,
                                          __u32 tgid, __u32 tid, __u64 now)
 {
-	struct abi_cpu_sum add = {.ran_ns = now - clock->since_ns};
+	__u64 exec_ns, ran_ns = now - clock->since_ns;
+	struct abi_cpu_time *t;
+	__u32 agent;
 
 	if (tid == 0 || !is_target(task, tgid) || (cfg.filters && !passes_filters(tid)))
 		return;
-	/* Its switch-in was missed: the interval is somebody else's, or began long before. */
+	t = time_of(task, tgid, tid, &agent);
+	if (agent)
+		return;
+	exec_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
 	if (clock->tid != tid) {
+		/* Its switch-in was missed: the interval on this CPU is somebody else's, or began
+		 * long before. The scheduler's account is what is left. */
 		clock->missed++;
+		ran_ns = t && t->exec_ns ? exec_ns - t->exec_ns : 0;
+	}
+	if (!t) {
+		clock->rest.ran_ns += ran_ns;
 		return;
 	}
-	add_times(clock, task, tgid, tid, &add);
+	/* The thread runs on one CPU at a time: no other writer. */
+	t->sums.ran_ns += ran_ns;
+	t->exec_ns = exec_ns;
 }
 
 /* A thread that ends with few samples gives its entry back: thousands of them are as good together,
@@ -150,11 +158,17 @@ int cpu_time_mark(struct bpf_raw_tracepoint_args *ctx)
 /* A tick hit a target; whether its sample is kept or dropped. */
 static __always_inline void note_seen(struct task_struct *task, __u32 tgid, __u32 tid, __u64 weight)
 {
-	struct abi_cpu_sum add = {.seen = weight};
 	struct abi_cpu_clock *clock = this_clock();
+	struct abi_cpu_time *t;
+	__u32 agent;
 
-	if (clock && clock->since_ns)
-		add_times(clock, task, tgid, tid, &add);
+	if (!clock || !clock->since_ns)
+		return;
+	t = time_of(task, tgid, tid, &agent);
+	if (t)
+		t->sums.seen += weight;
+	else if (!agent)
+		clock->rest.seen += weight;
 }
 
 #endif
