@@ -38,29 +38,38 @@ static __always_inline struct abi_cpu_clock *this_clock(void)
 	return bpf_map_lookup_elem(&cpu_clock, &zero);
 }
 
-/* The entry of the current thread, made if there is none; NULL: no place, or a thread of the agent,
+/* A new entry for the current thread: NULL where there is no place, or for a thread of the agent,
  * whose time counts nowhere (*agent is 1 then). */
-static __always_inline struct abi_cpu_time *time_of(struct task_struct *task, __u32 tgid, __u32 tid,
-                                                    __u32 *agent)
+static __noinline struct abi_cpu_time *new_time(struct task_struct *task, __u32 tgid, __u32 tid,
+                                                __u32 *agent)
 {
-	struct abi_cpu_time *t = bpf_map_lookup_elem(&cpu_times, &tid), made = {};
+	struct abi_cpu_time made = {};
 	struct abi_count_key key = {};
 
-	*agent = 0;
-	if (t && t->task_start_ns == TASK_GET(task, start_boottime))
-		return t;
 	*agent = task_key(&key, task, tgid, tid);
-	/* An entry of another thread that had this number stays for the report. */
-	if (*agent || t)
+	if (*agent)
 		return 0;
 	made.task_start_ns = TASK_GET(task, start_boottime);
 	made.start_ns = key.start_ns;
 	made.tgid = key.tgid;
 	made.tid = key.tid;
 	made.flags = key.flags;
+	/* One of another thread that had this number stays there for the report. */
 	if (bpf_map_update_elem(&cpu_times, &tid, &made, BPF_NOEXIST))
 		return 0;
 	return bpf_map_lookup_elem(&cpu_times, &tid);
+}
+
+/* The entry of the current thread, made if there is none; else as new_time. */
+static __always_inline struct abi_cpu_time *time_of(struct task_struct *task, __u32 tgid, __u32 tid,
+                                                    __u32 *agent)
+{
+	struct abi_cpu_time *t = bpf_map_lookup_elem(&cpu_times, &tid);
+
+	*agent = 0;
+	if (t && t->task_start_ns == TASK_GET(task, start_boottime))
+		return t;
+	return new_time(task, tgid, tid, agent);
 }
 
 /* The interval of the current task ends now, if it is a target's. */
@@ -76,7 +85,7 @@ static __always_inline void end_interval(struct abi_cpu_clock *clock, struct tas
 	t = time_of(task, tgid, tid, &agent);
 	if (agent)
 		return;
-	exec_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
+	exec_ns = TASK_GET(task, se.sum_exec_runtime);
 	if (clock->tid != tid) {
 		/* Its switch-in was missed: the interval on this CPU is somebody else's, or began
 		 * long before. The scheduler's account is what is left. */
