@@ -110,6 +110,7 @@ int oncpu_sample(struct bpf_perf_event_data *ctx)
 		}
 	}
 	t0 = bpf_ktime_get_ns();
+	note_tick();
 	if (tid == 0) {
 		CNT_ADD(c, TICK_IDLE, 1);
 		hit = 0;

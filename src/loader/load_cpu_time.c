@@ -75,6 +75,7 @@ int load_cpu_times(struct load_oncpu *l, load_cpu_time_fn fn, void *arg, struct 
 		sum.rest.seen += clocks[i].rest.seen;
 		sum.prog_ns += clocks[i].prog_ns;
 		sum.missed += clocks[i].missed;
+		sum.full += clocks[i].full;
 	}
 	*ret = sum;
 	return 0;

@@ -124,8 +124,9 @@ typedef void (*load_cpu_time_fn)(void *arg, const struct abi_cpu_time *t);
 /**
  * load_cpu_times - hand on the time and the weight of samples of each thread
  * @fn:  the entry is valid during the call
- * @ret: sums over all CPUs: threads without an entry, time of the program, missed events; since_ns
- * and tid 0 Returns: 0, -ENOMEM, errno of reading the tables.
+ * @ret: sums over all CPUs: time and samples of threads without an entry, time of the program, and
+ *       the counts; its other members are 0
+ * Returns: 0, -ENOMEM, errno of reading the tables.
  */
 int load_cpu_times(struct load_oncpu *l, load_cpu_time_fn fn, void *arg, struct abi_cpu_clock *ret);
 

@@ -411,7 +411,8 @@ int smp_cpu_times(struct smp *s, smp_cpu_time_fn fn, void *arg, struct smp_cpu_t
 	if (r < 0)
 		return r;
 	*ret = (struct smp_cpu_time){.ran_ns = sum.rest.ran_ns, .seen = sum.rest.seen};
-	*ret_cost = (struct smp_cpu_time_cost){.prog_ns = sum.prog_ns, .missed = sum.missed};
+	*ret_cost = (struct smp_cpu_time_cost){
+	        .prog_ns = sum.prog_ns, .missed = sum.missed, .full = sum.full};
 	return 0;
 }
 

@@ -99,7 +99,8 @@ struct smp_cpu_time {
 };
 struct smp_cpu_time_cost {
 	uint64_t prog_ns;
-	uint64_t missed; /* switch-ins of the target without an event: sum_exec_runtime was used */
+	uint64_t missed; /* intervals of which a switch event was missed */
+	uint64_t full;   /* intervals of threads that could not get an entry */
 };
 typedef void (*smp_cpu_time_fn)(void *arg, const struct smp_cpu_time *t);
 /**

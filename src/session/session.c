@@ -489,6 +489,7 @@ static void read_cpu_time(struct ses *s)
 	s->kernel_counters.v[ABI_CNT_PROG_NS] += cost.prog_ns;
 	s->final.agent_cpu_ns += cost.prog_ns;
 	ses_count(s, SES_CNT_CPU_TIME_MISSED, cost.missed);
+	ses_count(s, SES_CNT_CPU_TIME_FULL, cost.full);
 }
 
 static int write_output(struct ses_product *p, struct err *err)

@@ -19,21 +19,25 @@ struct abi_cpu_time {
 	__u64 task_start_ns; /* the thread's own start, CLOCK_BOOTTIME */
 	__u64 start_ns;      /* and as in struct abi_count_key: the leader's start, … */
 	__u32 tgid, tid;
-	__u32 flags; /* ABI_KEY_* */
-	__u32 pad;
+	__u32 flags;  /* ABI_KEY_* */
+	__u32 missed; /* 1: its last switch-out was missed */
 	struct abi_cpu_sum sums;
-	__u64 exec_ns; /* sum_exec_runtime when it was last switched out */
+	__u64 task;    /* address of its task: another one after another thread has executed */
+	__u64 exec_ns; /* sum_exec_runtime of that task when it was last switched out */
 };
-_Static_assert(sizeof(struct abi_cpu_time) == 56, "shared layout");
+_Static_assert(sizeof(struct abi_cpu_time) == 64, "shared layout");
 
 /* Per CPU. */
 struct abi_cpu_clock {
 	__u64 since_ns;          /* begin of the running interval; 0: not begun, or ended */
 	struct abi_cpu_sum rest; /* of threads without an entry */
 	__u64 prog_ns;           /* time of the program at switches, by one run in 64 */
-	__u32 tid;               /* the kernel's number of the thread of the running interval */
-	__u32 missed;            /* switches to a target whose event was missed; sums only */
+	__u64 task;              /* address of the task of the running interval; 0: no target */
+	__u64 missed;            /* intervals of targets of which a switch event was missed */
+	__u64 full;              /* intervals of threads that could not get an entry */
+	__u32 tid;               /* the kernel's number of that task */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct abi_cpu_clock) == 40, "shared layout");
+_Static_assert(sizeof(struct abi_cpu_clock) == 64, "shared layout");
 
 #endif

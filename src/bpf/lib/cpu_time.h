@@ -38,59 +38,76 @@ static __always_inline struct abi_cpu_clock *this_clock(void)
 	return bpf_map_lookup_elem(&cpu_clock, &zero);
 }
 
-/* A new entry for the current thread: NULL where there is no place, or for a thread of the agent,
- * whose time counts nowhere (*agent is 1 then). */
-static __noinline struct abi_cpu_time *new_time(struct task_struct *task, __u32 tgid, __u32 tid,
-                                                __u32 *agent)
+/* Returns a new entry for the current thread, or NULL if the table is full. */
+static __noinline struct abi_cpu_time *new_time(struct abi_cpu_clock *clock,
+                                                struct task_struct *task, __u32 tgid, __u32 tid)
 {
 	struct abi_cpu_time made = {};
 	struct abi_count_key key = {};
 
-	*agent = task_key(&key, task, tgid, tid);
-	if (*agent)
-		return 0;
+	/* The agent's threads were filtered out before: it fills in the key. */
+	(void)task_key(&key, task, tgid, tid);
 	made.task_start_ns = TASK_GET(task, start_boottime);
 	made.start_ns = key.start_ns;
 	made.tgid = key.tgid;
 	made.tid = key.tid;
 	made.flags = key.flags;
-	/* One of another thread that had this number stays there for the report. */
-	if (bpf_map_update_elem(&cpu_times, &tid, &made, BPF_NOEXIST))
+	/* The entry of an earlier thread of that number stays there for the report. */
+	if (bpf_map_update_elem(&cpu_times, &tid, &made, BPF_NOEXIST)) {
+		clock->full++;
 		return 0;
+	}
 	return bpf_map_lookup_elem(&cpu_times, &tid);
 }
 
-/* The entry of the current thread, made if there is none; else as new_time. */
-static __always_inline struct abi_cpu_time *time_of(struct task_struct *task, __u32 tgid, __u32 tid,
-                                                    __u32 *agent)
+/* Returns the entry of the current thread, made if there is none, or NULL if the table is full. */
+static __always_inline struct abi_cpu_time *time_of(struct abi_cpu_clock *clock,
+                                                    struct task_struct *task, __u32 tgid, __u32 tid)
 {
 	struct abi_cpu_time *t = bpf_map_lookup_elem(&cpu_times, &tid);
 
-	*agent = 0;
 	if (t && t->task_start_ns == TASK_GET(task, start_boottime))
 		return t;
-	return new_time(task, tgid, tid, agent);
+	return new_time(clock, task, tgid, tid);
 }
 
-/* The interval of the current task ends now, if it is a target's. */
-static __always_inline void end_interval(struct abi_cpu_clock *clock, struct task_struct *task,
-                                         __u32 tgid, __u32 tid, __u64 now)
+/* 1: a thread of the agent, whose time counts nowhere. */
+static __noinline int runs_agent(struct task_struct *task, __u32 tgid, __u32 tid)
 {
-	__u64 exec_ns, ran_ns = now - clock->since_ns;
-	struct abi_cpu_time *t;
-	__u32 agent;
+	if (cfg.nested_ns) {
+		tgid = ns_number(TASK_GET(task, group_leader));
+		tid = ns_number(task);
+	}
+	return tgid && is_agent(tgid, tid);
+}
 
-	if (tid == 0 || !is_target(task, tgid) || (cfg.filters && !passes_filters(tid)))
+static __always_inline int is_counted(struct task_struct *task, __u32 tgid, __u32 tid)
+{
+	return tid && is_target(task, tgid) && (!cfg.filters || passes_filters(tid)) &&
+	       !runs_agent(task, tgid, tid);
+}
+
+/* Closes the interval of the current task. @out: it is being switched out. */
+static __always_inline void end_interval(struct abi_cpu_clock *clock, struct task_struct *task,
+                                         __u32 tgid, __u32 tid, __u64 now, __u32 out)
+{
+	__u64 address = (__u64)task, ran_ns = now - clock->since_ns, exec_ns;
+	struct abi_cpu_time *t;
+
+	if (!is_counted(task, tgid, tid))
 		return;
-	t = time_of(task, tgid, tid, &agent);
-	if (agent)
-		return;
+	t = time_of(clock, task, tgid, tid);
 	exec_ns = TASK_GET(task, se.sum_exec_runtime);
-	if (clock->tid != tid) {
-		/* Its switch-in was missed: the interval on this CPU is somebody else's, or began
-		 * long before. The scheduler's account is what is left. */
+	if (clock->task != address || (t && t->missed)) {
+		/* The switch-in, or the switch-out before, was missed. Only the scheduler's account
+		 * tells what it ran since its last switch-out. It cannot where a filter may have
+		 * left out a part of that. */
 		clock->missed++;
-		ran_ns = t && t->exec_ns ? exec_ns - t->exec_ns : 0;
+		if (t && t->task == address && exec_ns > t->exec_ns &&
+		    !(cfg.filters & FILTERS_OF_NOW))
+			ran_ns = exec_ns - t->exec_ns;
+		else if (clock->task != address)
+			ran_ns = 0;
 	}
 	if (!t) {
 		clock->rest.ran_ns += ran_ns;
@@ -98,7 +115,22 @@ static __always_inline void end_interval(struct abi_cpu_clock *clock, struct tas
 	}
 	/* The thread runs on one CPU at a time: no other writer. */
 	t->sums.ran_ns += ran_ns;
-	t->exec_ns = exec_ns;
+	t->missed = 0;
+	if (out) {
+		t->task = address;
+		t->exec_ns = exec_ns;
+	}
+}
+
+/* The thread of the running interval is not the one that is switched out now: its own switch-out
+ * was missed. */
+static __noinline void note_missed(struct abi_cpu_clock *clock)
+{
+	__u32 tid = clock->tid;
+	struct abi_cpu_time *t = bpf_map_lookup_elem(&cpu_times, &tid);
+
+	if (t && t->task == clock->task)
+		t->missed = 1;
 }
 
 /* A thread that ends with few samples gives its entry back: thousands of them are as good together,
@@ -123,18 +155,21 @@ int cpu_time_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (struct task_struct *)ctx[1],
 	                   *next = (struct task_struct *)ctx[2];
+	const __u32 one = cfg.target == ABI_TARGET_PID && !cfg.nested_ns;
 	struct abi_cpu_clock *clock;
 	__u64 now;
 
-	if (cfg.target == ABI_TARGET_PID && !cfg.nested_ns && prev->tgid != (int)cfg.target_tgid &&
-	    next->tgid != (int)cfg.target_tgid)
+	if (one && prev->tgid != (int)cfg.target_tgid && next->tgid != (int)cfg.target_tgid)
 		return 0;
 	clock = this_clock();
 	if (!clock || !clock->since_ns)
 		return 0; /* not begun, or ended */
 	now = bpf_ktime_get_ns();
-	end_interval(clock, prev, (__u32)prev->tgid, (__u32)prev->pid, now);
+	if (clock->task && clock->task != (__u64)prev)
+		note_missed(clock);
+	end_interval(clock, prev, (__u32)prev->tgid, (__u32)prev->pid, now, 1);
 	clock->since_ns = now;
+	clock->task = one && next->tgid != (int)cfg.target_tgid ? 0 : (__u64)next;
 	clock->tid = next->pid;
 	if (task_state(prev) & TASK_DEAD)
 		fold_time(clock, prev->pid);
@@ -143,25 +178,49 @@ int cpu_time_switch(__u64 *ctx)
 	return 0;
 }
 
+/* Closes the interval of the current task and begins another one. */
+static __always_inline void split_interval(struct abi_cpu_clock *clock)
+{
+	__u64 now = bpf_ktime_get_ns(), id = bpf_get_current_pid_tgid();
+
+	end_interval(clock, current_task(), id >> 32, (__u32)id, now, 0);
+	clock->since_ns = now;
+	clock->task = (__u64)current_task();
+	clock->tid = (__u32)id;
+}
+
 /* Run by user space on each CPU, whose current task it interrupts: when sampling begins (argument
  * 1) and when it has ended (0). */
 SEC("raw_tp/sched_switch")
 int cpu_time_mark(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct abi_cpu_clock *clock = this_clock();
-	__u64 now = bpf_ktime_get_ns(), id = bpf_get_current_pid_tgid();
 
 	if (!clock)
 		return 0; /* verifier: cannot happen */
 	if (ctx->args[0]) {
-		clock->since_ns = now;
-		clock->tid = (__u32)id;
+		clock->since_ns = bpf_ktime_get_ns();
+		clock->task = (__u64)current_task();
+		clock->tid = (__u32)bpf_get_current_pid_tgid();
 		return 0;
 	}
 	if (clock->since_ns)
-		end_interval(clock, current_task(), id >> 32, (__u32)id, now);
+		split_interval(clock);
 	clock->since_ns = 0;
 	return 0;
+}
+
+/* A tick, of whatever task. Names and cgroups change while a thread runs, and ticks ask for them
+ * each time: its time is split there, so that it is off by one period at most. */
+static __always_inline void note_tick(void)
+{
+	struct abi_cpu_clock *clock;
+
+	if (!cfg.cpu_time || !(cfg.filters & FILTERS_OF_NOW))
+		return;
+	clock = this_clock();
+	if (clock && clock->since_ns)
+		split_interval(clock);
 }
 
 /* A tick hit a target; whether its sample is kept or dropped. */
@@ -169,14 +228,13 @@ static __always_inline void note_seen(struct task_struct *task, __u32 tgid, __u3
 {
 	struct abi_cpu_clock *clock = this_clock();
 	struct abi_cpu_time *t;
-	__u32 agent;
 
 	if (!clock || !clock->since_ns)
 		return;
-	t = time_of(task, tgid, tid, &agent);
+	t = time_of(clock, task, tgid, tid);
 	if (t)
 		t->sums.seen += weight;
-	else if (!agent)
+	else
 		clock->rest.seen += weight;
 }
 
