@@ -220,9 +220,24 @@ static bool is_filtered(const struct cli_options *o)
 	return o->comms[0] || o->cgroups[0] || o->tids.n;
 }
 
-/* Why nothing was there to sample, as far as it is known. */
-static void say_nothing_seen(const struct cli_options *o, uint64_t elapsed_ns)
+/* The value of @key among the quality figures, or NULL. */
+static const char *quality_value(const struct pfa_session *s, uint32_t kind, const char *key)
 {
+	size_t len = strlen(key);
+	const char *line;
+
+	for (size_t i = 0; (line = pfa_quality_of(s, kind, i)); i++) {
+		if (!strncmp(line, key, len) && line[len] == ':')
+			return line + len + 1 + strspn(line + len + 1, " ");
+	}
+	return NULL;
+}
+
+/* Why nothing was there to sample, as far as it is known. */
+static void say_nothing_seen(const struct pfa_session *s, const struct cli_options *o,
+                             uint64_t elapsed_ns)
+{
+	const char *cpu_time_ms = quality_value(s, PFA_KIND_ONCPU, "cpu_time_ms");
 	uint64_t period_ns = 1000000000 / o->sample_rate_hz;
 	char elapsed[32], period[32];
 
@@ -232,6 +247,11 @@ static void say_nothing_seen(const struct cli_options *o, uint64_t elapsed_ns)
 		cli_say("no samples: the capture was shorter than two sampling periods (it took "
 		        "%s, a period is %s)",
 		        elapsed, period);
+	} else if (cpu_time_ms && strcmp(cpu_time_ms, "0.000") != 0) {
+		cli_say("no samples: the target used only %.24s ms of CPU time, and no tick hit "
+		        "it; "
+		        "capture for longer, or raise --sample-rate",
+		        cpu_time_ms);
 	} else if (is_filtered(o)) {
 		cli_say("no samples: nothing that --tid, --comm and --cgroup let through used the "
 		        "CPU in that time");
@@ -261,7 +281,7 @@ void cli_report_functions(const struct pfa_session *s, const struct cli_options 
 		cli_say("no samples: only perf-agent itself was there to sample, and it leaves "
 		        "itself out");
 	else if (n == 0 && !st.seen)
-		say_nothing_seen(o, st.elapsed_ns);
+		say_nothing_seen(s, o, st.elapsed_ns);
 	else if (n == 0)
 		cli_say("no samples: all %" PRIu64 " were dropped", st.seen);
 	print_losses(s, "dropped_", "samples");
@@ -285,19 +305,6 @@ void cli_report_waits(const struct pfa_session *s, const struct cli_options *o)
 	else if (n == 0)
 		cli_say("no waits: all %" PRIu64 " were dropped", st.waits_seen);
 	print_losses(s, "offcpu_dropped_", "waits");
-}
-
-/* The value of @key among the quality figures, or NULL. */
-static const char *quality_value(const struct pfa_session *s, uint32_t kind, const char *key)
-{
-	size_t len = strlen(key);
-	const char *line;
-
-	for (size_t i = 0; (line = pfa_quality_of(s, kind, i)); i++) {
-		if (!strncmp(line, key, len) && line[len] == ':')
-			return line + len + 1 + strspn(line + len + 1, " ");
-	}
-	return NULL;
 }
 
 /* The files of a key of which there are several lines: "NAME SHARE" each. False: none. */
@@ -463,12 +470,13 @@ static void append_cost(char line[QUALITY_LINE_MAX], const struct pfa_session *s
 		"named_kernel_pct", "of kernel frames named"                                       \
 	}
 
+#define COVERED_SAMPLES_MIN 50
+
 void cli_report_quality(const struct pfa_session *s)
 {
-	static const struct figure figures[] = {STACK_FIGURES,
-	                                        {"idle_pct", "idle"},
-	                                        {"lost_stacks_pct", "lost stacks"},
-	                                        {"cpu_time_covered_pct", "of CPU time covered"}};
+	static const struct figure figures[] = {
+	        STACK_FIGURES, {"idle_pct", "idle"}, {"lost_stacks_pct", "lost stacks"}};
+	static const struct figure covered = {"cpu_time_covered_pct", "of CPU time covered"};
 	struct pfa_stats st = {.size = sizeof(st)};
 	char line[QUALITY_LINE_MAX] = "";
 	uint64_t own = cli_own_samples(s);
@@ -489,6 +497,9 @@ void cli_report_quality(const struct pfa_session *s)
 		append(line, ", %" PRIu64 " of perf-agent itself", own);
 	append(line, ")");
 	append_shares(line, s, PFA_KIND_ONCPU, figures, sizeof(figures) / sizeof(figures[0]));
+	/* Of few samples it is chance, and a note says where it is more. */
+	if (st.seen >= COVERED_SAMPLES_MIN)
+		append_shares(line, s, PFA_KIND_ONCPU, &covered, 1);
 	append_cost(line, s, PFA_KIND_ONCPU, &st);
 	cli_say_plain("%s", line);
 }

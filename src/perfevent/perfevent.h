@@ -23,7 +23,8 @@ struct pev_spec {
  */
 const char *pev_spec_name(const struct pev_spec *s);
 /**
- * pev_spec_cpu_clock - cpu-clock with the fixed period 1e9 / @rate_hz ns; @rate_hz > 0
+ * pev_spec_cpu_clock - cpu-clock with the period 1e9 / @rate_hz ns, see pev_cpu_period; @rate_hz >
+ * 0
  */
 struct pev_spec pev_spec_cpu_clock(uint32_t rate_hz);
 /**

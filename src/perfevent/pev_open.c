@@ -19,22 +19,23 @@ struct pev_spec pev_spec_cpu_clock(uint32_t rate_hz)
 }
 
 /* Shortest period that the kernel keeps (perf_swevent_hrtimer); with a shorter one a sample would
- * weigh less than it stands for. */
+ * weigh less than the time between two of them. */
 #define PERIOD_MIN_NS 10000U
-/* Periods lie within 1/40 of the one asked for. Two CPUs of a machine with n then differ by about
- * 1/(20 n): at 997 Hz and 2 CPUs they pass through all phases 20 times a second. */
+/* Periods lie within 1/40 of the one asked for. Two neighbours of n periods differ by about 1/(20
+ * n): at 997 Hz and 2 CPUs they pass through all phases 20 times a second, at 99 Hz and 128 CPUs
+ * the nearest ones in half a minute, any two others sooner. */
 #define PERIOD_SPREAD 40U
 
 uint64_t pev_cpu_period(const struct pev_spec *s, uint32_t i)
 {
 	/* Multiples of the golden ratio, in units of 2^-32, spread any number of CPUs evenly. */
-	uint32_t place = (1U << 31) + i * 2654435769U;
+	uint32_t at = (1U << 31) + i * 2654435769U;
 	uint64_t half = s->period / PERIOD_SPREAD;
 
 	if (s->type != PERF_TYPE_SOFTWARE || s->config != PERF_COUNT_SW_CPU_CLOCK || s->freq ||
 	    s->period > NSEC_PER_SEC)
 		return s->period;
-	return MAX_OF(s->period - half + (2 * half * place >> 32),
+	return MAX_OF(s->period - half + (2 * half * at >> 32),
 	              MIN_OF(s->period, (uint64_t)PERIOD_MIN_NS));
 }
 

@@ -427,22 +427,29 @@ static int add_cpu_time(struct ses *s)
 		ses_note_add(
 		        s,
 		        "samples cover %.0f %% of the CPU time of the target, as measured between "
-		        "context switches: ticks came late or not at all (interrupts delayed by a "
-		        "hypervisor, a sample rate too high for this machine); weights are scaled "
-		        "to the measured time",
-		        covered);
+		        "context switches%s; totals are scaled to the measured time, shares are "
+		        "those of the samples",
+		        covered,
+		        covered < 100 ? ": ticks came late or not at all (it runs for "
+		                        "microseconds at a time or in step with the ticks, a "
+		                        "hypervisor delays interrupts, or the sample rate is too "
+		                        "high for this machine)"
+		                      : "");
 	return add(s, "cpu_time_covered_pct: %.2f", covered);
 }
+
+/* /proc/stat counts idle time in steps of 10 ms a CPU: below this a share of it says nothing. */
+#define IDLE_MIN_NS NSEC_PER_SEC
 
 /* CPUs that idled, and first samples. */
 static int add_ticks(struct ses *s)
 {
+	uint64_t all_ns = (uint64_t)s->n_cpus * s->final.elapsed_ns;
 	int r = 0;
 
 	/* Says something of the machine, not of one process on it. */
-	if (s->o.target == SES_TARGET_ALL && s->idle_start_ns)
-		r = add(s, "idle_pct: %.2f",
-		        pct(s->idle_ns, (uint64_t)s->n_cpus * s->final.elapsed_ns));
+	if (s->o.target == SES_TARGET_ALL && s->idle_start_ns && s->final.elapsed_ns >= IDLE_MIN_NS)
+		r = add(s, "idle_pct: %.2f", pct(MIN_OF(s->idle_ns, all_ns), all_ns));
 	if (r == 0 && s->counters[SES_CNT_COPIES_WALKED]) {
 		r = add(s, "first_samples: %llu",
 		        (unsigned long long)s->counters[SES_CNT_COPIES_WALKED]);

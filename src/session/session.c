@@ -413,6 +413,8 @@ static void final_figures(struct ses *s)
 	}
 	if (s->idle_start_ns && proc_idle_ns(s->cpus, s->n_cpus, &idle_ns) == 0)
 		s->idle_ns = idle_ns - MIN_OF(idle_ns, s->idle_start_ns);
+	else
+		s->idle_start_ns = 0;
 	/* With those in records of the ring of copies that contradicted themselves. */
 	if (c->v[ABI_CNT_KEPT] > taken)
 		ses_count(s, SES_CNT_DROP_UNREAD, c->v[ABI_CNT_KEPT] - taken);

@@ -82,8 +82,6 @@ def check_covered(p, cpu_ns, window_ns, *what, switches=0, stolen_ns=0, extra_ns
     took, in which no tick came. switches: away from the target. A tick that is due just before one of them comes when the
     thread has gone, where the machine takes time to deliver an interrupt (10 us and more in virtual machines): LATE_NS
     each, at most LATE_PCT of the time. Ticks in lockstep lost 25 to 75 %. extra_ns: as of check_total."""
-    if 'cpu_time_covered_pct' not in p.comments:
-        return
     measured = float(p.comments['cpu_time_ms']) * 1e6
     room = 100 * room_ns(cpu_ns, window_ns, p.period) / cpu_ns
     stolen = 100 * stolen_ns / cpu_ns + min(100 * switches * LATE_NS / cpu_ns, LATE_PCT)
@@ -450,7 +448,10 @@ def check_conserved(p):
     equal(count(p.samples), p.number('samples_in_profile'), p.text())
     for s in p.samples:
         check(s.ns > 0, s)
-    if 'cpu_time_ms' not in p.comments or p.number('dropped') > p.number('dropped_agent'):
+    clock = p.comments['event'] == 'software/cpu-clock'
+    equal('cpu_time_ms' in p.comments, clock, 'time between switches is measured for cpu-clock, and for nothing else', p.text())
+    equal(p.comments.get('cpu_time_clock'), 'sched_switch' if clock else None, p.text())
+    if not clock or p.number('dropped') > p.number('dropped_agent'):
         return
     # All of the target's time is in the samples, to the nanosecond that each may be rounded by. What is missing is time of
     # threads none of which has a sample, which ten periods have by chance once in 20,000 captures.

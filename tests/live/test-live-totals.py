@@ -380,8 +380,6 @@ def check_totals(program, mode, rate):
 def compare(p, samples, spent_ns, switches, duration_ns, parallel, edges_ns, what):
     """A total against the time between switches of at most so many threads at a time."""
     check_total(weight(samples), spent_ns, duration_ns * parallel, p.period, what, p.text(), extra_ns=edges_ns * parallel)
-    if 'cpu_time_clock' not in p.comments:
-        return
     # Scaled totals are no matter of chance, but for threads with less than 50 samples, which share a ratio.
     counts = {}
     for s in samples:

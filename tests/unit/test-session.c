@@ -509,6 +509,7 @@ static void test_quality_figures(void **state)
 	assert_string_equal(figure(s, "cpu_time_covered_pct"), "70.00");
 	/* 30 % is more than 5 % and three deviations of 198 samples, 21.3 %. */
 	assert_non_null(strstr(ses_note(s, 1), "samples cover 70 % of the CPU time"));
+	assert_non_null(strstr(ses_note(s, 1), "ticks came late or not at all"));
 	assert_null(ses_note(s, 2));
 	assert_string_equal(figure(s, "agent_setup_cpu_ms"), "300.0");
 	/* 10 of D since sampling ended, and what this test itself has spent. */
@@ -632,6 +633,10 @@ static void test_coverage_within_chance_has_no_note(void **state)
 		s->state = SES_STOPPED;
 		assert_string_equal(figure(s, "cpu_time_covered_pct"), cases[i].covered);
 		assert_int_equal(ses_note(s, 0) != NULL, cases[i].note);
+		/* More than all of the time is no lack of ticks. */
+		if (cases[i].note)
+			assert_int_equal(strstr(ses_note(s, 0), "late") != NULL,
+			                 cases[i].seen < 2000000000);
 		assert_null(figure(s, "idle_pct")); /* of the machine */
 		ses_free(s);
 	}
