@@ -8,8 +8,11 @@
 static int mark(const struct load_oncpu *l, uint32_t cpu, bool begin)
 {
 	uint64_t args[1] = {begin};
-	LIBBPF_OPTS(bpf_test_run_opts, o, .ctx_in = args, .ctx_size_in = sizeof(args),
-	            .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);
+	struct bpf_test_run_opts o = {.sz = sizeof(o),
+	                              .ctx_in = args,
+	                              .ctx_size_in = sizeof(args),
+	                              .flags = BPF_F_TEST_RUN_ON_CPU,
+	                              .cpu = cpu};
 	int r = bpf_prog_test_run_opts(bpf_program__fd(l->skel->progs.cpu_time_mark), &o);
 
 	/* Gone offline: its last switch event was to the idle task. */
