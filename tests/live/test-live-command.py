@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from livelib import (Agent, Workload, capture, check, check_conserved, check_total, count, decode, equal, load, main,
+from livelib import (NS, Agent, Workload, capture, check, check_conserved, check_total, count, decode, equal, load, main,
                      note, test, weight, within, workload)
 
 RUN_S = 40  # of a workload: longer than any test of this file, which ends it
@@ -63,6 +63,19 @@ def command_with_threads_adds_up_to_its_clocks():
     equal(len(said), 2, p.result.out)
     for tid, ns in said.items():
         check_total(weight(p.of(tid=tid)), ns, p.duration_nanos, p.period, f'thread {tid}', p.text())
+
+
+@test
+def command_whose_second_thread_executes_keeps_its_time():
+    # The thread takes the number and the start of the leader then. A process's CPU clock goes on over an exec.
+    second = 'import time\nwhile time.process_time() < 1.2: pass'
+    first = ('import os, sys, threading, time\nwhile time.process_time() < 0.6: pass\n'
+             f'threading.Thread(target=lambda: os.execv(sys.executable, [sys.executable, "-c", {second!r}])).start()\n'
+             'time.sleep(60)')
+    p = capture('--sample-rate', 999, '--', '/usr/bin/python3', '-c', first)
+    check_conserved(p)
+    check_total(weight(p.samples), 1.2 * NS, p.duration_nanos, p.period, 'before and after the exec', p.text(),
+                extra_ns=NS // 20)
 
 
 @test

@@ -289,6 +289,19 @@ def a_thread_counts_while_it_has_the_name():
 
 
 @test
+def names_that_alternate_have_their_own_time():
+    # In real time, so that no switch comes in between: its time is split where ticks see the name change.
+    code = ('import time\nfor i in range(8):\n'
+            '    with open("/proc/self/comm", "w") as f: f.write("ab"[i % 2] * 3)\n'
+            '    until = time.thread_time() + 0.2\n'
+            '    while time.thread_time() < until: pass\n')
+    p = capture('--comm', 'bbb', '--sample-rate', 997, '--', 'chrt', '-f', '1', '/usr/bin/python3', '-c', code)
+    check_conserved(p)
+    equal({s.comm for s in p.samples}, {'bbb'})
+    check_total(weight(p.samples), 0.8 * NS, p.duration_nanos, p.period, 'bbb, of aaa and bbb', p.text())
+
+
+@test
 def a_name_of_a_command():
     p = capture('--comm', 'spin-1', *RATE, '--', workload['spin'], '--seconds', 2, '--threads', 2)
     check_conserved(p)
