@@ -356,10 +356,11 @@ int smp_end(struct smp *s)
 
 	if (s->ended)
 		return 0;
-	s->ended = true;
 	r = pev_set_disable(&s->events);
 	if (s->n_cpus && s->stats.cpu_time_error == 0)
 		s->stats.cpu_time_error = load_cpu_time_end(s->loader, s->cpus, s->n_cpus);
+	/* Last: who sees it, in another thread, may close the events. */
+	s->ended = true;
 	return r;
 }
 
