@@ -92,7 +92,7 @@ def bench_cpu_time():
                                         ("foreign", ["--profile", "--pid", str(idle.pid)], "cpu_time_switch"),
                                         ("all", ["--profile", "-a"], "cpu_time_switch"),
                                         ("pmu_target", ["--pmu", "--pid", str(w.pid)], "sched_switched")):
-                got = switch_cost([AGENT, *args, "--duration", "7s", "--profile-output", "{out}"], (program,), f"{d}/o")
+                got = switch_cost([AGENT, *args, "--duration", "7s", f"{args[0]}-output", "{out}"], (program,), f"{d}/o")
                 if got:
                     cost.setdefault(name, []).append(got[0])
     emit("cpu_time_switch", **{f"{name}_ns": median(ns) for name, ns in cost.items()})
