@@ -16,7 +16,7 @@ import sys
 
 DOC = "docs/counters.md"
 # Table and its title.
-TABLES = (("src/bpf/abi/counters.def", "Kernel side"), ("src/session/counters.def", "User side"))
+TABLES = (("src/bpf/abi/counters.def", "Kernel side"), ("src/tally/counters.def", "User side"))
 KINDS = ("TICK", "DROP", "LOSS", "INFO")
 
 STRING = r'"(?:\\.|[^"\\\n])*"'

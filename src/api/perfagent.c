@@ -240,7 +240,7 @@ int pfa_stats(const struct pfa_session *s, struct pfa_stats *ret)
 
 int pfa_counter(const struct pfa_session *s, size_t i, struct pfa_counter *ret)
 {
-	struct ses_counter c;
+	struct tally_counter c;
 	int r = ses_counter(s->ses, i, &c);
 
 	if (r < 0)

@@ -168,36 +168,36 @@ void ses_check_privileges(struct ses *s)
 	const struct trk_stats *t = trk_stats(s->trk);
 
 	if (t->procs_denied && !cap_effective(CAP_SYS_PTRACE))
-		ses_note_add(s,
-		             "%llu process(es) of other users could not be read, their frames have "
-		             "no names: needs CAP_SYS_PTRACE",
-		             (unsigned long long)t->procs_denied);
+		tally_note(&s->tally,
+		           "%llu process(es) of other users could not be read, their frames have "
+		           "no names: needs CAP_SYS_PTRACE",
+		           (unsigned long long)t->procs_denied);
 	else if (t->procs_denied)
-		ses_note_add(s,
-		             "%llu process(es) could not be read, their frames have no names: a "
-		             "security module refuses it",
-		             (unsigned long long)t->procs_denied);
+		tally_note(&s->tally,
+		           "%llu process(es) could not be read, their frames have no names: a "
+		           "security module refuses it",
+		           (unsigned long long)t->procs_denied);
 	if (t->images_denied)
-		ses_note_add(s,
-		             "%llu mapped file(s) could not be opened, their frames have no names: "
-		             "needs %s",
-		             (unsigned long long)t->images_denied,
-		             !cap_effective(CAP_SYS_PTRACE) ? "CAP_SYS_PTRACE"
-		                                            : "CAP_DAC_READ_SEARCH");
+		tally_note(&s->tally,
+		           "%llu mapped file(s) could not be opened, their frames have no names: "
+		           "needs %s",
+		           (unsigned long long)t->images_denied,
+		           !cap_effective(CAP_SYS_PTRACE) ? "CAP_SYS_PTRACE"
+		                                          : "CAP_DAC_READ_SEARCH");
 	if (s->kernel_tried && s->kernel_error == -EPERM) {
 		int64_t restrict_to = -1;
 
 		(void)proc_sysctl("kernel/kptr_restrict",
 		                  &restrict_to); /* -1 is shown as unknown */
-		ses_note_add(s,
-		             "kernel addresses are hidden, kernel frames have no names: "
-		             "kernel.kptr_restrict=%lld, needs %s",
-		             (long long)restrict_to,
-		             restrict_to >= 2 ? "kernel.kptr_restrict below 2 and CAP_SYSLOG"
-		                              : "CAP_SYSLOG");
+		tally_note(&s->tally,
+		           "kernel addresses are hidden, kernel frames have no names: "
+		           "kernel.kptr_restrict=%lld, needs %s",
+		           (long long)restrict_to,
+		           restrict_to >= 2 ? "kernel.kptr_restrict below 2 and CAP_SYSLOG"
+		                            : "CAP_SYSLOG");
 	} else if (s->kernel_tried && s->kernel_error < 0) {
-		ses_note_add(s, "kernel frames have no names: /proc/kallsyms: %s",
-		             err_name(s->kernel_error));
+		tally_note(&s->tally, "kernel frames have no names: /proc/kallsyms: %s",
+		           err_name(s->kernel_error));
 	}
 }
 
@@ -225,11 +225,10 @@ static void check_refused(struct ses *s)
 	uint64_t n = s->off ? smp_off_stats(s->off)->refused : 0;
 
 	if (n)
-		ses_note_add(
-		        s,
-		        "the stacks of %llu thread(s) that waited when the capture began could "
-		        "not be read, only CAP_SYS_PTRACE may: they end early",
-		        (unsigned long long)n);
+		tally_note(&s->tally,
+		           "the stacks of %llu thread(s) that waited when the capture began could "
+		           "not be read, only CAP_SYS_PTRACE may: they end early",
+		           (unsigned long long)n);
 }
 
 /* A few are nothing to talk about. */
@@ -238,26 +237,25 @@ static void check_refused(struct ses *s)
 
 static void check_unseen(struct ses *s)
 {
-	const struct abi_counters *c = &s->off_counters;
+	const struct abi_counters *c = &s->tally.offcpu;
 	const uint64_t begin = c->v[ABI_CNT_WAITS_BEGIN_UNSEEN],
-	               all = s->counters[SES_CNT_OFF_SEEN] + begin,
+	               all = tally_get(&s->tally, TALLY_OFF_SEEN) + begin,
 	               n = c->v[ABI_CNT_WAITS_UNSEEN] + begin;
 
 	/* How long these were, and so whether they were asked for, is not known. */
 	if (s->o.off_min_ns || s->o.off_max_ns)
 		return;
 	if (n > UNSEEN_FEW && n * 100 > all * UNSEEN_PER_100)
-		ses_note_add(
-		        s,
-		        "of %llu waits, BPF programs were not told of %llu beginnings or ends: "
-		        "these are estimated, or missing (waits_end_unseen, waits_begin_unseen)",
-		        (unsigned long long)all, (unsigned long long)n);
+		tally_note(&s->tally,
+		           "of %llu waits, BPF programs were not told of %llu beginnings or ends: "
+		           "these are estimated, or missing (waits_end_unseen, waits_begin_unseen)",
+		           (unsigned long long)all, (unsigned long long)n);
 }
 
 void ses_check_waits(struct ses *s)
 {
 	const uint32_t sleeps = 1U << EV_OFF_INTERRUPTIBLE | 1U << EV_OFF_UNINTERRUPTIBLE;
-	const uint64_t seen = s->counters[SES_CNT_OFF_SEEN];
+	const uint64_t seen = tally_get(&s->tally, TALLY_OFF_SEEN);
 	uint64_t n = 0;
 	uint32_t of = 0;
 
@@ -265,8 +263,8 @@ void ses_check_waits(struct ses *s)
 	check_unseen(s);
 	/* Of others it is not known that they should have been seen. */
 	if (!(s->o.modes & ~s->without & SES_OFFCPU) || s->o.target != SES_TARGET_PID ||
-	    (seen && s->targets.n == 1) || s->counters[SES_CNT_OFF_DROP_FULL] || s->o.off_min_ns ||
-	    s->o.off_max_ns || (ses_off_states(s) & sleeps) != sleeps ||
+	    (seen && s->targets.n == 1) || tally_get(&s->tally, TALLY_OFF_DROP_FULL) ||
+	    s->o.off_min_ns || s->o.off_max_ns || (ses_off_states(s) & sleeps) != sleeps ||
 	    (s->o.comms && s->o.comms[0]) || (s->o.cgroups && s->o.cgroups[0]))
 		return;
 	for (uint32_t i = 0; i < s->targets.n; i++) {
@@ -278,16 +276,16 @@ void ses_check_waits(struct ses *s)
 		of += asleep > 0;
 	}
 	if (n && seen)
-		ses_note_add(
-		        s,
+		tally_note(
+		        &s->tally,
 		        "no waits were seen of %u of the %u processes, but %llu of their threads "
 		        "sleep: unless they have only just begun to, their switches are hidden "
 		        "from BPF programs on this machine",
 		        of, s->targets.n, (unsigned long long)n);
 	else if (n)
-		ses_note_add(s,
-		             "no waits were seen, but %llu thread(s) of the target sleep: unless "
-		             "they have only just begun to, their switches are hidden from BPF "
-		             "programs on this machine",
-		             (unsigned long long)n);
+		tally_note(&s->tally,
+		           "no waits were seen, but %llu thread(s) of the target sleep: unless "
+		           "they have only just begun to, their switches are hidden from BPF "
+		           "programs on this machine",
+		           (unsigned long long)n);
 }

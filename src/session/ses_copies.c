@@ -47,13 +47,13 @@ static void count_without_stack(struct ses *s, const struct ev_copy *c)
 
 		kept.hash = c->promise;
 		(void)prof_agg_add_stack(s->agg, &kept, NULL);
-		ses_count(s, SES_CNT_OFF_COPIES_LOST, 1);
+		tally_count(&s->tally, TALLY_OFF_COPIES_LOST, 1);
 		return;
 	}
 	count.ustack = st.hash;
 	(void)prof_agg_add_stack(s->agg, &st, NULL); /* counted by the aggregation */
 	(void)prof_agg_add_count(s->agg, &count);
-	ses_count(s, SES_CNT_COPIES_LOST, c->count.samples);
+	tally_count(&s->tally, TALLY_COPIES_LOST, c->count.samples);
 }
 
 static uint64_t bytes_of(const struct ses_copy *c)
@@ -236,9 +236,9 @@ static void add(struct ses *s, const struct ses_copy *k, const uint64_t *frames,
 				            t->frames[i].exact ? t->frames[i].addr
 				                               : t->frames[i].addr - 1);
 	if (k->c.promise)
-		ses_count(s, SES_CNT_OFF_COPIES_WALKED, 1);
+		tally_count(&s->tally, TALLY_OFF_COPIES_WALKED, 1);
 	else
-		ses_count(s, SES_CNT_COPIES_WALKED, count.samples);
+		tally_count(&s->tally, TALLY_COPIES_WALKED, count.samples);
 	/* What guesses made of it is only there once D has ended. */
 	if (walk == ABI_WALK_FAULT && k->c.guess &&
 	    vec_push(&t->cut, ((struct ses_cut){.count = count,
@@ -248,7 +248,7 @@ static void add(struct ses *s, const struct ses_copy *k, const uint64_t *frames,
 	if (k->c.promise)
 		return;
 	if (walk != ABI_WALK_ROOT)
-		ses_count(s, SES_CNT_COPIES_INCOMPLETE, count.samples);
+		tally_count(&s->tally, TALLY_COPIES_INCOMPLETE, count.samples);
 	(void)prof_agg_add_count(t->walked, &count); /* counted by the aggregation */
 }
 
@@ -271,7 +271,7 @@ static bool read_more(struct ses *s, struct ses_copy *k)
 	k->c = c;
 	k->c.bytes = k->more;
 	atomic_fetch_add(&t->pending_bytes, bytes_of(k));
-	ses_count(s, SES_CNT_OFF_COPIES_REREAD, 1);
+	tally_count(&s->tally, TALLY_OFF_COPIES_REREAD, 1);
 	return true;
 }
 
@@ -415,10 +415,10 @@ static void merge_cut(struct ses *s, struct ses_cut *k)
 		return;
 	}
 	if (agree) {
-		ses_count(s, SES_CNT_COPIES_GUESSED, k->count.samples);
+		tally_count(&s->tally, TALLY_COPIES_GUESSED, k->count.samples);
 		k->count.ustack = k->guess;
 	} else {
-		ses_count(s, SES_CNT_COPIES_INCOMPLETE, k->count.samples);
+		tally_count(&s->tally, TALLY_COPIES_INCOMPLETE, k->count.samples);
 	}
 	(void)prof_agg_add_count(s->agg, &k->count); /* counted by the aggregation */
 }
@@ -436,6 +436,6 @@ void ses_copies_merge(struct ses *s)
 	for (size_t i = 0; i < prof_agg_count_cnt(w); i++)
 		(void)prof_agg_add_count(s->agg, prof_agg_count_at(w, i));
 	/* What W's own aggregation refused. */
-	ses_count(s, SES_CNT_DROP_AGG_FULL, prof_agg_stats(w)->counts_dropped_samples);
-	ses_count(s, SES_CNT_STACKS_OVER_LIMIT, prof_agg_stats(w)->stacks_dropped);
+	tally_count(&s->tally, TALLY_DROP_AGG_FULL, prof_agg_stats(w)->counts_dropped_samples);
+	tally_count(&s->tally, TALLY_STACKS_OVER_LIMIT, prof_agg_stats(w)->stacks_dropped);
 }

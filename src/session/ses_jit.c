@@ -239,7 +239,7 @@ void ses_jit_drained(struct ses *s, const struct smp_sink *sink)
 	(void)vec_push(&j->epoch_ns, now); /* has its room */
 	j->epoch++;
 	load_control(smp_loader(s->smp))->jit_epoch = j->epoch;
-	ses_count(s, SES_CNT_JIT_EPOCHS, 1);
+	tally_count(&s->tally, TALLY_JIT_EPOCHS, 1);
 }
 
 /* ---- W: processes ---------------------------------------------------------------------------- */
@@ -289,7 +289,7 @@ static uint32_t dir_take(struct ses *s, uint32_t pid)
 	if (!unused && vec_push(&j->dirs, (struct jit_dir){.fd = -EBADF}) == 0)
 		unused = &j->dirs.p[j->dirs.n - 1];
 	if (!unused) {
-		ses_count(s, SES_CNT_JIT_PROCS_OVER, 1);
+		tally_count(&s->tally, TALLY_JIT_PROCS_OVER, 1);
 		return 0;
 	}
 	*unused = (struct jit_dir){.dev = st.st_dev, .ino = st.st_ino, .fd = TAKE_FD(fd)};
@@ -389,7 +389,7 @@ static struct jit_proc *add_proc(struct ses *s, const struct ev_proc_id *id, boo
 	if (full)
 		slot = evict(s);
 	if (full && !slot) {
-		ses_count(s, SES_CNT_JIT_PROCS_OVER, 1);
+		tally_count(&s->tally, TALLY_JIT_PROCS_OVER, 1);
 		return NULL;
 	}
 	p.dir = dir_take(s, id->pid);
@@ -399,7 +399,7 @@ static struct jit_proc *add_proc(struct ses *s, const struct ev_proc_id *id, boo
 	    (!slot && vec_push(&j->procs, p) < 0)) {
 		dir_give(j, &p);
 		proc_done(&p);
-		ses_count(s, SES_CNT_JIT_PROCS_OVER, 1);
+		tally_count(&s->tally, TALLY_JIT_PROCS_OVER, 1);
 		return NULL;
 	}
 	if (slot) {
@@ -461,7 +461,7 @@ static void refuse(struct ses *s, struct jit_proc *p, const char *name, const ch
 	if (p->refused)
 		return;
 	p->refused = true;
-	ses_count(s, SES_CNT_JIT_REFUSED, 1);
+	tally_count(&s->tally, TALLY_JIT_REFUSED, 1);
 	/* One note for all, and it is C that writes notes. */
 	if (!s->jit->refusal[0])
 		(void)snprintf(s->jit->refusal, sizeof(s->jit->refusal), "%s of process %u: %s",
@@ -487,7 +487,7 @@ static bool owner_ok(struct ses *s, struct jit_proc *p, int fd, const char *name
 static void took(struct ses *s, struct jit_proc *p)
 {
 	if (!p->read)
-		ses_count(s, SES_CNT_JIT_MAPS, 1);
+		tally_count(&s->tally, TALLY_JIT_MAPS, 1);
 	p->read = true;
 }
 
@@ -767,14 +767,14 @@ void ses_jit_finish(struct ses *s)
 		else if (now_ns() < end_ns)
 			read_proc(s, p, now_ns(), true);
 		else
-			ses_count(s, SES_CNT_JIT_PROCS_OVER, 1);
+			tally_count(&s->tally, TALLY_JIT_PROCS_OVER, 1);
 		p->parent = parent_of(s->jit, p);
-		ses_count(s, SES_CNT_JIT_BAD, st->bad);
-		ses_count(s, SES_CNT_JIT_OVER, st->over_limit + sym_jit_more(p->code));
+		tally_count(&s->tally, TALLY_JIT_BAD, st->bad);
+		tally_count(&s->tally, TALLY_JIT_OVER, st->over_limit + sym_jit_more(p->code));
 	}
 	if (s->jit->refusal[0])
-		ses_note_add(s, "names of code generated at run time were not read: %s",
-		             s->jit->refusal);
+		tally_note(&s->tally, "names of code generated at run time were not read: %s",
+		           s->jit->refusal);
 }
 
 uint32_t ses_jit_proc(const struct ses *s, const struct ev_proc_id *id)

@@ -13,7 +13,7 @@ void ses_kernel_record(struct ses *s, const struct ev_proc *ev)
 {
 	int r = 0;
 
-	ses_count(s, SES_CNT_KSYMBOLS, 1);
+	tally_count(&s->tally, TALLY_KSYMBOLS, 1);
 	pthread_mutex_lock(&s->ksyms_lock);
 	if (!s->ksyms)
 		r = sym_ksyms_new(&s->ksyms);
@@ -21,7 +21,7 @@ void ses_kernel_record(struct ses *s, const struct ev_proc *ev)
 		r = sym_ksyms_add(s->ksyms, &ev->ksym, ev->time_ns);
 	pthread_mutex_unlock(&s->ksyms_lock);
 	if (r < 0)
-		ses_count(s, SES_CNT_KSYMBOLS_DROPPED, 1);
+		tally_count(&s->tally, TALLY_KSYMBOLS_DROPPED, 1);
 }
 
 /* Only root's: the addresses are a secret from everybody else, and what a capability of the file
@@ -51,27 +51,27 @@ static void load_table(struct ses *s, bool again)
 	sbuf_done(&home);
 	switch (how) {
 	case SYM_KCACHE_USED:
-		ses_count(s, SES_CNT_KALLSYMS_CACHED, 1);
+		tally_count(&s->tally, TALLY_KALLSYMS_CACHED, 1);
 		break;
 	case SYM_KCACHE_REFUSED:
-		ses_count(s, SES_CNT_KALLSYMS_CACHE_REFUSED, 1);
+		tally_count(&s->tally, TALLY_KALLSYMS_CACHE_REFUSED, 1);
 		break;
 	case SYM_KCACHE_FAILED:
-		ses_count(s, SES_CNT_KALLSYMS_CACHE_FAILED, r == 0);
+		tally_count(&s->tally, TALLY_KALLSYMS_CACHE_FAILED, r == 0);
 		break;
 	case SYM_KCACHE_OFF:
 	case SYM_KCACHE_WRITTEN:
 		break;
 	}
 	if (again)
-		ses_count(s, SES_CNT_KALLSYMS_REREAD, 1);
+		tally_count(&s->tally, TALLY_KALLSYMS_REREAD, 1);
 	s->kernel_cached = how == SYM_KCACHE_USED;
 	if (r < 0 && again)
 		return; /* the one before is better than none */
 	s->kernel_error = r;
 	if (r < 0)
 		return;
-	ses_count(s, SES_CNT_KALLSYMS_BAD, sym_kernel_bad_lines(k));
+	tally_count(&s->tally, TALLY_KALLSYMS_BAD, sym_kernel_bad_lines(k));
 	/* Other threads may still look into it. There are two readings at most while they do. */
 	s->kernel_old = sym_kernel_free(s->kernel_old);
 	s->kernel_old = s->kernel;
@@ -154,7 +154,8 @@ static bool worth_reading(struct ses *s)
 
 	if (!s->kernel)
 		return false;
-	return s->counters[SES_CNT_SB_LOST] > 0 || s->counters[SES_CNT_KSYMBOLS_DROPPED] > 0 ||
+	return tally_get(&s->tally, TALLY_SB_LOST) > 0 ||
+	       tally_get(&s->tally, TALLY_KSYMBOLS_DROPPED) > 0 ||
 	       sym_kernel_state(&o, &state) < 0 || state != s->kernel_state;
 }
 

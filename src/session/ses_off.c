@@ -46,36 +46,12 @@ int ses_off_open(struct ses *s, struct err *err)
 	return r < 0 ? ses_explain(s, r, err) : 0;
 }
 
-/* What both kinds of programs count, and lose, in the same way is told in one. */
-static void add_shared(struct abi_counters *all, const struct abi_counters *c)
-{
-	static const enum abi_counter shared[] = {
-	        ABI_CNT_STACK_SHIPPED, ABI_CNT_STACK_BYTES, ABI_CNT_STACK_RING_FULL,
-	        ABI_CNT_THREADS_NEW,   ABI_CNT_RANGE_STALE, ABI_CNT_COPY_BYTES,
-	        ABI_CNT_COPY_FULL,     ABI_CNT_COPY_QUOTA,  ABI_CNT_PROG_NS,
-	};
-
-#define ADD_TICK(id)
-#define ADD_DROP(id)
-#define ADD_INFO(id)
-#define ADD_LOSS(id)                  all->v[ABI_CNT_##id] += c->v[ABI_CNT_##id];
-#define X(id, name, unit, kind, help) ADD_##kind(id)
-#include "bpf/abi/counters.def"
-#undef X
-#undef ADD_TICK
-#undef ADD_DROP
-#undef ADD_INFO
-#undef ADD_LOSS
-	for (size_t i = 0; i < ARRAY_SIZE(shared); i++)
-		all->v[shared[i]] += c->v[shared[i]];
-}
-
 int ses_off_counters_now(const struct ses *s, struct abi_counters *ret, struct abi_counters *all)
 {
 	int r = load_off_counters(smp_off_loader(s->off), ret);
 
 	if (r == 0)
-		add_shared(all, ret);
+		tally_add_offcpu(all, ret);
 	return r;
 }
 
@@ -83,45 +59,47 @@ void ses_off_figures(struct ses *s)
 {
 	const struct prof_agg_stats *as = prof_agg_stats(s->agg);
 	const struct smp_off_stats *st;
-	struct abi_counters *c = &s->off_counters;
+	struct abi_counters *c = &s->tally.offcpu;
 
 	if (!s->off)
 		return;
 	st = smp_off_stats(s->off);
 	if (load_off_counters(smp_off_loader(s->off), c) < 0) {
-		ses_count(s, SES_CNT_READ_ERRORS, 1);
+		tally_count(&s->tally, TALLY_READ_ERRORS, 1);
 		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = st->taken_waits;
 	}
-	ses_count(s, SES_CNT_OFF_SEEN, c->v[ABI_CNT_SEEN] + st->open_waits + st->ended_waits);
-	ses_count(s, SES_CNT_OFF_DROP_FULL, c->v[ABI_CNT_DROP_COUNTS_FULL]);
-	ses_count(s, SES_CNT_OFF_DROP_BUSY, c->v[ABI_CNT_DROP_COUNTS_BUSY]);
+	tally_count(&s->tally, TALLY_OFF_SEEN,
+	            c->v[ABI_CNT_SEEN] + st->open_waits + st->ended_waits);
+	tally_count(&s->tally, TALLY_OFF_DROP_FULL, c->v[ABI_CNT_DROP_COUNTS_FULL]);
+	tally_count(&s->tally, TALLY_OFF_DROP_BUSY, c->v[ABI_CNT_DROP_COUNTS_BUSY]);
 	if (c->v[ABI_CNT_KEPT] > st->taken_waits)
-		ses_count(s, SES_CNT_OFF_DROP_UNREAD, c->v[ABI_CNT_KEPT] - st->taken_waits);
-	ses_count(s, SES_CNT_OFF_DROP_FULL_AGG, as->waits_dropped);
-	ses_count(s, SES_CNT_OFF_KSTACKS_KNOWN, c->v[ABI_CNT_KMEMO_HIT]);
-	ses_count(s, SES_CNT_OFF_USTACKS_KNOWN, c->v[ABI_CNT_UMEMO_HIT]);
-	ses_count(s, SES_CNT_OFF_WALKS_DIFFER,
-	          c->v[ABI_CNT_WALKS_DIFFER] + c->v[ABI_CNT_KMEMO_DIFFER] +
-	                  c->v[ABI_CNT_UMEMO_DIFFER]);
-	ses_count(s, SES_CNT_OFF_OPEN, st->open_waits);
-	ses_count(s, SES_CNT_OFF_BLOCKED, st->blocked);
-	ses_count(s, SES_CNT_OFF_COPIES_LOST, st->blocked_lost);
-	ses_count(s, SES_CNT_OFF_WAKERS_DROPPED, as->wakers_dropped);
-	ses_count(s, SES_CNT_READ_ERRORS, st->read_errors);
-	add_shared(&s->kernel_counters, c);
+		tally_count(&s->tally, TALLY_OFF_DROP_UNREAD, c->v[ABI_CNT_KEPT] - st->taken_waits);
+	tally_count(&s->tally, TALLY_OFF_DROP_FULL_AGG, as->waits_dropped);
+	tally_count(&s->tally, TALLY_OFF_KSTACKS_KNOWN, c->v[ABI_CNT_KMEMO_HIT]);
+	tally_count(&s->tally, TALLY_OFF_USTACKS_KNOWN, c->v[ABI_CNT_UMEMO_HIT]);
+	tally_count(&s->tally, TALLY_OFF_WALKS_DIFFER,
+	            c->v[ABI_CNT_WALKS_DIFFER] + c->v[ABI_CNT_KMEMO_DIFFER] +
+	                    c->v[ABI_CNT_UMEMO_DIFFER]);
+	tally_count(&s->tally, TALLY_OFF_OPEN, st->open_waits);
+	tally_count(&s->tally, TALLY_OFF_BLOCKED, st->blocked);
+	tally_count(&s->tally, TALLY_OFF_COPIES_LOST, st->blocked_lost);
+	tally_count(&s->tally, TALLY_OFF_WAKERS_DROPPED, as->wakers_dropped);
+	tally_count(&s->tally, TALLY_READ_ERRORS, st->read_errors);
+	tally_add_offcpu(&s->tally.kernel, c);
 }
 
 void ses_off_kept(struct ses *s)
 {
 	const struct ses_product *p = &s->product[SES_KIND_OFFCPU];
 
-	ses_count(s, SES_CNT_OFF_KEPT, p->kept);
+	tally_count(&s->tally, TALLY_OFF_KEPT, p->kept);
 	s->final.waits = p->kept;
 	s->final.wait_ns = p->weight;
-	s->final.waits_seen = s->counters[SES_CNT_OFF_SEEN];
-	s->final.waits_dropped =
-	        s->counters[SES_CNT_OFF_DROP_FULL] + s->counters[SES_CNT_OFF_DROP_BUSY] +
-	        s->counters[SES_CNT_OFF_DROP_UNREAD] + s->counters[SES_CNT_OFF_DROP_FULL_AGG];
+	s->final.waits_seen = tally_get(&s->tally, TALLY_OFF_SEEN);
+	s->final.waits_dropped = tally_get(&s->tally, TALLY_OFF_DROP_FULL) +
+	                         tally_get(&s->tally, TALLY_OFF_DROP_BUSY) +
+	                         tally_get(&s->tally, TALLY_OFF_DROP_UNREAD) +
+	                         tally_get(&s->tally, TALLY_OFF_DROP_FULL_AGG);
 }
 
 bool ses_off_is_switch(const char *path, const char *name)

@@ -80,7 +80,7 @@ static int open_counters(struct ses *s, struct ses_pmu *p, struct err *err)
 		types[i] = (struct pev_core_type){.name = p->cpus->types[i].name,
 		                                  .perf_type = p->cpus->types[i].perf_type};
 	vec_each (n, &p->cpus->notes)
-		ses_note_add(s, "%s", *n);
+		tally_note(&s->tally, "%s", *n);
 	on.cpu = p->cpus->cpu;
 	on.core_type = p->cpus->core_type;
 	on.n = p->cpus->n;
@@ -140,7 +140,7 @@ int ses_pmu_open(struct ses *s, struct err *err)
 	/* Without counters the times are still worth having. */
 	r = open_counters(s, p, &why);
 	if (r < 0)
-		ses_note_add(s, "no hardware counters: %s", why.msg);
+		tally_note(&s->tally, "no hardware counters: %s", why.msg);
 	o.n_counters = r < 0 ? 0 : p->n_counting;
 	o.n_procs = s->o.target == SES_TARGET_PID && !s->o.follow_children
 	                    /* Two CPUs that meet a process at once may take two. */
@@ -176,7 +176,7 @@ void ses_pmu_fold(struct ses *s, uint64_t now)
 		return;
 	p->folded_ns = now;
 	if (load_sched_fold(p->loader) < 0)
-		ses_count(s, SES_CNT_READ_ERRORS, 1);
+		tally_count(&s->tally, TALLY_READ_ERRORS, 1);
 }
 
 void ses_pmu_end(struct ses *s)
@@ -544,22 +544,22 @@ static void note_unseen(struct ses *s, const struct ses_pmu *p, uint64_t lost)
 		procs += n > 0;
 	}
 	if (procs)
-		ses_note_add(
-		        s,
-		        "%u process(es) of the target are hidden from BPF programs on this "
-		        "machine: "
-		        "what their threads did, of which %llu sleep, is not in the figures of "
-		        "--pmu",
-		        procs, (unsigned long long)asleep);
+		tally_note(&s->tally,
+		           "%u process(es) of the target are hidden from BPF programs on this "
+		           "machine: "
+		           "what their threads did, of which %llu sleep, is not in the figures of "
+		           "--pmu",
+		           procs, (unsigned long long)asleep);
 	if (threads)
-		ses_note_add(s,
-		             "%llu thread(s) are hidden from BPF programs on this machine: of what "
-		             "they did only a part is in the figures of --pmu",
-		             (unsigned long long)threads);
+		tally_note(&s->tally,
+		           "%llu thread(s) are hidden from BPF programs on this machine: of what "
+		           "they did only a part is in the figures of --pmu",
+		           (unsigned long long)threads);
 	if (!threads && !procs && !p->others && !all->switches && !all->ns[MET_SLICE] &&
 	    !all->ns[MET_RUNQ] && !all->ns[MET_OFF] && ses_targets_filtered(s))
-		ses_note_add(s, "--pmu has counted nothing: there was no thread that --tid, --comm "
-		                "and --cgroup let through");
+		tally_note(&s->tally,
+		           "--pmu has counted nothing: there was no thread that --tid, --comm "
+		           "and --cgroup let through");
 }
 
 static int describe(struct ses *s, struct ses_pmu *p, const struct load_sched_total *total)
@@ -578,15 +578,15 @@ static int describe(struct ses *s, struct ses_pmu *p, const struct load_sched_to
 		r = met_snapshot_core_type(
 		        m, p->cpus && p->cpus->n_types > 1 ? p->cpus->types[t].name : "");
 	note_unseen(s, p, total->lost);
-	for (size_t i = 0; i < s->n_notes && r == 0; i++)
-		r = met_snapshot_note(m, s->notes[i]);
+	for (size_t i = 0; i < s->tally.n_notes && r == 0; i++)
+		r = met_snapshot_note(m, s->tally.notes[i]);
 	if (r == 0 && total->lost) {
 		(void)snprintf(
 		        text, sizeof(text),
 		        "%llu switches and wake-ups of threads that found no place in the table: "
 		        "their waits are missing",
 		        (unsigned long long)total->lost);
-		ses_note_add(s, "%s", text);
+		tally_note(&s->tally, "%s", text);
 		r = met_snapshot_note(m, text);
 	}
 	if (r == 0 && total->missed) {
@@ -650,11 +650,11 @@ int ses_pmu_collect(struct ses *s, struct err *err)
 		return err_set(err, r, "building scheduler statistics: %s", err_name(r));
 	met_snapshot_sort(p->snap);
 	s->metrics = TAKE_PTR(p->snap);
-	ses_count(s, SES_CNT_PMU_SWITCHES, s->metrics->all.switches);
-	ses_count(s, SES_CNT_PMU_LOST, total->lost);
-	ses_count(s, SES_CNT_PMU_MISSED, total->missed);
-	s->kernel_counters.v[ABI_CNT_PROG_NS] += total->prog_ns;
+	tally_count(&s->tally, TALLY_PMU_SWITCHES, s->metrics->all.switches);
+	tally_count(&s->tally, TALLY_PMU_LOST, total->lost);
+	tally_count(&s->tally, TALLY_PMU_MISSED, total->missed);
+	s->tally.kernel.v[ABI_CNT_PROG_NS] += total->prog_ns;
 	s->final.agent_cpu_ns += total->prog_ns;
-	ses_count(s, SES_CNT_PMU_PROCS_LOST, total->lost_procs);
+	tally_count(&s->tally, TALLY_PMU_PROCS_LOST, total->lost_procs);
 	return 0;
 }

@@ -718,7 +718,7 @@ static int add_sample(struct build *b, const struct ev_count *c, uint64_t weight
 	if (lost || klost) {
 		b->q.stack_lost += weight;
 		if (!c->off)
-			ses_count(b->s, SES_CNT_STACK_LOST, c->samples);
+			tally_count(&b->s->tally, TALLY_STACK_LOST, c->samples);
 	} else {
 		add_outcome(b, &user_end, kernel_end.walk == EV_WALK_DEPTH, weight);
 	}
@@ -849,8 +849,9 @@ static int add_samples(struct build *b, int r)
 		if (failed == -ENOMEM)
 			r = failed;
 		if (failed < 0) {
-			ses_count(s, off ? SES_CNT_OFF_DROP_FULL_AGG : SES_CNT_DROP_MODEL_FULL,
-			          c->samples);
+			tally_count(&s->tally,
+			            off ? TALLY_OFF_DROP_FULL_AGG : TALLY_DROP_MODEL_FULL,
+			            c->samples);
 			continue;
 		}
 		s->now->kept += c->samples;
@@ -870,10 +871,10 @@ static int build_product(struct ses *s, enum ses_kind kind, const struct ses_nam
 	s->now = &s->product[kind];
 	r = add_samples(&b, r < 0 ? r : prepare(&b));
 	if (kind == SES_KIND_ONCPU) {
-		ses_count(s, SES_CNT_DROP_AGG_FULL, as->counts_dropped_samples);
+		tally_count(&s->tally, TALLY_DROP_AGG_FULL, as->counts_dropped_samples);
 		s->final.kept = s->now->kept;
 		s->final.weight = s->now->weight;
-		s->final.dropped = ses_sum_drops(s, &s->kernel_counters);
+		s->final.dropped = tally_dropped(&s->tally, &s->tally.kernel);
 		if (r == 0 && s->spec.freq && s->final.kept) /* the kernel kept changing it: mean */
 			b.m->period = (int64_t)(s->final.weight / s->final.kept);
 	} else {
@@ -912,7 +913,7 @@ int ses_profile_build(struct ses *s, struct err *err)
 	ses_check_privileges(s);
 
 	r = ses_names_collect(s, &names);
-	ses_count(s, SES_CNT_STACKS_OVER_LIMIT, as->stacks_dropped);
+	tally_count(&s->tally, TALLY_STACKS_OVER_LIMIT, as->stacks_dropped);
 	s->final.stacks = as->stacks;
 	for (int i = 0; i < SES_KIND_CNT; i++)
 		if (ses_has(s, (enum ses_kind)i))

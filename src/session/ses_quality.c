@@ -108,35 +108,9 @@ static int add_target(struct ses *s)
 	return 0;
 }
 
-/* A line for each counter of one kind that is not 0. */
-static int add_kind(struct ses *s, bool loss)
+static int add_counter(void *arg, const char *name, uint64_t value)
 {
-	const struct abi_counters *c = &s->kernel_counters;
-	int r = 0;
-
-#define LINE(v, name)                                                                              \
-	if (r == 0 && (v))                                                                         \
-		r = add(s, "%s: %llu", name, (unsigned long long)(v));
-#define X_DROP(v, name)                                                                            \
-	if (!loss)                                                                                 \
-	LINE(v, name)
-#define X_LOSS(v, name)                                                                            \
-	if (loss)                                                                                  \
-	LINE(v, name)
-#define X_TICK(v, name)
-#define X_INFO(v, name)
-#define X(id, name, unit, kind, help) X_##kind(c->v[ABI_CNT_##id], name)
-#include "bpf/abi/counters.def"
-#undef X
-#define X(id, name, unit, kind, help) X_##kind(s->counters[SES_CNT_##id], name)
-#include "session/counters.def"
-#undef X
-#undef X_DROP
-#undef X_LOSS
-#undef X_TICK
-#undef X_INFO
-#undef LINE
-	return r;
+	return add(arg, "%s: %llu", name, (unsigned long long)value);
 }
 
 const char *ses_base_name(const char *path)
@@ -322,7 +296,7 @@ static int add_samples(struct ses *s)
 	if (r == 0)
 		r = add(s, "dropped: %llu", (unsigned long long)s->final.dropped);
 	if (r == 0)
-		r = add_kind(s, false);
+		r = tally_each(&s->tally, TALLY_DROP, add_counter, s);
 	if (r == 0 && s->final.kept == 0)
 		r = add(s, "empty: no samples hit the target");
 	return r;
@@ -332,17 +306,17 @@ static int add_waits(struct ses *s)
 {
 	static const struct {
 		const char *key;
-		enum ses_counter_id id;
+		enum tally_id id;
 		bool always;
 	} lines[] = {
-	        {"waits_seen", SES_CNT_OFF_SEEN, true},
-	        {"waits_in_profile", SES_CNT_OFF_KEPT, true},
-	        {"dropped_tables_full", SES_CNT_OFF_DROP_FULL, false},
-	        {"dropped_tables_busy", SES_CNT_OFF_DROP_BUSY, false},
-	        {"dropped_unread", SES_CNT_OFF_DROP_UNREAD, false},
-	        {"dropped_memory", SES_CNT_OFF_DROP_FULL_AGG, false},
-	        {"waits_open_at_end", SES_CNT_OFF_OPEN, true},
-	        {"threads_blocked_at_start", SES_CNT_OFF_BLOCKED, true},
+	        {"waits_seen", TALLY_OFF_SEEN, true},
+	        {"waits_in_profile", TALLY_OFF_KEPT, true},
+	        {"dropped_tables_full", TALLY_OFF_DROP_FULL, false},
+	        {"dropped_tables_busy", TALLY_OFF_DROP_BUSY, false},
+	        {"dropped_unread", TALLY_OFF_DROP_UNREAD, false},
+	        {"dropped_memory", TALLY_OFF_DROP_FULL_AGG, false},
+	        {"waits_open_at_end", TALLY_OFF_OPEN, true},
+	        {"threads_blocked_at_start", TALLY_OFF_BLOCKED, true},
 	};
 	_cleanup_(sbuf_done) struct sbuf b;
 	int r = 0;
@@ -361,7 +335,7 @@ static int add_waits(struct ses *s)
 	if (r == 0)
 		r = add(s, "wakers: %s", s->o.off_wakers ? "true" : "false");
 	for (size_t i = 0; i < ARRAY_SIZE(lines) && r == 0; i++) {
-		uint64_t v = s->counters[lines[i].id];
+		uint64_t v = tally_get(&s->tally, lines[i].id);
 
 		if (v || lines[i].always)
 			r = add(s, "%s: %llu", lines[i].key, (unsigned long long)v);
@@ -424,8 +398,8 @@ static int add_cpu_time(struct ses *s)
 	off = (covered > 100 ? covered - 100 : 100 - covered) - COVERED_ROOM_PCT;
 	/* The variance of a share, in percent, of as many samples as the time would give. */
 	if (off > 0 && off * off > 9 * 1e4 * (double)s->spec.period / (double)t->ran_ns)
-		ses_note_add(
-		        s,
+		tally_note(
+		        &s->tally,
 		        "samples cover %.0f %% of the CPU time of the target, as measured between "
 		        "context switches%s; totals are scaled to the measured time, shares are "
 		        "those of the samples",
@@ -450,12 +424,12 @@ static int add_ticks(struct ses *s)
 	/* Says something of the machine, not of one process on it. */
 	if (s->o.target == SES_TARGET_ALL && s->idle_start_ns && s->final.elapsed_ns >= IDLE_MIN_NS)
 		r = add(s, "idle_pct: %.2f", pct(MIN_OF(s->idle_ns, all_ns), all_ns));
-	if (r == 0 && s->counters[SES_CNT_COPIES_WALKED]) {
+	if (r == 0 && tally_get(&s->tally, TALLY_COPIES_WALKED)) {
 		r = add(s, "first_samples: %llu",
-		        (unsigned long long)s->counters[SES_CNT_COPIES_WALKED]);
+		        (unsigned long long)tally_get(&s->tally, TALLY_COPIES_WALKED));
 		if (r == 0)
 			r = add(s, "first_samples_incomplete: %llu",
-			        (unsigned long long)s->counters[SES_CNT_COPIES_INCOMPLETE]);
+			        (unsigned long long)tally_get(&s->tally, TALLY_COPIES_INCOMPLETE));
 	}
 	return r;
 }
@@ -488,14 +462,14 @@ int ses_quality_add(struct ses *s, enum ses_kind kind, const struct ses_quality_
 	if (r == 0)
 		r = add_stacks(s, q);
 	if (r == 0)
-		r = add_kind(s, true);
+		r = tally_each(&s->tally, TALLY_LOSS, add_counter, s);
 	if (r == 0 && kind == SES_KIND_ONCPU)
 		r = add_cpu_time(s);
 	if (r == 0 && kind == SES_KIND_ONCPU)
 		r = add_ticks(s);
 	if (r == 0)
 		r = add_cost(s);
-	for (size_t i = 0; i < s->n_notes && r == 0; i++)
-		r = prof_model_comment(s->now->model, "note: %s", s->notes[i]);
+	for (size_t i = 0; i < s->tally.n_notes && r == 0; i++)
+		r = prof_model_comment(s->now->model, "note: %s", s->tally.notes[i]);
 	return r;
 }

@@ -32,8 +32,9 @@ static int choose_event(struct ses *s, struct err *err)
 		               "without a PMU?): use cpu-clock or auto",
 		               err_name(e));
 	s->spec = pev_spec_cpu_clock(s->o.rate_hz);
-	ses_note_add(s, "no hardware cycles to sample (perf_event_open: %s): cpu-clock instead",
-	             err_name(e));
+	tally_note(&s->tally,
+	           "no hardware cycles to sample (perf_event_open: %s): cpu-clock instead",
+	           err_name(e));
 	return 0;
 }
 
@@ -241,8 +242,8 @@ static int go_without(struct ses *s, uint32_t mode, int r, struct err *err)
 	if (!s->without && err)
 		s->without_why = *err;
 	s->without |= mode;
-	ses_note_add(s, "%s is left out: %s", mode == SES_PMU ? "PMU" : "off-CPU profile",
-	             err ? err->msg : err_name(r));
+	tally_note(&s->tally, "%s is left out: %s", mode == SES_PMU ? "PMU" : "off-CPU profile",
+	           err ? err->msg : err_name(r));
 	return 0;
 }
 
@@ -369,8 +370,8 @@ int ses_start_capture(struct ses *s, struct err *err)
 		return r;
 	/* What waits in a command's process is still our own code, for its start. */
 	if (s->off && smp_off_begin(s->off, s->o.target != SES_TARGET_COMMAND) < 0)
-		ses_count(s, SES_CNT_OFF_NOT_LOOKED, 1);
-	ses_count(s, SES_CNT_CPUS_SKIPPED, smp_skipped_cpus(s->smp));
+		tally_count(&s->tally, TALLY_OFF_NOT_LOOKED, 1);
+	tally_count(&s->tally, TALLY_CPUS_SKIPPED, smp_skipped_cpus(s->smp));
 	s->locked_bytes = load_locked_bytes(smp_loader(s->smp));
 	if (s->off)
 		s->locked_bytes += load_off_locked_bytes(smp_off_loader(s->off));

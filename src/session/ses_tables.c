@@ -229,12 +229,12 @@ void ses_tables_round(struct ses *s, uint64_t now)
 
 static void count_build(struct ses *s, int r, const struct uw_build_stats *st)
 {
-	ses_count(s, SES_CNT_TABLE_BAD_ENTRIES, st->bad_entries);
-	ses_count(s, SES_CNT_TABLE_UNSUPPORTED, st->unsupported);
+	tally_count(&s->tally, TALLY_TABLE_BAD_ENTRIES, st->bad_entries);
+	tally_count(&s->tally, TALLY_TABLE_UNSUPPORTED, st->unsupported);
 	if (r == -ENOENT || r == -ENOTSUP)
-		ses_count(s, SES_CNT_TABLES_NONE, 1);
+		tally_count(&s->tally, TALLY_TABLES_NONE, 1);
 	else if (r < 0)
-		ses_count(s, SES_CNT_TABLES_FAILED, 1);
+		tally_count(&s->tally, TALLY_TABLES_FAILED, 1);
 }
 
 static int build(struct ses *s, const struct ses_job *job, struct uw_table **ret)
@@ -294,12 +294,12 @@ static enum ses_table_state install(struct ses *s, uint32_t image, const struct 
 		return SES_TABLE_LATER;
 	}
 	if (r == 0 && table)
-		ses_count(s, SES_CNT_TABLES_BUILT, 1);
+		tally_count(&s->tally, TALLY_TABLES_BUILT, 1);
 	if (r == -ENOSPC)
-		ses_count(s, SES_CNT_TABLES_REFUSED, 1);
+		tally_count(&s->tally, TALLY_TABLES_REFUSED, 1);
 	else if (r < 0 && r != -EEXIST && table) {
 		/* Without memory for words: its walks must not ask again and again. */
-		ses_count(s, SES_CNT_TABLES_REFUSED, 1);
+		tally_count(&s->tally, TALLY_TABLES_REFUSED, 1);
 		(void)uw_store_install(t->store, image, NULL); /* then it stays wanted */
 	}
 	return SES_TABLE_DONE;
@@ -319,7 +319,7 @@ void ses_table_job(struct ses *s, struct ses_job *job)
 		table = uw_table_free(table);
 	state = r == -ECANCELED ? SES_TABLE_DONE : install(s, job->image, table);
 	ses_job_done(job, true);
-	ses_count(s, SES_CNT_TABLE_BUILD_NS, now_ns() - begin);
+	tally_count(&s->tally, TALLY_TABLE_BUILD_NS, now_ns() - begin);
 	k->due_ns = now_ns() + (state == SES_TABLE_LATER ? NO_ROOM_NS : REBUILD_NS);
 	atomic_store(&k->state, state);
 	pthread_mutex_lock(&t->lock);
@@ -361,17 +361,16 @@ int ses_tables_prepare(struct ses *s)
 		if (atomic_load(&s->interrupted))
 			return -EINTR;
 		if (now_ns() - begin > PREPARE_NS) {
-			ses_note_add(
-			        s,
-			        "the unwind tables of all mapped files take longer than %llu s: "
-			        "the rest is built while the target is sampled",
-			        (unsigned long long)(PREPARE_NS / NSEC_PER_SEC));
+			tally_note(&s->tally,
+			           "the unwind tables of all mapped files take longer than %llu s: "
+			           "the rest is built while the target is sampled",
+			           (unsigned long long)(PREPARE_NS / NSEC_PER_SEC));
 			break;
 		}
 	}
 	if (!atomic_load(&s->tables->all))
-		ses_note_add(
-		        s, "the unwind tables of all mapped files do not fit the table budget: the "
+		tally_note(&s->tally,
+		           "the unwind tables of all mapped files do not fit the table budget: the "
 		           "rest is built as it is met (--table-budget)");
 	s->prepare_ns = now_ns() - begin;
 	return 0;
@@ -407,9 +406,9 @@ void ses_tables_figures(struct ses *s)
 		return;
 	uw_store_stats(s->tables->store, &st);
 	uw_rules_stats(s->tables->rules, &rules);
-	ses_count(s, SES_CNT_TABLES_EVICTED, st.evicted);
-	ses_count(s, SES_CNT_TABLE_ROWS, st.rows);
-	ses_count(s, SES_CNT_TABLE_BYTES, st.bytes);
-	ses_count(s, SES_CNT_TABLE_RULES, rules.rules);
-	ses_count(s, SES_CNT_RULES_REFUSED, rules.refused);
+	tally_count(&s->tally, TALLY_TABLES_EVICTED, st.evicted);
+	tally_count(&s->tally, TALLY_TABLE_ROWS, st.rows);
+	tally_count(&s->tally, TALLY_TABLE_BYTES, st.bytes);
+	tally_count(&s->tally, TALLY_TABLE_RULES, rules.rules);
+	tally_count(&s->tally, TALLY_RULES_REFUSED, rules.refused);
 }

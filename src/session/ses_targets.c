@@ -345,10 +345,10 @@ int ses_targets_load(struct ses *s, struct load_oncpu *l, struct err *err)
 		r = load_filter_tids(l, t->tids, t->n_tids, err);
 	for (const char *const *p = s->o.comms; p && *p; p++)
 		if (strlen(*p) >= ABI_COMM_LEN)
-			ses_note_add(s,
-			             "name '%s': the kernel keeps %d bytes of a name: threads "
-			             "named '%.*s' are sampled",
-			             *p, ABI_COMM_LEN - 1, ABI_COMM_LEN - 1, *p);
+			tally_note(&s->tally,
+			           "name '%s': the kernel keeps %d bytes of a name: threads "
+			           "named '%.*s' are sampled",
+			           *p, ABI_COMM_LEN - 1, ABI_COMM_LEN - 1, *p);
 	if (r == 0 && s->o.comms)
 		r = load_filter_comms(l, s->o.comms, (uint32_t)strings_cnt(s->o.comms), err);
 	if (r == 0 && t->cgroups.n)

@@ -15,7 +15,7 @@ static void push_item(struct ses *s, const struct ses_item *item)
 {
 	if (queue_push(s->q_w, item) < 0 && item->type == SES_ITEM_PROC) {
 		free(item->proc.long_path);
-		ses_count(s, SES_CNT_QUEUE_FULL, 1);
+		tally_count(&s->tally, TALLY_QUEUE_FULL, 1);
 		atomic_store(&s->events_dropped, true);
 	}
 	/* Frames that found no place are named at the end. */
@@ -47,7 +47,7 @@ static void on_proc_event(void *arg, const struct ev_proc *ev)
 		} else {
 			item.proc.long_path = strdup(ev->map.path);
 			if (!item.proc.long_path) {
-				ses_count(s, SES_CNT_QUEUE_FULL, 1);
+				tally_count(&s->tally, TALLY_QUEUE_FULL, 1);
 				atomic_store(&s->events_dropped, true);
 				return;
 			}
@@ -257,7 +257,7 @@ void ses_request(struct ses *s, uint32_t image, uint64_t addr)
 
 	if (intern_add(s->requested, &key, sizeof(key), &id, &is_new) < 0) {
 		/* Over the limit: the frame stays without a name, with its reason. */
-		ses_count(s, SES_CNT_NAMES_LOST, 1);
+		tally_count(&s->tally, TALLY_NAMES_LOST, 1);
 		return;
 	}
 	if (!is_new)
@@ -266,7 +266,7 @@ void ses_request(struct ses *s, uint32_t image, uint64_t addr)
 	if (g && !g->addrs.max)
 		g->addrs.max = UINT32_MAX;
 	if (!g || vec_push(&g->addrs, addr) < 0) {
-		ses_count(s, SES_CNT_NAMES_LOST, 1);
+		tally_count(&s->tally, TALLY_NAMES_LOST, 1);
 		return;
 	}
 	if (g->due_ns == 0) {
@@ -329,7 +329,7 @@ bool ses_send_groups(struct ses *s, uint64_t now, bool all)
 		}
 		memset(&g->addrs, 0, sizeof(g->addrs));
 		g->due_ns = 0;
-		ses_count(s, SES_CNT_SYMBOL_JOBS, 1);
+		tally_count(&s->tally, TALLY_SYMBOL_JOBS, 1);
 	}
 	return true;
 }
@@ -479,8 +479,8 @@ static int files_new(struct ses *s, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "symbols: %s", err_name(r));
 	if (sym_files_child(s->files) == 0 && !s->o.decode_in_process)
-		ses_note_add(s, "debug information is decoded in the agent itself: no child "
-		                "process could be made for it");
+		tally_note(&s->tally, "debug information is decoded in the agent itself: no child "
+		                      "process could be made for it");
 	leave_child_out(s);
 	return 0;
 }
@@ -492,40 +492,42 @@ void ses_files_figures(struct ses *s)
 
 	if (!st)
 		return;
-	ses_count(s, SES_CNT_ELF_BAD, st->engine.elf_bad);
-	ses_count(s, SES_CNT_DEBUG_FILES, st->engine.debug_files);
-	ses_count(s, SES_CNT_DEBUG_DROPPED, st->engine.dropped);
-	ses_count(s, SES_CNT_DEBUG_REBUILT, st->engine.rebuilt);
-	ses_count(s, SES_CNT_DEBUG_REFUSED, st->engine.refused);
+	tally_count(&s->tally, TALLY_ELF_BAD, st->engine.elf_bad);
+	tally_count(&s->tally, TALLY_DEBUG_FILES, st->engine.debug_files);
+	tally_count(&s->tally, TALLY_DEBUG_DROPPED, st->engine.dropped);
+	tally_count(&s->tally, TALLY_DEBUG_REBUILT, st->engine.rebuilt);
+	tally_count(&s->tally, TALLY_DEBUG_REFUSED, st->engine.refused);
 	if (st->engine.refused > 0 && sym_files_refused(s->files))
-		ses_note_add(s,
-		             "debug information of %s%s needs more memory than the symbol budget: "
-		             "functions of it have no lines: raise --symbol-budget",
-		             sym_files_refused(s->files),
-		             st->engine.refused > 1 ? " and others" : "");
-	ses_count(s, SES_CNT_DEBUG_BYTES, st->engine.bytes_peak);
-	ses_count(s, SES_CNT_SYMBOLIZER_CRASHES, st->crashes);
-	ses_count(s, SES_CNT_NAMES_GIVEN_UP, st->given_up);
-	ses_count(s, SES_CNT_NAMES_LATE, st->late);
+		tally_note(&s->tally,
+		           "debug information of %s%s needs more memory than the symbol budget: "
+		           "functions of it have no lines: raise --symbol-budget",
+		           sym_files_refused(s->files),
+		           st->engine.refused > 1 ? " and others" : "");
+	tally_count(&s->tally, TALLY_DEBUG_BYTES, st->engine.bytes_peak);
+	tally_count(&s->tally, TALLY_SYMBOLIZER_CRASHES, st->crashes);
+	tally_count(&s->tally, TALLY_NAMES_GIVEN_UP, st->given_up);
+	tally_count(&s->tally, TALLY_NAMES_LATE, st->late);
 	if (st->late > 0)
-		ses_note_add(s, "%llu addresses have no name: naming was ended %g s after sampling",
-		             (unsigned long long)st->late,
-		             s->o.naming_limit_ms ? s->o.naming_limit_ms / 1e3
-		                                  : (double)SES_NAMING_NS / 1e9);
+		tally_note(&s->tally,
+		           "%llu addresses have no name: naming was ended %g s after sampling",
+		           (unsigned long long)st->late,
+		           s->o.naming_limit_ms ? s->o.naming_limit_ms / 1e3
+		                                : (double)SES_NAMING_NS / 1e9);
 	wrong = st->find.wrong_build_id + st->find.wrong_crc;
-	ses_count(s, SES_CNT_DEBUG_WRONG, wrong);
+	tally_count(&s->tally, TALLY_DEBUG_WRONG, wrong);
 	if (wrong > 0)
-		ses_note_add(s,
-		             "debug files of another build were found and not used (%llu): "
-		             "install those of this build",
-		             (unsigned long long)wrong);
-	ses_count(s, SES_CNT_DEBUG_UNREADABLE,
-	          st->find.not_regular + st->find.unreadable + st->find.bad + st->find.itself +
-	                  st->engine.bad_files);
-	ses_count(s, SES_CNT_DWARF_BAD, st->engine.bad);
-	ses_count(s, SES_CNT_DWARF_UNSUPPORTED, st->engine.unsupported);
-	ses_count(s, SES_CNT_DWARF_OVER_LIMIT, st->engine.over_limit + st->engine.over_steps);
-	ses_count(s, SES_CNT_DWO_MISSING, st->engine.dwo_missing);
+		tally_note(&s->tally,
+		           "debug files of another build were found and not used (%llu): "
+		           "install those of this build",
+		           (unsigned long long)wrong);
+	tally_count(&s->tally, TALLY_DEBUG_UNREADABLE,
+	            st->find.not_regular + st->find.unreadable + st->find.bad + st->find.itself +
+	                    st->engine.bad_files);
+	tally_count(&s->tally, TALLY_DWARF_BAD, st->engine.bad);
+	tally_count(&s->tally, TALLY_DWARF_UNSUPPORTED, st->engine.unsupported);
+	tally_count(&s->tally, TALLY_DWARF_OVER_LIMIT,
+	            st->engine.over_limit + st->engine.over_steps);
+	tally_count(&s->tally, TALLY_DWO_MISSING, st->engine.dwo_missing);
 }
 
 void ses_result_add(struct ses *s, struct ses_result *res)
@@ -537,7 +539,7 @@ void ses_result_add(struct ses *s, struct ses_result *res)
 	pthread_mutex_unlock(&s->results_lock);
 	if (r < 0) {
 		/* Their frames have no name: NO_MEMORY. */
-		ses_count(s, SES_CNT_NAMES_LOST, res->batch.n);
+		tally_count(&s->tally, TALLY_NAMES_LOST, res->batch.n);
 		sym_batch_done(&res->batch);
 		free(res->addrs);
 	}
@@ -557,12 +559,12 @@ static void job_named(struct ses *s, struct ses_job *job, int r, struct sym_batc
 	struct ses_result res = {.image = job->image, .addrs = job->addrs, .batch = *b};
 	bool late = atomic_load(&s->ended);
 
-	ses_count(s, SES_CNT_SYMBOL_ADDRS, job->n);
-	ses_count(s, SES_CNT_SYMBOL_JOBS_LATE, late);
-	ses_count(s, SES_CNT_SYMBOL_ADDRS_LATE, late ? job->n : 0);
+	tally_count(&s->tally, TALLY_SYMBOL_ADDRS, job->n);
+	tally_count(&s->tally, TALLY_SYMBOL_JOBS_LATE, late);
+	tally_count(&s->tally, TALLY_SYMBOL_ADDRS_LATE, late ? job->n : 0);
 	ses_job_done(job, r < 0);
 	if (r < 0) /* their frames have no name: NO_MEMORY */
-		ses_count(s, SES_CNT_NAMES_LOST, job->n);
+		tally_count(&s->tally, TALLY_NAMES_LOST, job->n);
 	else
 		ses_result_add(s, &res);
 }

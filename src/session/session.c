@@ -206,32 +206,8 @@ int ses_new(const struct ses_options *o, struct ses **ret, struct err *err)
 
 /* ---- between captures ------------------------------------------------------------------------ */
 
-void ses_note_add(struct ses *s, const char *fmt, ...)
-{
-	va_list ap;
-	char *line = NULL;
-	int n;
-
-	if (s->n_notes == SES_NOTES_MAX)
-		return;
-	va_start(ap, fmt);
-	n = vasprintf(&line, fmt, ap);
-	va_end(ap);
-	if (n < 0)
-		return;
-	/* What is known at the start is asked again at the end. */
-	for (size_t i = 0; i < s->n_notes; i++)
-		if (strcmp(s->notes[i], line) == 0) {
-			free(line);
-			return;
-		}
-	s->notes[s->n_notes++] = line;
-}
-
 static void forget_results(struct ses *s)
 {
-	while (s->n_notes)
-		free(s->notes[--s->n_notes]);
 	s->metrics = met_snapshot_free(s->metrics);
 	s->without = s->written = 0;
 	s->without_why = (struct err){0};
@@ -246,10 +222,7 @@ static void forget_results(struct ses *s)
 	}
 	pthread_mutex_lock(&s->stats_lock);
 	memset(&s->final, 0, sizeof(s->final));
-	memset(&s->kernel_counters, 0, sizeof(s->kernel_counters));
-	memset(&s->off_counters, 0, sizeof(s->off_counters));
-	for (int i = 0; i < SES_CNT_MAX; i++)
-		s->counters[i] = 0;
+	tally_reset(&s->tally);
 	s->setup_cpu_ns = s->capture_cpu_ns = s->stop_cpu_ns = 0;
 	s->before_cpu_ns = s->prepare_ns = 0;
 	s->start_ns = s->end_ns = 0;
@@ -391,9 +364,9 @@ static void count_changed_cpus(struct ses *s, uint32_t changed)
 {
 	if (!changed)
 		return;
-	ses_count(s, SES_CNT_CPUS_CHANGED, changed);
-	ses_note_add(
-	        s,
+	tally_count(&s->tally, TALLY_CPUS_CHANGED, changed);
+	tally_note(
+	        &s->tally,
 	        "%u CPU%s went offline or came online during the capture: from then on no samples "
 	        "and no hardware counters of %s, and programs that started there may lack names",
 	        changed, changed == 1 ? "" : "s", changed == 1 ? "it" : "them");
@@ -404,11 +377,11 @@ static void final_figures(struct ses *s)
 	const struct smp_stats *st = smp_stats(s->smp);
 	const struct pev_sideband_stats *sb = pev_sideband_stats(s->sideband);
 	const struct trk_stats *t = trk_stats(s->trk);
-	struct abi_counters *c = &s->kernel_counters;
+	struct abi_counters *c = &s->tally.kernel;
 	uint64_t taken = st->taken_samples + st->copied_samples, idle_ns;
 
 	if (load_counters(smp_loader(s->smp), c) < 0) {
-		ses_count(s, SES_CNT_READ_ERRORS, 1);
+		tally_count(&s->tally, TALLY_READ_ERRORS, 1);
 		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = taken;
 	}
 	if (s->idle_start_ns && proc_idle_ns(s->cpus, s->n_cpus, &idle_ns) == 0)
@@ -417,24 +390,24 @@ static void final_figures(struct ses *s)
 		s->idle_start_ns = 0;
 	/* With those in records of the ring of copies that contradicted themselves. */
 	if (c->v[ABI_CNT_KEPT] > taken)
-		ses_count(s, SES_CNT_DROP_UNREAD, c->v[ABI_CNT_KEPT] - taken);
-	ses_count(s, SES_CNT_RING_BAD, st->bad_records);
-	ses_count(s, SES_CNT_READ_ERRORS, st->read_errors);
-	ses_count(s, SES_CNT_SB_RECORDS, sb->records);
-	ses_count(s, SES_CNT_SB_LOST, sb->lost);
-	ses_count(s, SES_CNT_SB_BAD, sb->malformed);
+		tally_count(&s->tally, TALLY_DROP_UNREAD, c->v[ABI_CNT_KEPT] - taken);
+	tally_count(&s->tally, TALLY_RING_BAD, st->bad_records);
+	tally_count(&s->tally, TALLY_READ_ERRORS, st->read_errors);
+	tally_count(&s->tally, TALLY_SB_RECORDS, sb->records);
+	tally_count(&s->tally, TALLY_SB_LOST, sb->lost);
+	tally_count(&s->tally, TALLY_SB_BAD, sb->malformed);
 	count_changed_cpus(s, sb->stopped_cpus + came_online(s));
-	ses_count(s, SES_CNT_PROCS, t->procs);
-	ses_count(s, SES_CNT_PROCS_DENIED, t->procs_denied);
-	ses_count(s, SES_CNT_PROCS_DROPPED, t->dropped_procs);
-	ses_count(s, SES_CNT_IMAGES, t->images);
-	ses_count(s, SES_CNT_IMAGES_FAILED, t->images_failed);
-	ses_count(s, SES_CNT_IMAGES_SHUT, t->images_shut);
-	ses_count(s, SES_CNT_IMAGES_DAMAGED, t->damaged_notes);
-	ses_count(s, SES_CNT_IMAGES_DROPPED, t->dropped_images);
-	ses_count(s, SES_CNT_MAPPINGS_DROPPED, t->dropped_mappings);
-	ses_count(s, SES_CNT_RANGES_FULL, t->ranges_full);
-	ses_count(s, SES_CNT_MAPS_BAD, t->bad_map_lines);
+	tally_count(&s->tally, TALLY_PROCS, t->procs);
+	tally_count(&s->tally, TALLY_PROCS_DENIED, t->procs_denied);
+	tally_count(&s->tally, TALLY_PROCS_DROPPED, t->dropped_procs);
+	tally_count(&s->tally, TALLY_IMAGES, t->images);
+	tally_count(&s->tally, TALLY_IMAGES_FAILED, t->images_failed);
+	tally_count(&s->tally, TALLY_IMAGES_SHUT, t->images_shut);
+	tally_count(&s->tally, TALLY_IMAGES_DAMAGED, t->damaged_notes);
+	tally_count(&s->tally, TALLY_IMAGES_DROPPED, t->dropped_images);
+	tally_count(&s->tally, TALLY_MAPPINGS_DROPPED, t->dropped_mappings);
+	tally_count(&s->tally, TALLY_RANGES_FULL, t->ranges_full);
+	tally_count(&s->tally, TALLY_MAPS_BAD, t->bad_map_lines);
 	ses_tables_figures(s);
 	ses_off_figures(s);
 	if (s->tables) { /* segments of tables were made meanwhile */
@@ -482,16 +455,16 @@ static void read_cpu_time(struct ses *s)
 	r = r < 0 ? r : a.error;
 	if (r < 0) {
 		a.to = ses_cpu_time_free(a.to);
-		ses_note_add(s,
-		             "the CPU time of the target could not be measured (%s): totals are "
-		             "those of the samples alone",
-		             err_name(r));
+		tally_note(&s->tally,
+		           "the CPU time of the target could not be measured (%s): totals are "
+		           "those of the samples alone",
+		           err_name(r));
 	}
 	s->cpu_time = a.to;
-	s->kernel_counters.v[ABI_CNT_PROG_NS] += cost.prog_ns;
+	s->tally.kernel.v[ABI_CNT_PROG_NS] += cost.prog_ns;
 	s->final.agent_cpu_ns += cost.prog_ns;
-	ses_count(s, SES_CNT_CPU_TIME_MISSED, cost.missed);
-	ses_count(s, SES_CNT_CPU_TIME_FULL, cost.full);
+	tally_count(&s->tally, TALLY_CPU_TIME_MISSED, cost.missed);
+	tally_count(&s->tally, TALLY_CPU_TIME_FULL, cost.full);
 }
 
 static int write_output(struct ses_product *p, struct err *err)
@@ -584,7 +557,7 @@ int ses_stop(struct ses *s, struct err *err)
 		return err_set(err, -EINVAL, "the session is not running");
 	/* Now, and not when D has come to its end: that may wait for a grace period. */
 	if (smp_end(s->smp) < 0)
-		ses_count(s, SES_CNT_READ_ERRORS, 1);
+		tally_count(&s->tally, TALLY_READ_ERRORS, 1);
 	pthread_mutex_lock(&s->stats_lock);
 	s->end_ns = now_ns();
 	atomic_store(&s->ended, true);
@@ -596,8 +569,8 @@ int ses_stop(struct ses *s, struct err *err)
 	ses_pmu_end(s);
 	ses_threads_stop(s);
 	if (s->scan_error < 0)
-		ses_note_add(s, "the first look at all processes failed: %s",
-		             err_name(s->scan_error));
+		tally_note(&s->tally, "the first look at all processes failed: %s",
+		           err_name(s->scan_error));
 	ses_copies_merge(s);
 	final_figures(s);
 	ses_check_waits(s);
@@ -658,36 +631,15 @@ int ses_command_pid(const struct ses *s)
 	return s->cmd.pid ? (int)s->cmd.pid : -EINVAL;
 }
 
-uint64_t ses_sum_drops(const struct ses *s, const struct abi_counters *c)
-{
-	uint64_t sum = 0;
-
-#define ADD_DROP(v) sum += (v);
-#define ADD_TICK(v)
-#define ADD_LOSS(v)
-#define ADD_INFO(v)
-#define X(id, name, unit, kind, help) ADD_##kind(c->v[ABI_CNT_##id])
-#include "bpf/abi/counters.def"
-#undef X
-#define X(id, name, unit, kind, help) ADD_##kind(s->counters[SES_CNT_##id])
-#include "session/counters.def"
-#undef X
-#undef ADD_DROP
-#undef ADD_TICK
-#undef ADD_LOSS
-#undef ADD_INFO
-	return sum;
-}
-
 /* Counters as of now: of the running programs, or the final ones; @ret_off: of those off the CPU.
  * With stats_lock, or on C. */
 static int counters_now(struct ses *s, struct abi_counters *ret, struct abi_counters *ret_off)
 {
 	int r;
 
-	*ret_off = s->off_counters;
+	*ret_off = s->tally.offcpu;
 	if (s->state != SES_RUNNING) {
-		*ret = s->kernel_counters;
+		*ret = s->tally.kernel;
 		return 0;
 	}
 	r = load_counters(smp_loader(s->smp), ret);
@@ -709,7 +661,7 @@ int ses_stats(struct ses *s, struct ses_stats *ret)
 		ret->elapsed_ns = (s->end_ns ? s->end_ns : now_ns()) - s->start_ns;
 		ret->seen = c.v[ABI_CNT_SEEN];
 		ret->kept = c.v[ABI_CNT_KEPT];
-		ret->dropped = ses_sum_drops(s, &c);
+		ret->dropped = tally_dropped(&s->tally, &c);
 		ret->idle = c.v[ABI_CNT_TICK_IDLE];
 		ret->stacks = c.v[ABI_CNT_STACK_SHIPPED];
 		ret->agent_cpu_ns = ses_agent_cpu_ns(s, &c);
@@ -723,30 +675,17 @@ int ses_stats(struct ses *s, struct ses_stats *ret)
 	return r;
 }
 
-int ses_counter(struct ses *s, size_t i, struct ses_counter *ret)
+int ses_counter(struct ses *s, size_t i, struct tally_counter *ret)
 {
-	static const struct ses_counter table[] = {
-#define X(id, name, unit, kind, help) {name, unit, help, 0},
-#include "bpf/abi/counters.def"
-#include "session/counters.def"
-#undef X
-	};
 	struct abi_counters c, off;
-	int r;
+	int r = counters_now(s, &c, &off);
 
-	if (i >= ARRAY_SIZE(table))
-		return -ENOENT;
-	r = counters_now(s, &c, &off);
-	if (r < 0)
-		return r;
-	*ret = table[i];
-	ret->value = i < ABI_CNT_MAX ? c.v[i] : atomic_load(&s->counters[i - ABI_CNT_MAX]);
-	return 0;
+	return r < 0 ? r : tally_counter(&s->tally, &c, i, ret);
 }
 
 const char *ses_note(const struct ses *s, size_t i)
 {
-	return i < s->n_notes ? s->notes[i] : NULL;
+	return i < s->tally.n_notes ? s->tally.notes[i] : NULL;
 }
 
 const char *ses_quality(const struct ses *s, enum ses_kind kind, size_t i)

@@ -11,6 +11,7 @@
 
 #include "encode/encode.h"
 #include "event/event.h"
+#include "tally/tally.h"
 
 struct ses;
 
@@ -123,11 +124,6 @@ struct ses_wait {
 	uint64_t wait_ns, waits, longest_ns;
 };
 
-struct ses_counter {
-	const char *name, *unit, *help;
-	uint64_t value;
-};
-
 /* Thread of all below: C, but for ses_stats. */
 
 /**
@@ -197,7 +193,7 @@ int ses_stats(struct ses *s, struct ses_stats *ret);
  * @ret: strings are static
  * Returns: 0, -ENOENT (past the last), -ENOMEM, errno of reading them.
  */
-int ses_counter(struct ses *s, size_t i, struct ses_counter *ret);
+int ses_counter(struct ses *s, size_t i, struct tally_counter *ret);
 /**
  * ses_note, ses_quality - line @i of what the user should know; of the profile's quality
  * Quality is there after ses_stop only. NULL past the last. Borrowed until the next start or free.

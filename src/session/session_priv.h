@@ -6,14 +6,14 @@
 #include "sampler/sampler.h"
 #include "session/session.h"
 #include "symbolize/symbolize.h"
+#include "tally/tally.h"
 #include "track/track.h"
 #include "unwind/unwind.h"
 
 #include <stdatomic.h>
 
-#define SES_B_MAX        4 /* naming threads: more do not pay (design: cores - 1, at most 4) */
-#define SES_KERNEL_IMAGE 0 /* group of kernel addresses; images count from 1 */
-#define SES_NOTES_MAX    64
+#define SES_B_MAX        4    /* naming threads: more do not pay (design: cores - 1, at most 4) */
+#define SES_KERNEL_IMAGE 0    /* group of kernel addresses; images count from 1 */
 #define SES_QUEUE_W      8192 /* process events and frames on their way to W */
 #define SES_QUEUE_JOBS   4096
 #define SES_ITEM_FRAMES  20
@@ -22,13 +22,6 @@
 #define SES_NAMING_NS    (30 * NSEC_PER_SEC) /* all naming after the end of sampling */
 #define SES_TAG_BYTES    4096                /* longest tag, and how many there may be */
 #define SES_TAGS_MAX     1024
-
-enum ses_counter_id {
-#define X(id, name, unit, kind, help) SES_CNT_##id,
-#include "session/counters.def"
-#undef X
-	SES_CNT_MAX
-};
 
 /* ---- what goes through queues ---------------------------------------------------------------- */
 
@@ -428,6 +421,7 @@ struct ses_thread {
 };
 
 struct ses {
+	struct tally tally; /* of the newest capture; kernel and offcpu: final, under stats_lock */
 	struct ses_options o; /* pointers are owned: see ses_options_dup */
 	enum ses_state state;
 	struct {
@@ -506,9 +500,6 @@ struct ses {
 	uint64_t stop_cpu_ns;    /* C's CPU clock when sampling ended */
 	uint64_t before_cpu_ns;  /* of the threads before sampling began: part of the setup */
 	uint64_t prepare_ns;     /* that start waited for unwind tables */
-	struct abi_counters kernel_counters; /* final */
-	struct abi_counters off_counters;    /* as well, of the off-CPU programs */
-	_Atomic uint64_t counters[SES_CNT_MAX];
 	uint64_t locked_bytes;
 	struct ses_stats final;
 
@@ -517,19 +508,11 @@ struct ses {
 	struct ses_product *now;   /* the one that is being built; C */
 	struct ses_labels *labels; /* NULL: nobody was asked; gone after ses_stop */
 	struct met_snapshot *metrics;
-	char *notes[SES_NOTES_MAX];
-	size_t n_notes;
 };
 
 static inline bool ses_has(const struct ses *s, enum ses_kind kind)
 {
 	return kind == SES_KIND_ONCPU ? (s->o.modes & SES_PROFILE) != 0 : s->off != NULL;
-}
-
-void ses_note_add(struct ses *s, const char *fmt, ...) PRINTF_FMT(2, 3);
-static inline void ses_count(struct ses *s, enum ses_counter_id id, uint64_t n)
-{
-	atomic_fetch_add_explicit(&s->counters[id], n, memory_order_relaxed);
 }
 
 /* ses_start.c: everything of ses_start between the states. What a failure leaves is released by the
@@ -612,7 +595,6 @@ static inline bool ses_has_user_stack(enum ev_walk walk)
 {
 	return walk != EV_WALK_NONE && walk != EV_WALK_LEFT;
 }
-uint64_t ses_sum_drops(const struct ses *s, const struct abi_counters *c); /* of both tables */
 uint64_t ses_threads_cpu_ns(const struct ses *s); /* of D, W and B so far */
 /* Of the capture itself: threads and BPF programs, until sampling ended. */
 uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c);

@@ -152,7 +152,7 @@ GOOD = {
     "src/cli/main.c": C + "snprintf(b, n, f);\n" + "\n" * (MAX_LINES - 2),
     "src/later/meson.build": HASH + "static_library('later', '../none.c')\n",
     "src/bpf/abi/counters.def": BPF,
-    "src/session/counters.def": C,
+    "src/tally/counters.def": C,
     "src/bpf/meson.build": HASH,
     "tests/unit/meson.build": HASH + "unit = {\n  'base': [b],\n}\n",
     "tests/unit/test-base.c": C,

@@ -295,9 +295,9 @@ static void one_round(struct ses *s)
 	assert_int_not_equal(ses_identify_round(s), -EPIPE);
 }
 
-static uint64_t counter(struct ses *s, enum ses_counter_id id)
+static uint64_t counter(struct ses *s, enum tally_id id)
 {
-	return s->counters[id];
+	return tally_get(&s->tally, id);
 }
 
 static struct ev_copy a_copy(uint64_t pc)

@@ -250,9 +250,9 @@ static int build(struct ses *s, struct err *err)
 	return ses_profile_build(s, err);
 }
 
-static uint64_t counter(const struct ses *s, enum ses_counter_id id)
+static uint64_t counter(const struct ses *s, enum tally_id id)
 {
-	return atomic_load(&s->counters[id]);
+	return tally_get(&s->tally, id);
 }
 
 /* ---- W and B --------------------------------------------------------------------------------- */
@@ -297,7 +297,7 @@ static void test_no_result_is_lost_however_many(void **state)
 	}
 	assert_int_equal(s->results.n, n);
 	assert_int_equal(s->results.p[n - 1].addrs[0], n - 1);
-	assert_int_equal(counter(s, SES_CNT_NAMES_LOST), 0);
+	assert_int_equal(counter(s, TALLY_NAMES_LOST), 0);
 	ses_free(s);
 }
 
@@ -311,7 +311,7 @@ static void test_names_lost_for_want_of_memory_are_counted(void **state)
 	no_memory = true;
 	ses_result_add(s, &res);
 	no_memory = false;
-	assert_int_equal(counter(s, SES_CNT_NAMES_LOST), 7);
+	assert_int_equal(counter(s, TALLY_NAMES_LOST), 7);
 	assert_int_equal(s->results.n, 0);
 	ses_free(s);
 }
@@ -334,7 +334,7 @@ static void test_groups_wait_for_room(void **state)
 		assert_int_equal(ses_send_groups(s, UINT64_MAX, true), i >= 3);
 	}
 	assert_int_equal(queue_pop(s->q_jobs, &job, 0), -ETIMEDOUT);
-	assert_int_equal(counter(s, SES_CNT_SYMBOL_JOBS), 5);
+	assert_int_equal(counter(s, TALLY_SYMBOL_JOBS), 5);
 	ses_free(s);
 }
 
@@ -371,9 +371,9 @@ static void test_naming_ends_in_time(void **state)
 		count_stack(s, 1, 100 + i, &addr, 1, 1);
 	}
 	assert_int_equal(ses_profile_build(s, &err), 0);
-	assert_int_equal(counter(s, SES_CNT_NAMES_LATE), n_images);
-	assert_int_equal(counter(s, SES_CNT_NAMES_GIVEN_UP), 0);
-	assert_int_equal(counter(s, SES_CNT_SYMBOLIZER_CRASHES), 0);
+	assert_int_equal(counter(s, TALLY_NAMES_LATE), n_images);
+	assert_int_equal(counter(s, TALLY_NAMES_GIVEN_UP), 0);
+	assert_int_equal(counter(s, TALLY_SYMBOLIZER_CRASHES), 0);
 	assert_true(has_comment(s, "names_late: 60"));
 	assert_true(has_comment(s, "unnamed_frames_not_named_in_time: 60"));
 	assert_string_equal(ses_note(s, 0),
@@ -394,7 +394,7 @@ static void test_all_names_are_waited_for(void **state)
 
 		count_stack(s, i, i, &addr, 1, 1);
 	}
-	s->kernel_counters.v[ABI_CNT_SEEN] = 60;
+	s->tally.kernel.v[ABI_CNT_SEEN] = 60;
 	assert_int_equal(build(s, &err), 0);
 	assert_int_equal(s->results.n, 60);
 	assert_int_equal(s->final.kept, 60);
@@ -446,7 +446,7 @@ static void test_what_the_model_refuses_is_dropped(void **state)
 		sample_fails_in = 2;
 		sample_error = errors[i];
 		assert_int_equal(build(s, &err), 0);
-		assert_int_equal(counter(s, SES_CNT_DROP_MODEL_FULL), 3);
+		assert_int_equal(counter(s, TALLY_DROP_MODEL_FULL), 3);
 		assert_int_equal(s->final.kept, 12);
 		assert_int_equal(s->final.weight, 120);
 		assert_int_equal(s->final.dropped, 3);

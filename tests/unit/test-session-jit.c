@@ -106,8 +106,8 @@ static int teardown(void **state)
 	ses_jit_free(&f->s);
 	prof_agg_free(f->s.agg);
 	queue_free(f->s.q_w);
-	while (f->s.n_notes)
-		free(f->s.notes[--f->s.n_notes]);
+	while (f->s.tally.n_notes)
+		free(f->s.tally.notes[--f->s.tally.n_notes]);
 	free(f);
 	return 0;
 }
@@ -149,9 +149,9 @@ static void end_epoch(struct fixture *f)
 	ses_jit_drained(&f->s, &sink);
 }
 
-static uint64_t counter(struct fixture *f, enum ses_counter_id id)
+static uint64_t counter(struct fixture *f, enum tally_id id)
 {
-	return atomic_load(&f->s.counters[id]);
+	return tally_get(&f->s.tally, id);
 }
 
 static void seen(struct fixture *f)
@@ -194,8 +194,8 @@ static void test_a_sampled_process_has_the_names_of_its_map(void **state)
 	look(f);
 	expect_name(f, 0, "first");
 	ses_jit_finish(&f->s);
-	assert_int_equal(counter(f, SES_CNT_JIT_MAPS), 1);
-	assert_int_equal(counter(f, SES_CNT_JIT_REFUSED), 0);
+	assert_int_equal(counter(f, TALLY_JIT_MAPS), 1);
+	assert_int_equal(counter(f, TALLY_JIT_REFUSED), 0);
 }
 
 static void test_an_epoch_ends_where_a_sampled_address_is_used_again(void **state)
@@ -223,7 +223,7 @@ static void test_an_epoch_ends_where_a_sampled_address_is_used_again(void **stat
 	assert_int_equal(taken, 1);
 	expect_name(f, 0, "first");
 	expect_name(f, 1, "second");
-	assert_int_equal(counter(f, SES_CNT_JIT_EPOCHS), 1);
+	assert_int_equal(counter(f, TALLY_JIT_EPOCHS), 1);
 }
 
 static void test_epochs_are_not_shorter_than_a_share_of_the_capture(void **state)
@@ -263,9 +263,9 @@ static void test_files_that_are_not_the_target_s_are_refused_once(void **state)
 	look(f);
 	expect_name(f, 0, NULL);
 	ses_jit_finish(&f->s);
-	assert_int_equal(counter(f, SES_CNT_JIT_REFUSED), 1);
-	assert_int_equal(f->s.n_notes, 1);
-	assert_non_null(strstr(f->s.notes[0], "symbolic link"));
+	assert_int_equal(counter(f, TALLY_JIT_REFUSED), 1);
+	assert_int_equal(f->s.tally.n_notes, 1);
+	assert_non_null(strstr(f->s.tally.notes[0], "symbolic link"));
 	/* The right one may still come. */
 	assert_int_equal(unlink(f->other), 0);
 	look(f);
@@ -281,7 +281,7 @@ static void test_a_map_that_comes_late_is_read_at_the_end(void **state)
 	write_to(f->map, "7f0000001000 40 first\nbad\n7f0000003000 40 no end");
 	ses_jit_finish(&f->s);
 	expect_name(f, 0, "first");
-	assert_int_equal(counter(f, SES_CNT_JIT_BAD), 1);
+	assert_int_equal(counter(f, TALLY_JIT_BAD), 1);
 }
 
 static void test_another_process_of_the_same_number_has_no_names(void **state)
@@ -372,7 +372,7 @@ static void test_a_process_without_names_that_has_gone_makes_room(void **state)
 	f->id.exec_id = 4;
 	seen(f);
 	assert_int_equal(ses_jit_proc(&f->s, &f->id), 0);
-	assert_int_equal(counter(f, SES_CNT_JIT_PROCS_OVER), 1);
+	assert_int_equal(counter(f, TALLY_JIT_PROCS_OVER), 1);
 	closep(&p[0]);
 	closep(&p[1]);
 	assert_int_equal(waitpid((pid_t)child.pid, NULL, 0), child.pid);
@@ -441,7 +441,7 @@ static void test_of_a_process_that_has_gone_its_names_are_kept(void **state)
 		seen(f);
 		assert_int_equal(ses_jit_proc(&f->s, &f->id), i + 2);
 	}
-	assert_int_equal(counter(f, SES_CNT_JIT_PROCS_OVER), 0);
+	assert_int_equal(counter(f, TALLY_JIT_PROCS_OVER), 0);
 	assert_int_equal(count_fds(), fds + 1);
 	write_to(f->map, "7f0000001000 40 first\n");
 	look(f);

@@ -52,9 +52,9 @@ static void test_most_wanted_first_and_few_at_a_time(void **state)
 	assert_int_equal(do_job(s), 2);
 	round_later(s, 20);
 	assert_int_equal(next_job(s, &job), 0); /* nobody wants 4 */
-	assert_int_equal(counter(s, SES_CNT_TABLES_BUILT), 5);
-	assert_int_equal(counter(s, SES_CNT_TABLE_BAD_ENTRIES), 10);
-	assert_int_equal(counter(s, SES_CNT_TABLE_UNSUPPORTED), 25);
+	assert_int_equal(counter(s, TALLY_TABLES_BUILT), 5);
+	assert_int_equal(counter(s, TALLY_TABLE_BAD_ENTRIES), 10);
+	assert_int_equal(counter(s, TALLY_TABLE_UNSUPPORTED), 25);
 	ses_free(s);
 }
 
@@ -104,10 +104,10 @@ static void test_what_there_is_none_of_is_not_asked_for_again(void **state)
 	}
 	round_later(s, 60000);
 	assert_int_equal(do_job(s), 0);
-	assert_int_equal(counter(s, SES_CNT_TABLES_BUILT), 0);
-	assert_int_equal(counter(s, SES_CNT_TABLES_NONE), 2);
-	assert_int_equal(counter(s, SES_CNT_TABLES_FAILED), 2);
-	assert_int_equal(counter(s, SES_CNT_TABLES_REFUSED), 2);
+	assert_int_equal(counter(s, TALLY_TABLES_BUILT), 0);
+	assert_int_equal(counter(s, TALLY_TABLES_NONE), 2);
+	assert_int_equal(counter(s, TALLY_TABLES_FAILED), 2);
+	assert_int_equal(counter(s, TALLY_TABLES_REFUSED), 2);
 	ses_free(s);
 }
 
@@ -128,7 +128,7 @@ static void test_table_without_room_is_built_later(void **state)
 	round_later(s, 1000); /* and it need not be met again */
 	assert_int_equal(do_job(s), 1);
 	assert_int_equal(kernel_images[1].state, ABI_TABLE_READY);
-	assert_int_equal(counter(s, SES_CNT_TABLES_BUILT), 1);
+	assert_int_equal(counter(s, TALLY_TABLES_BUILT), 1);
 	ses_free(s);
 }
 
@@ -172,7 +172,7 @@ static void test_evicted_table_is_built_again_when_it_is_met(void **state)
 	assert_int_equal(do_job(s), 0); /* not all the time */
 	round_later(s, 1500);
 	assert_int_equal(do_job(s), 1);
-	assert_int_equal(counter(s, SES_CNT_TABLES_BUILT), 3);
+	assert_int_equal(counter(s, TALLY_TABLES_BUILT), 3);
 	ses_free(s);
 }
 
@@ -264,7 +264,7 @@ static void test_first_sample_waits_for_its_tables(void **state)
 	assert_int_equal(st->frames[0].exact, 1);
 	assert_int_equal(st->frames[1].image, 2);
 	assert_int_equal(intern_count(s->requested), 2); /* names, before the end */
-	assert_int_equal(counter(s, SES_CNT_COPIES_WALKED), 1);
+	assert_int_equal(counter(s, TALLY_COPIES_WALKED), 1);
 	ses_free(s);
 }
 
@@ -321,7 +321,7 @@ static void test_no_sample_is_lost_for_want_of_room(void **state)
 		take(s, 0x10);
 	assert_int_equal(queue_len(s->q_w), 8192);
 	assert_int_equal(samples_in(s->agg), 4);
-	assert_int_equal(counter(s, SES_CNT_COPIES_LOST), 4);
+	assert_int_equal(counter(s, TALLY_COPIES_LOST), 4);
 	assert_non_null(prof_agg_stack(s->agg, empty));
 	assert_int_equal(prof_agg_stack(s->agg, empty)->walk, EV_WALK_NO_TABLE);
 	assert_int_equal(prof_agg_stack(s->agg, empty)->n, 0);
@@ -623,11 +623,11 @@ static void test_figures_of_the_end(void **state)
 
 	(void)state;
 	ses_tables_figures(s);
-	assert_int_equal(counter(s, SES_CNT_TABLES_EVICTED), 3);
-	assert_int_equal(counter(s, SES_CNT_TABLE_ROWS), 250);
-	assert_int_equal(counter(s, SES_CNT_TABLE_BYTES), 1000);
-	assert_int_equal(counter(s, SES_CNT_TABLE_RULES), 40);
-	assert_int_equal(counter(s, SES_CNT_RULES_REFUSED), 4);
+	assert_int_equal(counter(s, TALLY_TABLES_EVICTED), 3);
+	assert_int_equal(counter(s, TALLY_TABLE_ROWS), 250);
+	assert_int_equal(counter(s, TALLY_TABLE_BYTES), 1000);
+	assert_int_equal(counter(s, TALLY_TABLE_RULES), 40);
+	assert_int_equal(counter(s, TALLY_RULES_REFUSED), 4);
 	ses_free(s);
 }
 

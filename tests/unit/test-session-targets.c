@@ -239,13 +239,13 @@ static uint32_t notes_of_waits(const struct ses_options *o, uint32_t without, ui
 
 	assert_int_equal(ses_targets_check(s, NULL), 0);
 	s->without = without;
-	s->counters[SES_CNT_OFF_SEEN] = seen;
+	s->tally.user[TALLY_OFF_SEEN] = seen;
 	ses_check_waits(s);
-	n = (uint32_t)s->n_notes;
-	if (n && !strstr(s->notes[0],
+	n = (uint32_t)s->tally.n_notes;
+	if (n && !strstr(s->tally.notes[0],
 	                 seen ? "no waits were seen of 1 of the 2 processes, but 1 of their threads"
 	                      : "no waits were seen, but 1 thread(s) of the target sleep"))
-		fail_msg("%s", s->notes[0]);
+		fail_msg("%s", s->tally.notes[0]);
 	ses_free(s);
 	return n;
 }
@@ -292,12 +292,12 @@ static size_t notes_of_unseen(uint64_t seen, uint64_t end, uint64_t begin, uint6
 	struct ses *s = session(&o);
 	size_t n;
 
-	s->counters[SES_CNT_OFF_SEEN] = seen;
-	s->off_counters.v[ABI_CNT_WAITS_UNSEEN] = end;
-	s->off_counters.v[ABI_CNT_WAITS_BEGIN_UNSEEN] = begin;
+	s->tally.user[TALLY_OFF_SEEN] = seen;
+	s->tally.offcpu.v[ABI_CNT_WAITS_UNSEEN] = end;
+	s->tally.offcpu.v[ABI_CNT_WAITS_BEGIN_UNSEEN] = begin;
 	ses_check_waits(s);
-	n = s->n_notes;
-	assert_true(n == 0 || strstr(s->notes[0], "were not told"));
+	n = s->tally.n_notes;
+	assert_true(n == 0 || strstr(s->tally.notes[0], "were not told"));
 	ses_free(s);
 	return n;
 }

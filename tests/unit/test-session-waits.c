@@ -91,7 +91,7 @@ static void test_wait_larger_than_its_copy_is_read_again(void **state)
 	assert_int_equal(rereads, 1);
 	assert_int_equal(walks, 2);
 	assert_int_equal(word_reads, 1);
-	assert_int_equal(counter(s, SES_CNT_OFF_COPIES_REREAD), 1);
+	assert_int_equal(counter(s, TALLY_OFF_COPIES_REREAD), 1);
 	assert_int_equal(s->tables->pending, 0);
 	assert_int_equal(s->tables->pending_bytes, 0);
 	ses_copies_merge(s);
@@ -170,7 +170,7 @@ static void test_cut_wait_takes_guesses_that_agree(void **state)
 		assert_int_equal(prof_agg_stack(s->agg, PROMISE)->walk,
 		                 agree ? EV_WALK_ROOT : EV_WALK_FAULT);
 		assert_int_equal(samples_in(s->agg), 0);
-		assert_int_equal(counter(s, SES_CNT_COPIES_GUESSED), 0);
+		assert_int_equal(counter(s, TALLY_COPIES_GUESSED), 0);
 		end_of_waits(s);
 	}
 }

@@ -204,16 +204,16 @@ static void test_a_note_is_said_once(void **state)
 	struct ses *s = new_session(SES_TARGET_ALL);
 
 	(void)state;
-	ses_note_add(s, "a %d", 1);
-	ses_note_add(s, "a %d", 2);
-	ses_note_add(s, "a %d", 1);
+	tally_note(&s->tally, "a %d", 1);
+	tally_note(&s->tally, "a %d", 2);
+	tally_note(&s->tally, "a %d", 1);
 	assert_string_equal(ses_note(s, 0), "a 1");
 	assert_string_equal(ses_note(s, 1), "a 2");
 	assert_null(ses_note(s, 2));
-	for (int i = 0; i < 2 * SES_NOTES_MAX; i++)
-		ses_note_add(s, "b %d", i);
-	assert_non_null(ses_note(s, SES_NOTES_MAX - 1));
-	assert_null(ses_note(s, SES_NOTES_MAX));
+	for (int i = 0; i < 2 * TALLY_NOTES_MAX; i++)
+		tally_note(&s->tally, "b %d", i);
+	assert_non_null(ses_note(s, TALLY_NOTES_MAX - 1));
+	assert_null(ses_note(s, TALLY_NOTES_MAX));
 	ses_free(s);
 }
 
@@ -326,59 +326,6 @@ static void test_a_status_that_somebody_else_took(void **state)
 	ses_command_done(&c);
 }
 
-/* ---- counters -------------------------------------------------------------------------------- */
-
-static void test_counters_are_those_of_both_tables(void **state)
-{
-	static const struct {
-		const char *name;
-		bool kernel, drop;
-		int id;
-	} all[] = {
-#define KIND_DROP                     true
-#define KIND_TICK                     false
-#define KIND_LOSS                     false
-#define KIND_INFO                     false
-#define X(id, name, unit, kind, help) {name, true, KIND_##kind, ABI_CNT_##id},
-#include "bpf/abi/counters.def"
-#undef X
-#define X(id, name, unit, kind, help) {name, false, KIND_##kind, SES_CNT_##id},
-#include "session/counters.def"
-#undef X
-	};
-	struct ses *s = new_session(SES_TARGET_ALL);
-	struct ses_counter c;
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		for (size_t k = 0; k < i; k++)
-			assert_string_not_equal(all[i].name, all[k].name);
-		if (all[i].kernel)
-			s->kernel_counters.v[all[i].id] = i + 1;
-		else
-			ses_count(s, (enum ses_counter_id)all[i].id, i + 1);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		assert_int_equal(ses_counter(s, i, &c), 0);
-		assert_string_equal(c.name, all[i].name);
-		assert_int_equal(c.value, i + 1);
-		assert_true(c.unit[0] && c.help[0]);
-	}
-	assert_int_equal(ses_counter(s, ARRAY_SIZE(all), &c), -ENOENT);
-	ses_free(s);
-
-	/* Each drop is in the sum once, nothing else is. */
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		s = new_session(SES_TARGET_ALL);
-		if (all[i].kernel)
-			s->kernel_counters.v[all[i].id] = 7;
-		else
-			ses_count(s, (enum ses_counter_id)all[i].id, 7);
-		assert_int_equal(ses_sum_drops(s, &s->kernel_counters), all[i].drop ? 7 : 0);
-		ses_free(s);
-	}
-}
-
 /* ---- quality --------------------------------------------------------------------------------- */
 
 static const char *figure(const struct ses *s, const char *key)
@@ -436,12 +383,12 @@ static void test_quality_figures(void **state)
 	s->capture_cpu_ns = 15000000;
 	s->d.cpu_ns = 25000000;
 	s->stop_cpu_ns = ses_thread_cpu_ns();
-	s->kernel_counters.v[ABI_CNT_TICK_FOREIGN] = 10;
-	s->kernel_counters.v[ABI_CNT_DROP_AGENT] = 8;
-	ses_count(s, SES_CNT_DROP_UNREAD, 2);
-	ses_count(s, SES_CNT_ELF_BAD, 3);
-	ses_count(s, SES_CNT_IMAGES_DAMAGED, 2);
-	ses_note_add(s, "something");
+	s->tally.kernel.v[ABI_CNT_TICK_FOREIGN] = 10;
+	s->tally.kernel.v[ABI_CNT_DROP_AGENT] = 8;
+	tally_count(&s->tally, TALLY_DROP_UNREAD, 2);
+	tally_count(&s->tally, TALLY_ELF_BAD, 3);
+	tally_count(&s->tally, TALLY_IMAGES_DAMAGED, 2);
+	tally_note(&s->tally, "something");
 	s->spec = pev_spec_cpu_clock(99);
 	assert_int_equal(ses_cpu_time_new(0, &s->cpu_time), 0);
 	assert_int_equal(ses_cpu_time_add(s->cpu_time, &(struct smp_cpu_time){.ran_ns = 2000000000,
@@ -556,8 +503,8 @@ static void test_every_loss_is_a_line(void **state)
 #define X(id, name, unit, kind, help) {name, #kind, true, ABI_CNT_##id},
 #include "bpf/abi/counters.def"
 #undef X
-#define X(id, name, unit, kind, help) {name, #kind, false, SES_CNT_##id},
-#include "session/counters.def"
+#define X(id, name, unit, kind, help) {name, #kind, false, TALLY_##id},
+#include "tally/counters.def"
 #undef X
 	};
 	/* Some that must be among them. */
@@ -586,10 +533,10 @@ static void test_every_loss_is_a_line(void **state)
 			const char *v;
 
 			if (all[i].kernel)
-				s->kernel_counters.v[all[i].id] = n;
+				s->tally.kernel.v[all[i].id] = n;
 			else
-				ses_count(s, (enum ses_counter_id)all[i].id, n);
-			s->final.seen = s->kernel_counters.v[ABI_CNT_SEEN];
+				tally_count(&s->tally, (enum tally_id)all[i].id, n);
+			s->final.seen = s->tally.kernel.v[ABI_CNT_SEEN];
 			s->spec = pev_spec_cpu_clock(99);
 			assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].model), 0);
 			assert_int_equal(ses_quality_add(s, SES_KIND_ONCPU, &q), 0);
@@ -863,8 +810,8 @@ static void test_kernel_code_that_is_told_of_later_has_its_name(void **state)
 	n = ses_name_find(&names, SES_KERNEL_IMAGE, addrs[1]);
 	assert_int_equal(n.reason, EV_REASON_KALLSYMS_HIDDEN);
 	assert_int_equal(n.n, 0);
-	assert_int_equal(s->counters[SES_CNT_KSYMBOLS], 2);
-	assert_int_equal(s->counters[SES_CNT_KSYMBOLS_DROPPED], 1);
+	assert_int_equal(tally_get(&s->tally, TALLY_KSYMBOLS), 2);
+	assert_int_equal(tally_get(&s->tally, TALLY_KSYMBOLS_DROPPED), 1);
 	ses_names_done(&names);
 	ses_free(s);
 }
@@ -945,7 +892,6 @@ int main(void)
 	        cmocka_unit_test_setup(test_a_command_that_dies_before_go, setup),
 	        cmocka_unit_test_setup(test_a_command_that_is_given_up_never_runs, setup),
 	        cmocka_unit_test_setup(test_a_status_that_somebody_else_took, setup),
-	        cmocka_unit_test_setup(test_counters_are_those_of_both_tables, setup),
 	        cmocka_unit_test_setup(test_quality_figures, setup),
 	        cmocka_unit_test_setup(test_agent_cpu_is_of_the_capture, setup),
 	        cmocka_unit_test_setup(test_every_loss_is_a_line, setup),
