@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -436,5 +437,76 @@ void queue_close(struct queue *q);
 uint64_t queue_drops(struct queue *q);
 size_t queue_len(struct queue *q);
 void queue_freep(struct queue **q);
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+/* A thread of ours. All zero: none. Thread: its owner starts and joins it; any reads its time. */
+struct thread {
+	pthread_mutex_t lock; /* guards made; a leaf */
+	pthread_t id;
+	bool has_lock;           /* set by the first start */
+	bool made;               /* started, and not yet joined */
+	_Atomic uint64_t cpu_ns; /* CPU time in the end, or when the join began; 0: neither yet */
+	void (*fn)(void *arg);
+	void *arg;
+};
+/**
+ * thread_start - run @fn in a new thread with all signals blocked
+ * @name: for people who look with ps; 15 bytes at most
+ * Returns: 0, -EBUSY (it runs), errno of pthread_create or pthread_mutex_init.
+ */
+int thread_start(struct thread *t, void (*fn)(void *arg), void *arg, const char *name);
+/**
+ * thread_join - wait until it has ended; nothing where there is none
+ */
+void thread_join(struct thread *t);
+/**
+ * thread_done - release what thread_start made; the thread must have been joined
+ */
+void thread_done(struct thread *t);
+/**
+ * thread_cpu_ns, thread_own_cpu_ns - CPU time of a thread up to now, or in the end; of the caller
+ */
+uint64_t thread_cpu_ns(struct thread *t);
+uint64_t thread_own_cpu_ns(void);
+
+/* Threads that run jobs in the order in which they were pushed. */
+struct pool;
+#define POOL_THREADS_MAX 16
+struct pool_job {
+	void (*run)(void *owner, void *item); /* in a thread of the pool */
+	void *owner, *item;
+};
+struct pool_options {
+	const char *name;   /* of the threads */
+	uint32_t n_threads; /* 1 … POOL_THREADS_MAX */
+	size_t max_jobs;
+	void (*begin)(void *arg, uint32_t i); /* first in thread number @i; may be NULL */
+	void *arg;
+};
+/**
+ * pool_new - start the threads
+ * Returns: 0, -EINVAL, -ENOMEM, errno of pthread_create.
+ */
+int pool_new(const struct pool_options *o, struct pool **ret);
+/**
+ * pool_push - run a job as soon as those before it are taken; never waits
+ * Returns: 0, -EAGAIN (full), -EPIPE (closed). Thread: any.
+ */
+int pool_push(struct pool *p, const struct pool_job *job);
+/**
+ * pool_close - take no more jobs; those that were pushed still run
+ */
+void pool_close(struct pool *p);
+/**
+ * pool_free - pool_close, wait for the threads, release; NULL is accepted
+ * Returns: NULL.
+ */
+struct pool *pool_free(struct pool *p);
+/**
+ * pool_cpu_ns, pool_size - CPU time of all its threads up to now; how many they are. Thread: any.
+ */
+uint64_t pool_cpu_ns(struct pool *p);
+uint32_t pool_size(const struct pool *p);
 
 #endif
