@@ -479,7 +479,7 @@ struct pool_job {
 };
 struct pool_options {
 	const char *name;   /* of the threads */
-	uint32_t n_threads; /* 1 … POOL_THREADS_MAX */
+	uint32_t n_threads; /* at most POOL_THREADS_MAX; 0: whoever calls pool_pop runs the jobs */
 	size_t max_jobs;
 	void (*begin)(void *arg, uint32_t i); /* first in thread number @i; may be NULL */
 	void *arg;
@@ -495,6 +495,12 @@ int pool_new(const struct pool_options *o, struct pool **ret);
  */
 int pool_push(struct pool *p, const struct pool_job *job);
 /**
+ * pool_pop - the oldest job that waits, which the caller runs
+ * @timeout_ns: as of queue_pop
+ * Returns: 0, -ETIMEDOUT, -EPIPE (closed, and none waits). Thread: any.
+ */
+int pool_pop(struct pool *p, struct pool_job *ret, uint64_t timeout_ns);
+/**
  * pool_close - take no more jobs; those that were pushed still run
  */
 void pool_close(struct pool *p);
@@ -504,7 +510,8 @@ void pool_close(struct pool *p);
  */
 struct pool *pool_free(struct pool *p);
 /**
- * pool_cpu_ns, pool_size - CPU time of all its threads up to now; how many they are. Thread: any.
+ * pool_cpu_ns, pool_size - CPU time of all its threads up to now; how many jobs run at a time, at
+ * least 1. Thread: any.
  */
 uint64_t pool_cpu_ns(struct pool *p);
 uint32_t pool_size(const struct pool *p);

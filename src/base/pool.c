@@ -22,7 +22,7 @@ static void work(void *arg)
 
 	if (w->pool->begin)
 		w->pool->begin(w->pool->arg, w->i);
-	while (queue_pop(w->pool->jobs, &job, UINT64_MAX) == 0)
+	while (pool_pop(w->pool, &job, UINT64_MAX) == 0)
 		job.run(job.owner, job.item);
 }
 
@@ -31,7 +31,7 @@ int pool_new(const struct pool_options *o, struct pool **ret)
 	struct pool *p;
 	int r;
 
-	if (o->n_threads == 0 || o->n_threads > POOL_THREADS_MAX)
+	if (o->n_threads > POOL_THREADS_MAX)
 		return -EINVAL;
 	p = calloc(1, sizeof(*p));
 	if (!p)
@@ -58,6 +58,11 @@ int pool_new(const struct pool_options *o, struct pool **ret)
 int pool_push(struct pool *p, const struct pool_job *job)
 {
 	return queue_push(p->jobs, job);
+}
+
+int pool_pop(struct pool *p, struct pool_job *ret, uint64_t timeout_ns)
+{
+	return queue_pop(p->jobs, ret, timeout_ns);
 }
 
 void pool_close(struct pool *p)
@@ -91,5 +96,5 @@ uint64_t pool_cpu_ns(struct pool *p)
 
 uint32_t pool_size(const struct pool *p)
 {
-	return p->n;
+	return MAX_OF(p->n, 1U);
 }

@@ -70,7 +70,7 @@ uint64_t thread_cpu_ns(struct thread *t)
 	uint64_t ns;
 
 	if (!t->has_lock)
-		return 0;
+		return atomic_load(&t->cpu_ns);
 	pthread_mutex_lock(&t->lock);
 	ns = t->made ? running_cpu_ns(t) : atomic_load(&t->cpu_ns);
 	pthread_mutex_unlock(&t->lock);

@@ -163,7 +163,7 @@ int ses_explain(struct ses *s, int code, struct err *err)
 	               err->msg);
 }
 
-void ses_check_privileges(struct ses *s)
+void ses_check_privileges(struct ses *s, int kernel_error)
 {
 	const struct trk_stats *t = trk_stats(s->trk);
 
@@ -184,7 +184,7 @@ void ses_check_privileges(struct ses *s)
 		           (unsigned long long)t->images_denied,
 		           !cap_effective(CAP_SYS_PTRACE) ? "CAP_SYS_PTRACE"
 		                                          : "CAP_DAC_READ_SEARCH");
-	if (s->kernel_tried && s->kernel_error == -EPERM) {
+	if (kernel_error == -EPERM) {
 		int64_t restrict_to = -1;
 
 		(void)proc_sysctl("kernel/kptr_restrict",
@@ -195,9 +195,9 @@ void ses_check_privileges(struct ses *s)
 		           (long long)restrict_to,
 		           restrict_to >= 2 ? "kernel.kptr_restrict below 2 and CAP_SYSLOG"
 		                            : "CAP_SYSLOG");
-	} else if (s->kernel_tried && s->kernel_error < 0) {
+	} else if (kernel_error < 0) {
 		tally_note(&s->tally, "kernel frames have no names: /proc/kallsyms: %s",
-		           err_name(s->kernel_error));
+		           err_name(kernel_error));
 	}
 }
 

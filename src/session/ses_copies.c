@@ -232,9 +232,9 @@ static void add(struct ses *s, const struct ses_copy *k, const uint64_t *frames,
 	if (prof_agg_add_stack(t->walked, &st, &is_new) == 0 && is_new)
 		for (uint32_t i = 0; i < n; i++)
 			if (t->frames[i].space == EV_SPACE_IMAGE)
-				ses_request(s, t->frames[i].image,
-				            t->frames[i].exact ? t->frames[i].addr
-				                               : t->frames[i].addr - 1);
+				symbolizer_request(s->symbolizer, t->frames[i].image,
+				                   t->frames[i].exact ? t->frames[i].addr
+				                                      : t->frames[i].addr - 1);
 	if (k->c.promise)
 		tally_count(&s->tally, TALLY_OFF_COPIES_WALKED, 1);
 	else

@@ -790,7 +790,7 @@ bool ses_jit_any(const struct ses *s)
 }
 
 bool ses_jit_name(struct ses *s, uint32_t proc, uint16_t epoch, uint64_t addr,
-                  struct ses_named *ret)
+                  struct sym_named *ret)
 {
 	struct ses_jit *j = s->jit;
 	uint64_t time_ns = MAX_OF(s->start_ns, j->epoch_ns.p[MIN_OF(epoch, j->epoch)]);
@@ -805,6 +805,6 @@ bool ses_jit_name(struct ses *s, uint32_t proc, uint16_t epoch, uint64_t addr,
 	}
 	if (!found)
 		return false;
-	*ret = (struct ses_named){.frames = &j->frame, .n = 1, .reason = EV_REASON_NAMED};
+	*ret = (struct sym_named){.frames = &j->frame, .n = 1, .reason = EV_REASON_NAMED};
 	return true;
 }

@@ -79,7 +79,8 @@ static void request_stack(struct ses *s, struct ses_places *p, const struct ev_c
 		if (ses_jit_maybe(s, &at))
 			ses_jit_want(s, c);
 		if (at.space == EV_SPACE_IMAGE)
-			ses_request(s, at.image, at.exact ? at.addr : at.addr - 1);
+			symbolizer_request(s->symbolizer, at.image,
+			                   at.exact ? at.addr : at.addr - 1);
 	}
 }
 
@@ -95,9 +96,9 @@ void ses_request_rest(struct ses *s, struct ses_places *p)
 			uint64_t addr = f->exact ? f->addr : f->addr - 1;
 
 			if (f->space == EV_SPACE_KERNEL)
-				ses_request(s, SES_KERNEL_IMAGE, addr);
+				symbolizer_request(s->symbolizer, SYMBOLIZER_KERNEL, addr);
 			else if (f->space == EV_SPACE_IMAGE)
-				ses_request(s, f->image, addr);
+				symbolizer_request(s->symbolizer, f->image, addr);
 		}
 	}
 	for (size_t i = 0; i < prof_agg_count_cnt(s->agg); i++) {
@@ -111,53 +112,4 @@ void ses_request_rest(struct ses *s, struct ses_places *p)
 			request_stack(s, p, &c);
 		}
 	}
-}
-
-void ses_names_done(struct ses_names *n)
-{
-	vec_done(&n->names);
-	n->keys = intern_free(n->keys);
-}
-
-static struct ses_named named(const struct sym_batch *b, size_t i)
-{
-	const struct sym_name *n = &b->names[i];
-
-	return (struct ses_named){
-	        .frames = n->n ? &b->frames.p[n->first] : NULL,
-	        .n = n->n,
-	        .reason = n->reason,
-	        .start = n->start,
-	};
-}
-
-int ses_names_collect(struct ses *s, struct ses_names *n)
-{
-	int r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &n->keys);
-
-	n->names.max = UINT32_MAX;
-	vec_each (res, &s->results) {
-		for (size_t i = 0; i < res->batch.n && r == 0; i++) {
-			struct ses_addr key = {.addr = res->addrs[i], .image = res->image};
-			uint32_t id;
-			bool is_new = false;
-
-			r = intern_add(n->keys, &key, sizeof(key), &id, &is_new);
-			if (r == 0 && is_new)
-				r = vec_push(&n->names, named(&res->batch, i));
-			else if (r == 0 && n->names.p[id].reason != EV_REASON_NAMED)
-				n->names.p[id] = named(&res->batch, i); /* looked for again */
-		}
-	}
-	return r;
-}
-
-struct ses_named ses_name_find(const struct ses_names *n, uint32_t image, uint64_t addr)
-{
-	struct ses_addr key = {.addr = addr, .image = image};
-	uint32_t id = intern_find(n->keys, &key, sizeof(key));
-
-	if (id != INTERN_NONE)
-		return n->names.p[id];
-	return (struct ses_named){.reason = EV_REASON_NO_MEMORY, .start = addr};
 }

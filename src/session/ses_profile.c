@@ -3,7 +3,6 @@
  * C, after D and W. */
 #include "session/session_priv.h"
 
-#include <poll.h>
 #include <stdio.h>
 
 /* A stretch of an image in the profile: one mapping stands for all processes that map it. */
@@ -57,7 +56,6 @@ struct build {
 	struct memo
 	        *memo; /* memo[MEMO_FRAMES]; only of frames that are no JIT code in any process */
 	struct prof_model *m;
-	const struct ses_names *names;
 	struct ses_places *places;
 	struct image_maps *images; /* images[n_images + 1], by id */
 	uint32_t n_images;
@@ -205,7 +203,7 @@ static int frame_line(struct build *b, const struct sym_frame *f, struct prof_li
 
 /* @shown: the address by which people know an unnamed frame; @module: of it, or NULL. */
 static int named_location(struct build *b, uint32_t mapping, uint64_t address,
-                          const struct ses_named *n, uint64_t shown, const char *module,
+                          const struct sym_named *n, uint64_t shown, const char *module,
                           uint32_t *ret)
 {
 	struct prof_line lines[SYM_FRAMES_MAX];
@@ -246,7 +244,7 @@ static int jit_location(struct build *b, const struct ev_proc_id *proc, const st
                         uint32_t *ret)
 {
 	uint64_t look = key->frame.addr - !key->frame.exact;
-	struct ses_named n = {0};
+	struct sym_named n = {0};
 	struct trk_place pl;
 	uint32_t map;
 	int r;
@@ -266,17 +264,17 @@ static int make_location(struct build *b, const struct ev_proc_id *proc, const s
                          uint32_t *ret)
 {
 	uint64_t look = f->exact ? f->addr : f->addr - 1, address;
-	struct ses_named n = {0};
+	struct sym_named n = {0};
 	uint32_t map = 0;
 	int r;
 
 	switch ((enum ev_space)f->space) {
 	case EV_SPACE_KERNEL:
-		n = ses_name_find(b->names, SES_KERNEL_IMAGE, look);
+		n = symbolizer_find(b->s->symbolizer, SYMBOLIZER_KERNEL, look);
 		r = kernel_mapping(b, &map);
 		return r < 0 ? r : named_location(b, map, look, &n, look, NULL, ret);
 	case EV_SPACE_IMAGE:
-		n = ses_name_find(b->names, f->image, look);
+		n = symbolizer_find(b->s->symbolizer, f->image, look);
 		r = image_address(b, proc, f->image, look, &map, &address);
 		if (r == -ENOMEM)
 			return r;
@@ -358,8 +356,8 @@ static int frame_location(struct build *b, const struct ev_proc_id *proc, const 
 
 static const char *kernel_name(const struct build *b, const struct ev_frame *f)
 {
-	struct ses_named n =
-	        ses_name_find(b->names, SES_KERNEL_IMAGE, f->exact ? f->addr : f->addr - 1);
+	struct sym_named n = symbolizer_find(b->s->symbolizer, SYMBOLIZER_KERNEL,
+	                                     f->exact ? f->addr : f->addr - 1);
 
 	return n.n ? n.frames[0].name : "";
 }
@@ -861,11 +859,9 @@ static int add_samples(struct build *b, int r)
 }
 
 /* @r: what went wrong before. */
-static int build_product(struct ses *s, enum ses_kind kind, const struct ses_names *names,
-                         struct ses_places *places, int r)
+static int build_product(struct ses *s, enum ses_kind kind, struct ses_places *places, int r)
 {
-	_cleanup_(build_done) struct build b = {
-	        .s = s, .kind = kind, .names = names, .places = places};
+	_cleanup_(build_done) struct build b = {.s = s, .kind = kind, .places = places};
 	const struct prof_agg_stats *as = prof_agg_stats(s->agg);
 
 	s->now = &s->product[kind];
@@ -891,32 +887,21 @@ static int build_product(struct ses *s, enum ses_kind kind, const struct ses_nam
 
 int ses_profile_build(struct ses *s, struct err *err)
 {
-	_cleanup_(ses_names_done) struct ses_names names = {0};
 	_cleanup_(ses_places_done) struct ses_places places = {0};
 	const struct prof_agg_stats *as = prof_agg_stats(s->agg);
-	const uint64_t until_ns =
-	        now_ns() +
-	        (s->o.naming_limit_ms ? s->o.naming_limit_ms * NSEC_PER_MSEC : SES_NAMING_NS);
+	const uint64_t limit_ms = s->o.naming_limit_ms ? s->o.naming_limit_ms : SES_NAMING_MS;
+	const uint64_t until_ns = now_ns() + limit_ms * NSEC_PER_MSEC;
 	int r;
 
 	ses_places_init(&places);
 	ses_request_rest(s, &places);
 	ses_jit_finish(s);
-	while (!ses_send_groups(s, UINT64_MAX, true)) {
-		if (now_ns() > until_ns && s->files)
-			sym_files_end(s->files);
-		(void)poll(NULL, 0, 1); /* B makes room: it never waits for us */
-	}
-	ses_naming_stop(s, until_ns);
-	ses_files_figures(s);
-	ses_kernel_finish(s);
-	ses_check_privileges(s);
-
-	r = ses_names_collect(s, &names);
+	r = symbolizer_finish(s->symbolizer, until_ns, limit_ms);
+	ses_check_privileges(s, symbolizer_kernel_error(s->symbolizer));
 	tally_count(&s->tally, TALLY_STACKS_OVER_LIMIT, as->stacks_dropped);
 	s->final.stacks = as->stacks;
 	for (int i = 0; i < SES_KIND_CNT; i++)
 		if (ses_has(s, (enum ses_kind)i))
-			r = build_product(s, (enum ses_kind)i, &names, &places, r);
+			r = build_product(s, (enum ses_kind)i, &places, r);
 	return r < 0 ? err_set(err, r, "building the profile: %s", err_name(r)) : 0;
 }

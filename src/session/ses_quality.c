@@ -40,29 +40,16 @@ static void key_of(const char *name, char *ret, size_t size)
 			*p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : '_';
 }
 
-uint64_t ses_threads_cpu_ns(const struct ses *s)
+uint64_t ses_threads_cpu_ns(struct ses *s)
 {
-	uint64_t sum = 0;
-	const struct ses_thread *all[2 + SES_B_MAX] = {&s->d, &s->w};
+	uint64_t sum = thread_cpu_ns(&s->d) + thread_cpu_ns(&s->w);
 
-	for (uint32_t i = 0; i < SES_B_MAX; i++)
-		all[2 + i] = &s->b[i];
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		clockid_t clock;
-		struct timespec ts;
-
-		if (!all[i]->made)
-			sum += all[i]->cpu_ns;
-		else if (pthread_getcpuclockid(all[i]->id, &clock) == 0 &&
-		         clock_gettime(clock, &ts) == 0)
-			sum += (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-	}
-	if (s->files) /* as of its last answer */
-		sum += sym_files_stats(s->files)->child_cpu_ns;
-	return sum;
+	if (s->pool)
+		sum += pool_cpu_ns(s->pool);
+	return sum + (s->symbolizer ? symbolizer_process_cpu_ns(s->symbolizer) : 0);
 }
 
-uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c)
+uint64_t ses_agent_cpu_ns(struct ses *s, const struct abi_counters *c)
 {
 	uint64_t sum = s->end_ns ? s->capture_cpu_ns : ses_threads_cpu_ns(s);
 	uint64_t ticks = c->v[ABI_CNT_TICK_FOREIGN] + c->v[ABI_CNT_TICK_IDLE];
@@ -437,7 +424,7 @@ static int add_ticks(struct ses *s)
 static int add_cost(struct ses *s)
 {
 	uint64_t finish_ns =
-	        ses_thread_cpu_ns() - s->stop_cpu_ns + ses_threads_cpu_ns(s) - s->capture_cpu_ns;
+	        thread_own_cpu_ns() - s->stop_cpu_ns + ses_threads_cpu_ns(s) - s->capture_cpu_ns;
 	int r = add(s, "agent_setup_cpu_ms: %.1f", (double)s->setup_cpu_ns / 1e6);
 
 	if (r == 0 && s->prepare_ns)

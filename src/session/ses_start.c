@@ -301,8 +301,6 @@ int ses_start_capture(struct ses *s, struct err *err)
 	}
 	r = prof_agg_new(&limits, &s->agg);
 	if (r == 0)
-		r = intern_new(1U << 24, SIZE_MAX / 2, &s->requested);
-	if (r == 0)
 		r = ses_jit_new(s);
 	if (r < 0)
 		return err_set(err, r, "aggregation: %s", err_name(r));
@@ -329,7 +327,7 @@ int ses_start_capture(struct ses *s, struct err *err)
 		if (r < 0)
 			return r;
 		trk_flush(s->trk);
-		ses_check_privileges(s);
+		ses_check_privileges(s, 0);
 	}
 	/* B alone: it reads files, and waits for nobody. */
 	r = ses_naming_start(s, err);

@@ -135,22 +135,33 @@ static uint64_t wanted(const struct ses_tables *t, uint32_t id, uint64_t now)
 	return w;
 }
 
+static void table_job_done(struct ses_table_job *job)
+{
+	trk_open_done(&job->from);
+	free(job);
+}
+
+static void run_job(void *owner, void *item);
+
 /* Hands an image to B: false if the queue has no room. */
 static bool queue_table(struct ses *s, uint32_t id)
 {
 	struct ses_tables *t = s->tables;
 	struct ses_table *k = &t->image[id];
 	enum ses_table_state before = atomic_load(&k->state);
-	struct ses_job job = {.type = SES_JOB_TABLE, .image = id, .fd = -EBADF, .root_fd = -EBADF};
+	struct ses_table_job *job = malloc(sizeof(*job));
 
-	ses_job_open(s, &job);
+	if (!job)
+		return false;
+	*job = (struct ses_table_job){.s = s, .image = id};
+	trk_image_open(s->trk, id, false, &job->from);
 	/* Before B can have it: it sets the state that follows. */
 	atomic_store(&k->state, SES_TABLE_QUEUED);
 	pthread_mutex_lock(&t->lock);
 	t->outstanding++;
 	pthread_mutex_unlock(&t->lock);
-	if (queue_push(s->q_jobs, &job) < 0) {
-		ses_job_done(&job, true);
+	if (pool_push(s->pool, &(struct pool_job){.run = run_job, .owner = s, .item = job}) < 0) {
+		table_job_done(job);
 		atomic_store(&k->state, before);
 		pthread_mutex_lock(&t->lock);
 		t->outstanding--;
@@ -172,7 +183,8 @@ static size_t ask(struct ses *s, uint64_t now)
 		uint64_t w;
 		uint32_t id;
 	} best[2 * SES_B_MAX];
-	size_t room = 2 * (size_t)s->n_b, n = 0, more = 0, cnt = trk_image_cnt(s->trk), busy;
+	size_t room = 2 * (size_t)pool_size(s->pool), n = 0, more = 0, cnt = trk_image_cnt(s->trk),
+	       busy;
 
 	pthread_mutex_lock(&t->lock);
 	busy = t->outstanding;
@@ -237,7 +249,7 @@ static void count_build(struct ses *s, int r, const struct uw_build_stats *st)
 		tally_count(&s->tally, TALLY_TABLES_FAILED, 1);
 }
 
-static int build(struct ses *s, const struct ses_job *job, struct uw_table **ret)
+static int build(struct ses *s, const struct ses_table_job *job, struct uw_table **ret)
 {
 	_cleanup_(img_file_freep) struct img_file *f = NULL;
 	struct uw_build_stats st = {0};
@@ -247,14 +259,14 @@ static int build(struct ses *s, const struct ses_job *job, struct uw_table **ret
 
 	if (atomic_load(&s->tables->cancel))
 		return -ECANCELED;
-	if (job->no_file)
+	if (job->from.no_file)
 		r = -ENOENT;
-	else if (job->reason != EV_REASON_NAMED)
+	else if (job->from.reason != EV_REASON_NAMED)
 		r = -EIO; /* it could not be opened: images_failed has why */
-	else if (job->mem)
-		r = img_file_open_mem(job->mem, job->mem_len, &f, NULL);
+	else if (job->from.mem)
+		r = img_file_open_mem(job->from.mem, job->from.mem_len, &f, NULL);
 	else
-		r = img_file_open(job->fd, &f, NULL);
+		r = img_file_open(job->from.fd, &f, NULL);
 	if (r == 0)
 		r = uw_table_build(f, s->tables->rules, &lim, ret, &st, NULL);
 	else if (r == -ENOEXEC)
@@ -305,20 +317,23 @@ static enum ses_table_state install(struct ses *s, uint32_t image, const struct 
 	return SES_TABLE_DONE;
 }
 
-void ses_table_job(struct ses *s, struct ses_job *job)
+static void run_job(void *owner, void *item)
 {
+	struct ses *s = owner;
+	struct ses_table_job *job = item;
 	_cleanup_(uw_table_freep) struct uw_table *table = NULL;
 	const struct ses_item wake = {.type = SES_ITEM_WAKE};
 	struct ses_tables *t = s->tables;
 	struct ses_table *k = &t->image[job->image];
+	const uint32_t image = job->image;
 	uint64_t begin = now_ns();
 	enum ses_table_state state;
 	int r = build(s, job, &table);
 
 	if (r < 0)
 		table = uw_table_free(table);
-	state = r == -ECANCELED ? SES_TABLE_DONE : install(s, job->image, table);
-	ses_job_done(job, true);
+	state = r == -ECANCELED ? SES_TABLE_DONE : install(s, image, table);
+	table_job_done(job);
 	tally_count(&s->tally, TALLY_TABLE_BUILD_NS, now_ns() - begin);
 	k->due_ns = now_ns() + (state == SES_TABLE_LATER ? NO_ROOM_NS : REBUILD_NS);
 	atomic_store(&k->state, state);

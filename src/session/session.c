@@ -182,10 +182,6 @@ int ses_new(const struct ses_options *o, struct ses **ret, struct err *err)
 	s->ended_fd = s->stop_fd = s->cmd.go_fd = s->cmd.error_fd = -EBADF;
 	for (size_t i = 0; i < SES_KIND_CNT; i++)
 		s->product[i].quality.max = 1024;
-	s->results.max = UINT32_MAX;
-	pthread_mutex_init(&s->kernel_lock, NULL);
-	pthread_mutex_init(&s->ksyms_lock, NULL);
-	pthread_mutex_init(&s->results_lock, NULL);
 	pthread_mutex_init(&s->stats_lock, NULL);
 	if (o->profile.path)
 		s->o.profile.path = strdup(o->profile.path);
@@ -234,35 +230,15 @@ static void forget_results(struct ses *s)
 static void release(struct ses *s)
 {
 	struct ses_item item;
-	struct ses_job job;
 
+	ses_naming_stop(s);
 	while (s->q_w && queue_pop(s->q_w, &item, 0) == 0)
 		if (item.type == SES_ITEM_PROC)
 			free(item.proc.long_path);
 		else if (item.type == SES_ITEM_COPY)
 			ses_copy_free(item.copy);
 	s->q_w = queue_free(s->q_w);
-	while (s->q_jobs && queue_pop(s->q_jobs, &job, 0) == 0)
-		ses_job_done(&job, true);
-	s->q_jobs = queue_free(s->q_jobs);
-	vec_each (res, &s->results) {
-		free(res->addrs);
-		sym_batch_done(&res->batch);
-	}
-	vec_done(&s->results);
-	for (uint32_t i = 0; i < s->n_groups; i++)
-		vec_done(&s->groups[i].addrs);
-	free(s->groups);
-	s->groups = NULL;
-	s->n_groups = 0;
-	s->requested = intern_free(s->requested);
-	s->files = sym_files_free(s->files);
-	s->kernel = sym_kernel_free(s->kernel);
-	s->kernel_old = sym_kernel_free(s->kernel_old);
-	s->ksyms = sym_ksyms_free(s->ksyms);
-	s->kernel_tried = s->kernel_cached = false;
-	atomic_store(&s->ended, false);
-	s->kernel_error = 0;
+	s->symbolizer = symbolizer_free(s->symbolizer);
 	ses_tables_free(s);
 	ses_jit_free(s);
 	s->trk = trk_free(s->trk);
@@ -291,7 +267,6 @@ struct ses *ses_free(struct ses *s)
 	if (s->tables)
 		atomic_store(&s->tables->abandoned, true);
 	ses_threads_stop(s);
-	ses_naming_stop(s, 0);
 	release(s);
 	forget_results(s);
 	for (size_t i = 0; i < SES_KIND_CNT; i++)
@@ -306,9 +281,8 @@ struct ses *ses_free(struct ses *s)
 	free((void *)(uintptr_t)s->o.profile.path);
 	free((void *)(uintptr_t)s->o.offcpu.path);
 	free((void *)(uintptr_t)s->o.pmu.path);
-	pthread_mutex_destroy(&s->kernel_lock);
-	pthread_mutex_destroy(&s->ksyms_lock);
-	pthread_mutex_destroy(&s->results_lock);
+	thread_done(&s->d);
+	thread_done(&s->w);
 	pthread_mutex_destroy(&s->stats_lock);
 	free(s);
 	return NULL;
@@ -318,7 +292,7 @@ struct ses *ses_free(struct ses *s)
 
 int ses_start(struct ses *s, struct err *err)
 {
-	uint64_t cpu = ses_thread_cpu_ns();
+	uint64_t cpu = thread_own_cpu_ns();
 	int r;
 
 	if (s->state == SES_RUNNING)
@@ -331,12 +305,11 @@ int ses_start(struct ses *s, struct err *err)
 	atomic_store(&s->interrupted, false); /* it was for this start */
 	if (r < 0) {
 		ses_threads_stop(s);
-		ses_naming_stop(s, 0);
 		release(s);
 		return r;
 	}
 	pthread_mutex_lock(&s->stats_lock);
-	s->setup_cpu_ns = ses_thread_cpu_ns() - cpu + s->before_cpu_ns;
+	s->setup_cpu_ns = thread_own_cpu_ns() - cpu + s->before_cpu_ns;
 	s->state = SES_RUNNING;
 	pthread_mutex_unlock(&s->stats_lock);
 	return 0;
@@ -560,10 +533,10 @@ int ses_stop(struct ses *s, struct err *err)
 		tally_count(&s->tally, TALLY_READ_ERRORS, 1);
 	pthread_mutex_lock(&s->stats_lock);
 	s->end_ns = now_ns();
-	atomic_store(&s->ended, true);
+	symbolizer_late(s->symbolizer);
 	s->capture_cpu_ns = ses_threads_cpu_ns(s);
 	pthread_mutex_unlock(&s->stats_lock);
-	s->stop_cpu_ns = ses_thread_cpu_ns();
+	s->stop_cpu_ns = thread_own_cpu_ns();
 	if (s->off)
 		smp_off_end(s->off);
 	ses_pmu_end(s);
@@ -584,7 +557,6 @@ int ses_stop(struct ses *s, struct err *err)
 		r = err_set(err, s->without_why.code, "%s", s->without_why.msg);
 	if (s->o.target == SES_TARGET_COMMAND)
 		(void)ses_command_poll(&s->cmd); /* asked again by ses_command_status */
-	ses_naming_stop(s, 0);
 	/* Before the sampler goes: from here on pfa_stats of another thread answers with the final
 	 * figures. */
 	pthread_mutex_lock(&s->stats_lock);

@@ -5,23 +5,22 @@
 #include "profile/profile.h"
 #include "sampler/sampler.h"
 #include "session/session.h"
-#include "symbolize/symbolize.h"
+#include "symbolizer/symbolizer.h"
 #include "tally/tally.h"
 #include "track/track.h"
 #include "unwind/unwind.h"
 
 #include <stdatomic.h>
 
-#define SES_B_MAX        4    /* naming threads: more do not pay (design: cores - 1, at most 4) */
-#define SES_KERNEL_IMAGE 0    /* group of kernel addresses; images count from 1 */
-#define SES_QUEUE_W      8192 /* process events and frames on their way to W */
-#define SES_QUEUE_JOBS   4096
-#define SES_ITEM_FRAMES  20
-#define SES_JIT_ADDRS    32
-#define SES_ROUND_ITEMS  1000                /* of W's queue in one round */
-#define SES_NAMING_NS    (30 * NSEC_PER_SEC) /* all naming after the end of sampling */
-#define SES_TAG_BYTES    4096                /* longest tag, and how many there may be */
-#define SES_TAGS_MAX     1024
+#define SES_B_MAX       4    /* naming threads: more do not pay (design: cores - 1, at most 4) */
+#define SES_QUEUE_W     8192 /* process events and frames on their way to W */
+#define SES_POOL_JOBS   256  /* tables and turns of the symbolizer that wait */
+#define SES_ITEM_FRAMES 20
+#define SES_JIT_ADDRS   32
+#define SES_ROUND_ITEMS 1000  /* of W's queue in one round */
+#define SES_NAMING_MS   30000 /* all naming after the end of sampling */
+#define SES_TAG_BYTES   4096  /* longest tag, and how many there may be */
+#define SES_TAGS_MAX    1024
 
 /* ---- what goes through queues ---------------------------------------------------------------- */
 
@@ -29,7 +28,6 @@
 struct ses_addr {
 	uint64_t addr;
 	uint32_t image;
-	uint32_t pad; /* 0: keys are compared as bytes */
 };
 
 struct ses_copy;
@@ -64,58 +62,6 @@ struct ses_item {
 	};
 };
 
-/* W, C -> B: owned by B; the addresses then by the result. */
-struct ses_job {
-	enum { SES_JOB_NAMES = 0, SES_JOB_TABLE } type;
-	uint32_t image;
-	uint64_t *addrs; /* addrs[n] ascending, unique; malloc'ed */
-	size_t n;
-	int fd; /* kept open by track, or the job's own */
-	bool close_fd;
-	const char *path; /* of the image, borrowed from track; "" */
-	int root_fd;     /* root of a process that maps it, where that is not ours: the job's own */
-	const void *mem; /* or bytes */
-	size_t mem_len;
-	enum ev_reason reason; /* != NAMED: the image cannot be read */
-	bool no_file;          /* nor is there anything to read: [vsyscall], [uprobes] */
-};
-
-/* B -> C, by the list of results */
-struct ses_result {
-	uint32_t image;
-	uint64_t *addrs;
-	struct sym_batch batch;
-};
-
-/* Addresses of one image that wait to be named. Thread: W, then C. */
-struct ses_group {
-	VEC(uint64_t) addrs;
-	uint64_t due_ns;      /* when the next batch goes; 0: nothing waits */
-	uint64_t interval_ns; /* doubles with every batch: a symbol table is read a few times, not
-	                         once a second */
-};
-
-/* ---- names ----------------------------------------------------------------------------------- */
-
-/* What an address is called. */
-struct ses_named {
-	const struct sym_frame *frames; /* frames[n], innermost first */
-	uint32_t n;                     /* 0 when reason != NAMED */
-	enum ev_reason reason;
-	uint64_t start; /* of the symbol; without a name the address that people know */
-};
-
-/* Which name belongs to which address, once all batches are in. Thread: C. */
-struct ses_names {
-	struct intern *keys;         /* struct ses_addr -> index */
-	VEC(struct ses_named) names; /* frames: borrowed from ses.results */
-};
-
-void ses_names_done(struct ses_names *n);
-/* From the results that B left: 0, -ENOMEM, -E2BIG. B must have ended. */
-int ses_names_collect(struct ses *s, struct ses_names *n);
-struct ses_named ses_name_find(const struct ses_names *n, uint32_t image, uint64_t addr);
-
 /* Raw frames of processes at their places. Thread: C. */
 struct ses_places {
 	struct intern *keys; /* process and frame -> index; NULL without memory */
@@ -146,6 +92,13 @@ struct ses_table {
 	uint32_t asked;  /* by first samples since then */
 	bool last;       /* queued after the end of sampling */
 	uint64_t due_ns; /* not built again before, CLOCK_MONOTONIC */
+};
+
+/* An image on its way to B, which owns it: item of a job of the pool. */
+struct ses_table_job {
+	struct ses *s;
+	uint32_t image;
+	struct trk_open from;
 };
 
 #define SES_WINDOWS      8
@@ -215,7 +168,6 @@ void ses_tables_round(struct ses *s, uint64_t now);
 /* Waits for the tables that first samples still need, then walks all that are left. W, at its end.
  */
 void ses_tables_finish(struct ses *s);
-void ses_table_job(struct ses *s, struct ses_job *job); /* B; takes what @job owns */
 /* No program and no walk knows yet whether there is a table. */
 bool ses_table_absent(const struct ses_tables *t, uint32_t image);
 void ses_table_ask(struct ses_tables *t, uint32_t image); /* for a first sample. W */
@@ -282,7 +234,7 @@ uint32_t ses_jit_proc(const struct ses *s, const struct ev_proc_id *id);
 /* What was at an address when an epoch began: false if nothing is known. @ret's frames are those of
  * the last call. */
 bool ses_jit_name(struct ses *s, uint32_t proc, uint16_t epoch, uint64_t addr,
-                  struct ses_named *ret);
+                  struct sym_named *ret);
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
@@ -411,15 +363,6 @@ struct ses_product {
 
 enum ses_state { SES_NEW, SES_RUNNING, SES_STOPPED };
 
-struct ses_thread {
-	struct ses *s;
-	uint32_t slot;             /* of abi_control.agent_tids */
-	struct ses_naming *naming; /* of B, what it has in hand; freed when it is joined */
-	pthread_t id;
-	bool made;               /* and not yet joined; changes under stats_lock */
-	_Atomic uint64_t cpu_ns; /* set when it ends */
-};
-
 struct ses {
 	struct tally tally; /* of the newest capture; kernel and offcpu: final, under stats_lock */
 	struct ses_options o; /* pointers are owned: see ses_options_dup */
@@ -430,7 +373,6 @@ struct ses {
 	} enrichers[SES_ENRICHERS_MAX];
 	uint32_t n_enrichers;
 	_Atomic bool interrupted; /* by ses_interrupt */
-	_Atomic bool ended;       /* sampling; in one capture */
 
 	/* Of one capture; made by ses_start, most of it gone after ses_stop. */
 	struct smp *smp;
@@ -457,34 +399,14 @@ struct ses {
 	struct pev_spec spec;
 	bool cycles;
 
-	struct ses_thread d, w, b[SES_B_MAX];
-	uint32_t n_b;
-	struct queue *q_w, *q_jobs;
-	/* What B found. No queue: there is as much of it as distinct addresses were asked for, and
-	 * all is kept to the end. Guarded by results_lock, a leaf, while B runs; then C's. */
-	pthread_mutex_t results_lock;
-	VEC(struct ses_result) results;
+	struct thread d, w;
+	struct pool *pool; /* B */
+	struct symbolizer *symbolizer;
+	struct queue *q_w;
 	_Atomic bool events_dropped; /* D -> W: the queue was full, look at all processes again */
 	_Atomic uint64_t follow_until_ns; /* W -> D: until then process events are read often */
 	uint64_t replaced;                /* W: trk_stats.replaced when that was set last */
 	int scan_error;                   /* W: of its first scan */
-
-	struct ses_group *groups; /* by image id; W, then C */
-	uint32_t n_groups;
-	struct intern
-	        *requested; /* struct ses_addr that went to B or waits in a group; W, then C */
-
-	struct sym_files *files; /* B: locks inside */
-
-	pthread_mutex_t
-	        kernel_lock; /* guards what follows: loaded by whichever B comes first; leaf */
-	struct sym_kernel *kernel, *kernel_old; /* old: before it was read again */
-	uint64_t kernel_ns, kernel_state; /* when it was read, and what of: sym_kernel_state */
-	int kernel_error;
-	bool kernel_tried, kernel_cached;
-	/* Guards ksyms, of D and B: D must not wait until a table is loaded; leaf. */
-	pthread_mutex_t ksyms_lock;
-	struct sym_ksyms *ksyms; /* NULL: no record came */
 
 	/* Figures. */
 	/* For ses_stats of any thread: guards state, final, the figures up to kernel_counters and
@@ -520,41 +442,20 @@ static inline bool ses_has(const struct ses *s, enum ses_kind kind)
 int ses_start_capture(struct ses *s, struct err *err);
 
 /* ses_threads.c */
-int ses_naming_start(struct ses *s, struct err *err);  /* queues and B */
+int ses_naming_start(struct ses *s, struct err *err);  /* B */
 int ses_threads_start(struct ses *s, struct err *err); /* W and D */
-void ses_files_figures(struct ses *s);                 /* to counters. C, when B has ended */
-/* How an image can be read: fills in the rest of a job. W, C. */
-void ses_job_open(struct ses *s, struct ses_job *job);
-void ses_threads_stop(struct ses *s); /* D and W end; B goes on until its queue is closed */
-/* Closes the queue of jobs and waits for B. What B has not named at @until_ns (CLOCK_MONOTONIC) is
- * left without names: 0: all that it has not done yet. C. */
-void ses_naming_stop(struct ses *s, uint64_t until_ns);
-uint64_t ses_thread_cpu_ns(void); /* of the calling thread */
-/* Adds an address to its group unless it was asked for before. W, then C. */
-void ses_request(struct ses *s, uint32_t image, uint64_t addr);
-void ses_job_done(struct ses_job *job,
-                  bool addrs); /* closes its descriptor; @addrs: frees them too */
-/* Sends groups that are due (@all: everything) to B. False: the queue is full, to be tried again.
- * W, then C. */
-bool ses_send_groups(struct ses *s, uint64_t now, bool all);
+void ses_threads_stop(struct ses *s); /* D and W end; B goes on until ses_naming_stop */
+/* Ends B; what the symbolizer has not named is left without names. C. */
+void ses_naming_stop(struct ses *s);
 /* One round of W: a bounded number of items, then what must not wait for the rest of them. -EPIPE
  * when the queue is closed and empty. */
 int ses_identify_round(struct ses *s);
-/* Keeps what B found; takes @res over. B. */
-void ses_result_add(struct ses *s, struct ses_result *res);
-
-/* ses_kernel.c */
-void ses_kernel_record(struct ses *s, const struct ev_proc *ev); /* D */
-/* As sym_kernel_resolve; reads /proc/kallsyms where need be. B. */
-int ses_kernel_names(struct ses *s, const uint64_t *addrs, size_t n, struct sym_batch *ret);
-/* Looks once more for names of addresses that have none. C, after D and B. */
-void ses_kernel_finish(struct ses *s);
 
 /* ses_check.c: what can be known before anything is opened, and what a refusal means. */
 int ses_check_target(struct ses *s, struct err *err);
 int ses_check_descriptors(const struct ses *s,
-                          struct err *err); /* -EMFILE: RLIMIT_NOFILE is too low */
-void ses_check_privileges(struct ses *s);
+                          struct err *err);                 /* -EMFILE: RLIMIT_NOFILE is too low */
+void ses_check_privileges(struct ses *s, int kernel_error); /* symbolizer_kernel_error */
 /* How many threads of a process sleep, of those that are asked for. */
 uint64_t ses_asleep_cnt(const struct ses_targets *t, uint32_t pid);
 /* Of a capture of processes that had no waits at all: a note when threads of theirs sleep. C, at
@@ -595,8 +496,8 @@ static inline bool ses_has_user_stack(enum ev_walk walk)
 {
 	return walk != EV_WALK_NONE && walk != EV_WALK_LEFT;
 }
-uint64_t ses_threads_cpu_ns(const struct ses *s); /* of D, W and B so far */
+uint64_t ses_threads_cpu_ns(struct ses *s); /* of D, W and B so far */
 /* Of the capture itself: threads and BPF programs, until sampling ended. */
-uint64_t ses_agent_cpu_ns(const struct ses *s, const struct abi_counters *c);
+uint64_t ses_agent_cpu_ns(struct ses *s, const struct abi_counters *c);
 
 #endif

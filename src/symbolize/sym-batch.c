@@ -29,9 +29,23 @@ void sym_batch_done(struct sym_batch *b)
 	arena_done(&b->strings);
 }
 
-int sym_none_resolve(enum ev_reason reason, size_t n, struct sym_batch *ret)
+int sym_none_resolve(enum ev_reason reason, const uint64_t *addrs, size_t n, struct sym_batch *ret)
 {
-	return sym_batch_init(ret, n, reason);
+	int r = sym_batch_init(ret, n, reason);
+
+	for (size_t i = 0; r == 0 && addrs && i < n; i++)
+		ret->names[i].start = addrs[i];
+	return r;
+}
+
+struct sym_named sym_batch_at(const struct sym_batch *b, size_t i)
+{
+	const struct sym_name *n = &b->names[i];
+
+	return (struct sym_named){.frames = sym_batch_frames(b, i),
+	                          .n = n->n,
+	                          .reason = n->reason,
+	                          .start = n->start};
 }
 
 int sym_batch_text(struct sym_batch *b, const char *linkage, const char *suffix,
@@ -100,7 +114,7 @@ int sym_name_cmp(const char *a, const char *b)
 
 int sym_batch_none(enum ev_reason reason, const uint64_t *offs, size_t n, struct sym_batch *ret)
 {
-	int r = sym_none_resolve(reason, n, ret);
+	int r = sym_none_resolve(reason, NULL, n, ret);
 
 	for (size_t i = 0; r == 0 && i < n; i++)
 		ret->names[i].start = offs[i];

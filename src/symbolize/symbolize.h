@@ -64,11 +64,23 @@ void sym_batch_done(struct sym_batch *b);
  * Cost: O(symbols * log n).
  */
 int sym_elf_resolve(struct img_file *f, const uint64_t *offs, size_t n, struct sym_batch *ret);
+/* What one address is called. */
+struct sym_named {
+	const struct sym_frame *frames; /* frames[n], innermost first */
+	uint32_t n;                     /* 0 when reason is not NAMED */
+	enum ev_reason reason;
+	uint64_t start; /* of the symbol; without a name the address that people know */
+};
+/**
+ * sym_batch_at - what address @i of a batch is called; borrowed until sym_batch_done
+ */
+struct sym_named sym_batch_at(const struct sym_batch *b, size_t i);
 /**
  * sym_none_resolve - a batch in which all @n have this reason: an image that could not be opened
+ * @addrs: addrs[n], each shown as its own name's start; NULL: 0 is
  * Returns: 0, -ENOMEM.
  */
-int sym_none_resolve(enum ev_reason reason, size_t n, struct sym_batch *ret);
+int sym_none_resolve(enum ev_reason reason, const uint64_t *addrs, size_t n, struct sym_batch *ret);
 
 /**
  * sym_demangle - C++ (Itanium) with parameters, Rust (v0 and legacy) without its hash, procedures

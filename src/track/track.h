@@ -184,6 +184,25 @@ const struct trk_image *trk_image(const struct trk *t, uint32_t id);
  * meanwhile), -EINVAL (no such image),
  * errno of open. */
 int trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close);
+/* How an image can be read by a thread that does not own @t. */
+struct trk_open {
+	int fd; /* track's own, or with close_fd the caller's; -EBADF: none, or there is mem */
+	bool close_fd;
+	bool no_file;     /* nor could there be one: [vsyscall], [uprobes] */
+	int root_fd;      /* root folder of a process that maps it; -EBADF: ours is the same */
+	const char *path; /* in the file system of root_fd; "": unknown image. Borrowed until
+	                     trk_free */
+	const void *mem;  /* mem[mem_len]: bytes of the vDSO; NULL: none */
+	size_t mem_len;
+	enum ev_reason reason; /* NAMED: it can be read; else why not */
+};
+/**
+ * trk_image_open, trk_open_done - get what is needed to read an image; close what is the caller's
+ * @with_root: fill in root_fd too
+ * trk_open_done may run in another thread.
+ */
+void trk_image_open(const struct trk *t, uint32_t id, bool with_root, struct trk_open *ret);
+void trk_open_done(struct trk_open *o);
 /**
  * trk_main_image - id of the image of a process's main executable, 0 if unknown
  * @id: with an exec_id of 0 the newest program of this pid

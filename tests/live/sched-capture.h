@@ -42,7 +42,7 @@ static const struct load_sizes sizes = {
 
 /* ---- a capture ------------------------------------------------------------------------------- */
 
-struct thread {
+struct sched_thread {
 	uint32_t kernel_tid;
 	struct abi_sched_thread t;
 };
@@ -52,7 +52,7 @@ struct cap {
 	struct load_sched *s;
 	struct load_sched_total total;
 	VEC(struct load_sched_proc) procs;
-	VEC(struct thread) threads;
+	VEC(struct sched_thread) threads;
 };
 
 static void on_proc(void *arg, const struct load_sched_proc *p)
@@ -65,7 +65,7 @@ static void on_proc(void *arg, const struct load_sched_proc *p)
 static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thread *t)
 {
 	struct cap *c = arg;
-	struct thread v = {.kernel_tid = kernel_tid, .t = *t};
+	struct sched_thread v = {.kernel_tid = kernel_tid, .t = *t};
 
 	assert_int_equal(vec_push(&c->threads, v), 0);
 }

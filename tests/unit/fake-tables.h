@@ -255,37 +255,39 @@ static struct ses *new_capture(enum ses_unwind unwind, size_t q_w, size_t q_jobs
 	const struct ses_options o = {
 	        .target = SES_TARGET_PID, .pid = 77, .rate_hz = 99, .unwind = unwind};
 	const struct uw_backing backing = {.images = kernel_images, .n_images = IMAGES};
+	struct symbolizer_options so = {.in_process = true};
 	struct ses *s = NULL;
 
 	assert_int_equal(ses_new(&o, &s, NULL), 0);
-	s->n_b = 1;
 	s->hash_seed = 12345;
+	so.tally = &s->tally;
 	assert_int_equal(prof_agg_new(NULL, &s->agg), 0);
-	assert_int_equal(intern_new(1U << 24, SIZE_MAX / 2, &s->requested), 0);
 	assert_int_equal(queue_new(sizeof(struct ses_item), q_w, &s->q_w), 0);
-	assert_int_equal(queue_new(sizeof(struct ses_job), q_jobs, &s->q_jobs), 0);
+	assert_int_equal(
+	        pool_new(&(struct pool_options){.name = "b", .max_jobs = q_jobs}, &s->pool), 0);
+	assert_int_equal(symbolizer_new(&so, &s->symbolizer, NULL), 0);
+	symbolizer_use(s->symbolizer, s->pool);
 	assert_int_equal(ses_tables_new(s, NULL, &backing, &control, NULL), 0);
 	return s;
 }
 
 /* The next job, whose image is returned; 0: there is none. */
-static uint32_t next_job(struct ses *s, struct ses_job *ret)
+static uint32_t next_job(struct ses *s, struct pool_job *ret, uint64_t timeout_ns)
 {
-	if (queue_pop(s->q_jobs, ret, 0) < 0)
+	if (pool_pop(s->pool, ret, timeout_ns) < 0)
 		return 0;
-	assert_int_equal(ret->type, SES_JOB_TABLE);
-	return ret->image;
+	return ((const struct ses_table_job *)ret->item)->image;
 }
 
 /* B does the next job. */
 static uint32_t do_job(struct ses *s)
 {
-	struct ses_job job;
-	uint32_t image = next_job(s, &job);
+	struct pool_job job;
+	uint32_t image = next_job(s, &job, 0);
 
 	if (image) {
 		building = image;
-		ses_table_job(s, &job);
+		job.run(job.owner, job.item);
 	}
 	return image;
 }

@@ -159,12 +159,34 @@ static void test_a_full_pool_refuses_and_a_closed_one_too(void **state)
 	assert_int_equal(o.begun, 3);
 }
 
+static void test_jobs_of_a_pool_without_threads_are_run_by_the_caller(void **state)
+{
+	struct order o = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	const struct pool_options po = {.name = "none", .max_jobs = 2};
+	struct pool_job job;
+	struct pool *p = NULL;
+
+	(void)state;
+	assert_int_equal(pool_new(&po, &p), 0);
+	assert_int_equal(pool_size(p), 1);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(pool_push(p, &(struct pool_job){run_one, &o, number(i)}), 0);
+	assert_int_equal(o.n, 0);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(pool_pop(p, &job, 0), 0);
+		job.run(job.owner, job.item);
+		assert_int_equal(o.seen[i], i);
+	}
+	assert_int_equal(pool_pop(p, &job, 0), -ETIMEDOUT);
+	assert_int_equal(pool_cpu_ns(p), 0);
+	pool_free(p);
+}
+
 static void test_bad_pools_are_refused(void **state)
 {
 	struct pool *p = NULL;
 
 	(void)state;
-	assert_int_equal(pool_new(&(struct pool_options){.name = "x", .max_jobs = 1}, &p), -EINVAL);
 	assert_int_equal(pool_new(&(struct pool_options){.name = "x",
 	                                                 .n_threads = POOL_THREADS_MAX + 1,
 	                                                 .max_jobs = 1},
@@ -184,6 +206,7 @@ int main(void)
 	        cmocka_unit_test(test_signals_are_blocked_in_it_and_not_in_the_caller),
 	        cmocka_unit_test(test_jobs_of_one_thread_run_in_order),
 	        cmocka_unit_test(test_a_full_pool_refuses_and_a_closed_one_too),
+	        cmocka_unit_test(test_jobs_of_a_pool_without_threads_are_run_by_the_caller),
 	        cmocka_unit_test(test_bad_pools_are_refused),
 	};
 

@@ -511,7 +511,8 @@ static void test_records_name_what_the_table_does_not(void **state)
 	}
 	sym_batch_done(&b);
 	/* Also without any table. */
-	assert_int_equal(sym_none_resolve(EV_REASON_KALLSYMS_HIDDEN, ARRAY_SIZE(want), &b), 0);
+	assert_int_equal(sym_none_resolve(EV_REASON_KALLSYMS_HIDDEN, NULL, ARRAY_SIZE(want), &b),
+	                 0);
 	assert_int_equal(sym_ksyms_resolve(s, 0, addrs, ARRAY_SIZE(want), &b), 0);
 	assert_string_equal(sym_batch_frames(&b, 5)->name, "bpf_prog_0_before [bpf]");
 	assert_int_equal(b.names[0].reason, EV_REASON_KALLSYMS_HIDDEN);

@@ -28,7 +28,6 @@ static enum ev_reason proc_reason;
 
 /* What the model and the allocator are made to say. */
 static int sample_fails_in, sample_error;
-static bool no_memory;
 
 int __wrap_trk_place_any(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
                          struct trk_place *ret);
@@ -48,8 +47,6 @@ int __real_prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_
 int __wrap_prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_locs,
                              const struct prof_label *labels, uint32_t n_labels,
                              const int64_t *values);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_realloc(void *p, size_t size);
 
 int __wrap_trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image,
                            uint64_t off, struct trk_place *ret)
@@ -164,11 +161,6 @@ struct abi_control *__wrap_load_control(struct load_oncpu *l)
 	return &control;
 }
 
-void *__wrap_realloc(void *p, size_t size)
-{
-	return no_memory ? NULL : __real_realloc(p, size);
-}
-
 /* ---- a capture that has ended ---------------------------------------------------------------- */
 
 static int setup(void **state)
@@ -184,12 +176,21 @@ static int setup(void **state)
 	proc_reason = EV_REASON_NAMED;
 	sample_fails_in = -1;
 	code_fd = -EBADF;
-	no_memory = false;
 	return 0;
 }
 
-static struct ses *new_capture(size_t jobs)
+/* Every image can be read. */
+static void open_any(void *arg, uint32_t image, struct trk_open *ret)
 {
+	(void)arg;
+	(void)image;
+	*ret = (struct trk_open){
+	        .fd = -EBADF, .root_fd = -EBADF, .path = "", .mem = "", .mem_len = 1};
+}
+
+static struct ses *new_capture(void)
+{
+	struct symbolizer_options so = {.open = open_any, .in_process = true};
 	struct ses_options o = {.target = SES_TARGET_PID, .pid = 77, .rate_hz = 99};
 	struct ses *s = NULL;
 
@@ -197,9 +198,14 @@ static struct ses *new_capture(size_t jobs)
 	s->target_pid = 77;
 	s->spec = pev_spec_cpu_clock(99);
 	assert_int_equal(prof_agg_new(NULL, &s->agg), 0);
-	assert_int_equal(intern_new(1U << 24, SIZE_MAX / 2, &s->requested), 0);
 	assert_int_equal(queue_new(sizeof(struct ses_item), SES_QUEUE_W, &s->q_w), 0);
-	assert_int_equal(queue_new(sizeof(struct ses_job), jobs, &s->q_jobs), 0);
+	so.tally = &s->tally;
+	assert_int_equal(symbolizer_new(&so, &s->symbolizer, NULL), 0);
+	assert_int_equal(
+	        pool_new(&(struct pool_options){.name = "b", .n_threads = 1, .max_jobs = 64},
+	                 &s->pool),
+	        0);
+	symbolizer_use(s->symbolizer, s->pool);
 	return s;
 }
 
@@ -222,31 +228,23 @@ static void count_stack(struct ses *s, uint32_t tid, uint64_t hash, const uint64
 }
 
 /* B: names everything "f". */
-static void *name_all(void *arg)
+void __wrap_sym_files_resolve_all(struct sym_files *c, struct sym_ask *v, size_t n);
+void __wrap_sym_files_resolve_all(struct sym_files *c, struct sym_ask *v, size_t n)
 {
-	struct ses_thread *me = arg;
-	struct ses_job job;
-
-	while (queue_pop(me->s->q_jobs, &job, UINT64_MAX) == 0) {
-		struct ses_result res = {.image = job.image, .addrs = job.addrs};
-
-		assert_int_equal(sym_none_resolve(EV_REASON_NO_SYMBOL, job.n, &res.batch), 0);
-		assert_int_equal(vec_push(&res.batch.frames,
+	(void)c;
+	for (size_t i = 0; i < n; i++) {
+		v[i].result = sym_none_resolve(EV_REASON_NO_SYMBOL, NULL, v[i].n, &v[i].batch);
+		assert_int_equal(v[i].result, 0);
+		assert_int_equal(vec_push(&v[i].batch.frames,
 		                          ((struct sym_frame){.name = "f", .linkage = "f"})),
 		                 0);
-		for (size_t i = 0; i < job.n; i++)
-			res.batch.names[i] = (struct sym_name){.n = 1};
-		ses_result_add(me->s, &res);
+		for (size_t k = 0; k < v[i].n; k++)
+			v[i].batch.names[k] = (struct sym_name){.n = 1};
 	}
-	return NULL;
 }
 
 static int build(struct ses *s, struct err *err)
 {
-	s->n_b = 1;
-	s->b[0].s = s;
-	assert_int_equal(pthread_create(&s->b[0].id, NULL, name_all, &s->b[0]), 0);
-	s->b[0].made = true;
 	return ses_profile_build(s, err);
 }
 
@@ -259,7 +257,7 @@ static uint64_t counter(const struct ses *s, enum tally_id id)
 
 static void test_w_looks_up_from_a_full_queue(void **state)
 {
-	struct ses *s = new_capture(4);
+	struct ses *s = new_capture();
 	struct ses_item item = {.type = SES_ITEM_FRAMES_, .n = 1};
 	const size_t n = 2 * SES_ROUND_ITEMS + 10;
 
@@ -277,130 +275,7 @@ static void test_w_looks_up_from_a_full_queue(void **state)
 		;
 	assert_int_equal(queue_len(s->q_w), 0);
 	assert_true(flush_calls >= 3);
-	assert_int_equal(intern_count(s->requested), n);
-	ses_free(s);
-}
-
-static void test_no_result_is_lost_however_many(void **state)
-{
-	struct ses *s = new_capture(4);
-	const size_t n = 3 * SES_QUEUE_JOBS;
-
-	(void)state;
-	for (size_t i = 0; i < n; i++) {
-		struct ses_result res = {.image = 1, .addrs = malloc(sizeof(uint64_t))};
-
-		assert_non_null(res.addrs);
-		res.addrs[0] = i;
-		assert_int_equal(sym_none_resolve(EV_REASON_NO_SYMBOL, 1, &res.batch), 0);
-		ses_result_add(s, &res);
-	}
-	assert_int_equal(s->results.n, n);
-	assert_int_equal(s->results.p[n - 1].addrs[0], n - 1);
-	assert_int_equal(counter(s, TALLY_NAMES_LOST), 0);
-	ses_free(s);
-}
-
-static void test_names_lost_for_want_of_memory_are_counted(void **state)
-{
-	struct ses *s = new_capture(4);
-	struct ses_result res = {.image = 1, .addrs = malloc(sizeof(uint64_t))};
-
-	(void)state;
-	assert_int_equal(sym_none_resolve(EV_REASON_NO_SYMBOL, 7, &res.batch), 0);
-	no_memory = true;
-	ses_result_add(s, &res);
-	no_memory = false;
-	assert_int_equal(counter(s, TALLY_NAMES_LOST), 7);
-	assert_int_equal(s->results.n, 0);
-	ses_free(s);
-}
-
-static void test_groups_wait_for_room(void **state)
-{
-	struct ses *s = new_capture(2);
-	struct ses_job job;
-
-	(void)state;
-	for (uint32_t i = 1; i <= 5; i++)
-		ses_request(s, i, 100 * i);
-	assert_false(ses_send_groups(s, UINT64_MAX, true));
-	assert_int_equal(queue_len(s->q_jobs), 2);
-	for (uint32_t i = 1; i <= 5; i++) {
-		assert_int_equal(queue_pop(s->q_jobs, &job, 0), 0);
-		assert_int_equal(job.image, i);
-		assert_int_equal(job.addrs[0], 100 * i);
-		ses_job_done(&job, true);
-		assert_int_equal(ses_send_groups(s, UINT64_MAX, true), i >= 3);
-	}
-	assert_int_equal(queue_pop(s->q_jobs, &job, 0), -ETIMEDOUT);
-	assert_int_equal(counter(s, TALLY_SYMBOL_JOBS), 5);
-	ses_free(s);
-}
-
-static bool has_comment(struct ses *s, const char *text)
-{
-	vec_each (q, &s->product[SES_KIND_ONCPU].quality) {
-		if (strcmp(*q, text) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* The process that decodes sleeps, and is still at its first batch when the time is over. */
-static void test_naming_ends_in_time(void **state)
-{
-	struct ses *s = new_capture(SES_QUEUE_JOBS);
-	struct err err = {0};
-
-	(void)state;
-	queue_free(s->q_w);
-	queue_free(s->q_jobs);
-	s->n_cpus = 2;
-	s->o.naming_limit_ms = 1;
-	n_images = 60;
-	code_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	assert_true(code_fd >= 0);
-	assert_int_equal(ses_naming_start(s, &err), 0);
-	assert_true(sym_files_child(s->files) != 0);
-	assert_int_equal(kill((pid_t)sym_files_child(s->files), SIGSTOP), 0);
-	for (uint32_t i = 1; i <= n_images; i++) {
-		const uint64_t addr = AT(i, 16);
-
-		images[i - 1].reason = EV_REASON_NAMED;
-		count_stack(s, 1, 100 + i, &addr, 1, 1);
-	}
-	assert_int_equal(ses_profile_build(s, &err), 0);
-	assert_int_equal(counter(s, TALLY_NAMES_LATE), n_images);
-	assert_int_equal(counter(s, TALLY_NAMES_GIVEN_UP), 0);
-	assert_int_equal(counter(s, TALLY_SYMBOLIZER_CRASHES), 0);
-	assert_true(has_comment(s, "names_late: 60"));
-	assert_true(has_comment(s, "unnamed_frames_not_named_in_time: 60"));
-	assert_string_equal(ses_note(s, 0),
-	                    "60 addresses have no name: naming was ended 0.001 s after sampling");
-	(void)close(code_fd);
-	ses_free(s);
-}
-
-static void test_all_names_are_waited_for(void **state)
-{
-	struct ses *s = new_capture(1); /* of 60 groups one fits the queue */
-	struct err err = {0};
-
-	(void)state;
-	n_images = 60;
-	for (uint32_t i = 1; i <= n_images; i++) {
-		const uint64_t addr = AT(i, 16);
-
-		count_stack(s, i, i, &addr, 1, 1);
-	}
-	s->tally.kernel.v[ABI_CNT_SEEN] = 60;
-	assert_int_equal(build(s, &err), 0);
-	assert_int_equal(s->results.n, 60);
-	assert_int_equal(s->final.kept, 60);
-	for (size_t i = 0; i < s->product[SES_KIND_ONCPU].model->locations.n; i++)
-		assert_int_equal(s->product[SES_KIND_ONCPU].model->locations.p[i].reason,
-		                 EV_REASON_NAMED);
+	assert_int_equal(symbolizer_requested(s->symbolizer), n);
 	ses_free(s);
 }
 
@@ -408,7 +283,7 @@ static void test_all_names_are_waited_for(void **state)
 
 static void test_frames_past_the_stretches_of_an_image(void **state)
 {
-	struct ses *s = new_capture(4);
+	struct ses *s = new_capture();
 	struct err err = {0};
 	size_t bare = 0;
 
@@ -437,7 +312,7 @@ static void test_what_the_model_refuses_is_dropped(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
-		struct ses *s = new_capture(4);
+		struct ses *s = new_capture();
 		const uint64_t addr = AT(1, 16);
 		struct err err = {0};
 
@@ -473,7 +348,7 @@ static void say_team(void *arg, const struct ses_process *p, struct ses_label_si
 
 static void test_labels_of_enrichers_are_on_all_samples(void **state)
 {
-	struct ses *s = new_capture(4);
+	struct ses *s = new_capture();
 	const uint64_t addr = AT(1, 16);
 	const struct prof_model *m;
 	struct asked asked = {0};
@@ -504,7 +379,7 @@ static void test_labels_of_enrichers_are_on_all_samples(void **state)
 
 static void test_figures_stand_when_the_build_fails(void **state)
 {
-	struct ses *s = new_capture(4);
+	struct ses *s = new_capture();
 	const uint64_t addr = AT(1, 16);
 	struct err err = {0};
 
@@ -535,7 +410,7 @@ static const char *figure(const struct ses *s, const char *key)
 
 static void test_share_of_named_is_of_all_frames(void **state)
 {
-	struct ses *s = new_capture(4);
+	struct ses *s = new_capture();
 	/* The last two are no code: frames without a name where nobody knows better. */
 	const uint64_t one[] = {AT(1, 16), AT(1, 32), NO_CODE}, two[] = {AT(1, 16), NO_CODE + 1};
 	struct err err = {0};
@@ -557,7 +432,7 @@ static void test_share_of_named_is_of_all_frames(void **state)
 
 static void test_an_address_is_placed_once(void **state)
 {
-	struct ses *s = new_capture(4);
+	struct ses *s = new_capture();
 	const uint64_t addrs[] = {AT(1, 16), AT(1, PAGE + 4), AT(1, 32)};
 	struct err err = {0};
 
@@ -595,7 +470,7 @@ static void test_incomplete_stacks_count_for_their_last_frame(void **state)
 	                      two = {.addr = 32, .image = 2, .space = EV_SPACE_IMAGE},
 	                      jit = {.addr = 99, .space = EV_SPACE_ANON},
 	                      raw = {.addr = AT(2, 64), .space = EV_SPACE_RAW, .exact = 1};
-	struct ses *s = new_capture(4);
+	struct ses *s = new_capture();
 	struct err err = {0};
 	size_t first = 0;
 
@@ -654,7 +529,7 @@ static void count_stacks(struct ses *s, uint32_t tid, bool kthread, uint64_t ker
 
 static void test_kernel_threads_are_in_no_share_of_user_stacks(void **state)
 {
-	struct ses *s = new_capture(4);
+	struct ses *s = new_capture();
 	struct err err = {0};
 
 	(void)state;
@@ -675,7 +550,7 @@ static void test_kernel_threads_are_in_no_share_of_user_stacks(void **state)
 
 static void test_cut_and_lost_stacks_are_not_complete(void **state)
 {
-	struct ses *s = new_capture(4);
+	struct ses *s = new_capture();
 	struct err err = {0};
 
 	(void)state;
@@ -708,7 +583,7 @@ static void test_stacks_of_other_pid_namespaces_say_so(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
 		const bool foreign = i % 2;
-		struct ses *s = new_capture(4);
+		struct ses *s = new_capture();
 		const struct ev_stack st = {
 		        .hash = 9, .walk = (uint8_t)cases[i / 2].walk, .n = 1, .frames = &raw};
 		struct ev_count c = {.proc = {.pid = 77, .start_ns = 5},
@@ -764,7 +639,7 @@ static void count_guessed(struct ses *s, uint64_t hash, enum ev_walk walk,
 /* A capture with four images that have tables as __wrap_uw_store_code says. */
 static struct ses *new_tables(void)
 {
-	struct ses *s = new_capture(4);
+	struct ses *s = new_capture();
 	static const char *const paths[] = {"/a/one.so", "/a/two.so", "/a/none.so", "/a/gone.so"};
 
 	s->tables = calloc(1, sizeof(*s->tables));
@@ -888,11 +763,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_w_looks_up_from_a_full_queue, setup),
-		cmocka_unit_test_setup(test_no_result_is_lost_however_many, setup),
-		cmocka_unit_test_setup(test_names_lost_for_want_of_memory_are_counted, setup),
-		cmocka_unit_test_setup(test_groups_wait_for_room, setup),
-		cmocka_unit_test_setup(test_naming_ends_in_time, setup),
-		cmocka_unit_test_setup(test_all_names_are_waited_for, setup),
 		cmocka_unit_test_setup(test_frames_past_the_stretches_of_an_image, setup),
 		cmocka_unit_test_setup(test_what_the_model_refuses_is_dropped, setup),
 		cmocka_unit_test_setup(test_labels_of_enrichers_are_on_all_samples, setup),

@@ -129,7 +129,7 @@ static void look(struct fixture *f)
 
 static void expect_name(struct fixture *f, uint16_t epoch, const char *want)
 {
-	struct ses_named n;
+	struct sym_named n;
 	uint32_t proc = ses_jit_proc(&f->s, &f->id);
 
 	if (!want) {

@@ -32,7 +32,7 @@ static void round_later(struct ses *s, uint64_t ms)
 static void test_most_wanted_first_and_few_at_a_time(void **state)
 {
 	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
-	struct ses_job job;
+	struct pool_job job;
 
 	(void)state;
 	want(1, 5);
@@ -42,7 +42,7 @@ static void test_most_wanted_first_and_few_at_a_time(void **state)
 	want(6, 7);
 	round_later(s, 20);
 	round_later(s, 20); /* asks for none twice */
-	assert_int_equal(queue_len(s->q_jobs), 2);
+	assert_int_equal(s->tables->outstanding, 2);
 	assert_int_equal(do_job(s), 3);
 	round_later(s, 20);
 	assert_int_equal(do_job(s), 6);
@@ -51,7 +51,7 @@ static void test_most_wanted_first_and_few_at_a_time(void **state)
 	assert_int_equal(do_job(s), 5);
 	assert_int_equal(do_job(s), 2);
 	round_later(s, 20);
-	assert_int_equal(next_job(s, &job), 0); /* nobody wants 4 */
+	assert_int_equal(next_job(s, &job, 0), 0); /* nobody wants 4 */
 	assert_int_equal(counter(s, TALLY_TABLES_BUILT), 5);
 	assert_int_equal(counter(s, TALLY_TABLE_BAD_ENTRIES), 10);
 	assert_int_equal(counter(s, TALLY_TABLE_UNSUPPORTED), 25);
@@ -85,7 +85,6 @@ static void test_what_there_is_none_of_is_not_asked_for_again(void **state)
 	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
 
 	(void)state;
-	s->n_b = 4;
 	build_gives[1] = -ENOENT;
 	build_gives[2] = -ENOTSUP;
 	build_gives[3] = -ENOMEM;
@@ -94,9 +93,10 @@ static void test_what_there_is_none_of_is_not_asked_for_again(void **state)
 	install_gives[6] = -ENOMEM; /* of a segment */
 	for (uint32_t i = 1; i <= 6; i++)
 		want(i, 1);
-	round_later(s, 20);
-	for (int i = 0; i < 6; i++)
+	for (int i = 0; i < 6; i++) {
+		round_later(s, 20);
 		assert_int_not_equal(do_job(s), 0);
+	}
 	for (uint32_t i = 1; i <= 6; i++) {
 		assert_int_equal(kernel_images[i].state, ABI_TABLE_NONE);
 		assert_int_equal(builds[i], i != 4);
@@ -263,7 +263,7 @@ static void test_first_sample_waits_for_its_tables(void **state)
 	assert_int_equal(st->flags, 0);
 	assert_int_equal(st->frames[0].exact, 1);
 	assert_int_equal(st->frames[1].image, 2);
-	assert_int_equal(intern_count(s->requested), 2); /* names, before the end */
+	assert_int_equal(symbolizer_requested(s->symbolizer), 2); /* names, before the end */
 	assert_int_equal(counter(s, TALLY_COPIES_WALKED), 1);
 	ses_free(s);
 }
@@ -502,12 +502,10 @@ static void test_short_copies(void **state)
 static void *b_main(void *arg)
 {
 	struct ses *s = arg;
-	struct ses_job job;
+	struct pool_job job;
 
-	while (queue_pop(s->q_jobs, &job, UINT64_MAX) == 0) {
-		building = job.image;
-		ses_table_job(s, &job);
-	}
+	while ((building = next_job(s, &job, UINT64_MAX)))
+		job.run(job.owner, job.item);
 	return NULL;
 }
 
@@ -521,7 +519,7 @@ static void finish(struct ses *s)
 	while (ses_identify_round(s) != -EPIPE)
 		;
 	ses_tables_finish(s);
-	queue_close(s->q_jobs);
+	pool_close(s->pool);
 	assert_int_equal(pthread_join(b, NULL), 0);
 	ses_copies_merge(s);
 }
@@ -602,7 +600,7 @@ static void test_dwarf_waits_before_sampling(void **state)
 		assert_int_equal(kernel_images[i].state, ABI_TABLE_READY);
 	assert_true(s->prepare_ns > 0);
 	assert_int_equal(s->tables->outstanding, 0);
-	queue_close(s->q_jobs);
+	pool_close(s->pool);
 	assert_int_equal(pthread_join(b, NULL), 0);
 	ses_free(s);
 }

@@ -408,7 +408,7 @@ static void make_batch(struct sym_batch *b)
 {
 	static const char *const names[] = {"one()", "two", "three"};
 
-	assert_int_equal(sym_none_resolve(EV_REASON_NO_SYMBOL, 4, b), 0);
+	assert_int_equal(sym_none_resolve(EV_REASON_NO_SYMBOL, NULL, 4, b), 0);
 	for (uint32_t i = 0; i < 3; i++) {
 		struct sym_frame f = {.name = names[i],
 		                      .linkage = "_Z3onev",

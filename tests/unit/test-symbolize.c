@@ -262,7 +262,7 @@ static void test_reasons(void **state)
 	img_file_free(f);
 	sbuf_done(&b);
 
-	assert_int_equal(sym_none_resolve(EV_REASON_JIT, 3, &batch), 0);
+	assert_int_equal(sym_none_resolve(EV_REASON_JIT, NULL, 3, &batch), 0);
 	assert_int_equal(batch.n, 3);
 	for (size_t i = 0; i < 3; i++) {
 		assert_int_equal(batch.names[i].reason, EV_REASON_JIT);

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/symbolizer_priv.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+struct kernel_names {
+	struct tally *tally;
+
+	/* Guards what follows up to cached: loaded by whichever thread asks first; a leaf. */
+	pthread_mutex_t table_lock;
+	struct sym_kernel *table, *old; /* old: before it was read again */
+	uint64_t read_ns, state;        /* when it was read, and what of: sym_kernel_state */
+	int error;
+	bool tried, cached;
+
+	/* Guards records: who adds to them must not wait until a table is loaded; a leaf. */
+	pthread_mutex_t records_lock;
+	struct sym_ksyms *records; /* NULL: none came */
+};
+
+int kernel_names_new(struct tally *tally, struct kernel_names **ret)
+{
+	struct kernel_names *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return -ENOMEM;
+	k->tally = tally;
+	/* Plain mutexes: glibc's cannot fail to be made. */
+	(void)pthread_mutex_init(&k->table_lock, NULL);
+	(void)pthread_mutex_init(&k->records_lock, NULL);
+	*ret = k;
+	return 0;
+}
+
+struct kernel_names *kernel_names_free(struct kernel_names *k)
+{
+	if (!k)
+		return NULL;
+	k->table = sym_kernel_free(k->table);
+	k->old = sym_kernel_free(k->old);
+	k->records = sym_ksyms_free(k->records);
+	(void)pthread_mutex_destroy(&k->table_lock); /* nobody holds it */
+	(void)pthread_mutex_destroy(&k->records_lock);
+	free(k);
+	return NULL;
+}
+
+void kernel_names_record(struct kernel_names *k, const struct ev_proc *ev)
+{
+	int r = 0;
+
+	tally_count(k->tally, TALLY_KSYMBOLS, 1);
+	pthread_mutex_lock(&k->records_lock);
+	if (!k->records)
+		r = sym_ksyms_new(&k->records);
+	if (r == 0)
+		r = sym_ksyms_add(k->records, &ev->ksym, ev->time_ns);
+	pthread_mutex_unlock(&k->records_lock);
+	if (r < 0)
+		tally_count(k->tally, TALLY_KSYMBOLS_DROPPED, 1);
+}
+
+/* Only root's: the addresses are a secret from everybody else, and what a capability of the file
+ * lets this program see, its user's other programs must not read. */
+static bool may_keep(struct sbuf *home)
+{
+	return getuid() == 0 && geteuid() == 0 && sym_kernel_cache_home(home) == 0;
+}
+
+/* With table_lock. @again: the real file, in the place of what is there. */
+static void load_table(struct kernel_names *k, bool again)
+{
+	struct sym_kernel_options o = {.uid = geteuid()};
+	struct sym_kernel *table = NULL;
+	enum sym_kcache how;
+	struct sbuf home;
+	uint64_t begin_ns = now_ns();
+	int r;
+
+	k->tried = true;
+	if (sym_kernel_state(&o, &k->state) < 0)
+		k->state = 0;
+	sbuf_init(&home, PATH_MAX);
+	if (!again && may_keep(&home))
+		o.cache_home = home.p;
+	r = sym_kernel_load_cached(&o, &table, &how, NULL);
+	sbuf_done(&home);
+	switch (how) {
+	case SYM_KCACHE_USED:
+		tally_count(k->tally, TALLY_KALLSYMS_CACHED, 1);
+		break;
+	case SYM_KCACHE_REFUSED:
+		tally_count(k->tally, TALLY_KALLSYMS_CACHE_REFUSED, 1);
+		break;
+	case SYM_KCACHE_FAILED:
+		tally_count(k->tally, TALLY_KALLSYMS_CACHE_FAILED, r == 0);
+		break;
+	case SYM_KCACHE_OFF:
+	case SYM_KCACHE_WRITTEN:
+		break;
+	}
+	if (again)
+		tally_count(k->tally, TALLY_KALLSYMS_REREAD, 1);
+	k->cached = how == SYM_KCACHE_USED;
+	if (r < 0 && again)
+		return; /* the one before is better than none */
+	k->error = r;
+	if (r < 0)
+		return;
+	tally_count(k->tally, TALLY_KALLSYMS_BAD, sym_kernel_bad_lines(table));
+	/* Other threads may still look into it. There are two readings at most while they do. */
+	k->old = sym_kernel_free(k->old);
+	k->old = k->table;
+	k->table = table;
+	k->read_ns = begin_ns;
+}
+
+static int resolve(struct kernel_names *k, const uint64_t *addrs, size_t n, struct sym_batch *ret)
+{
+	const struct sym_kernel *table;
+	uint64_t read_ns;
+	int error, r;
+
+	pthread_mutex_lock(&k->table_lock);
+	if (!k->tried)
+		load_table(k, false);
+	table = k->table;
+	read_ns = k->read_ns;
+	error = k->error;
+	pthread_mutex_unlock(&k->table_lock);
+	if (table)
+		r = sym_kernel_resolve(table, addrs, n, ret);
+	else
+		r = sym_none_resolve(error == -EPERM ? EV_REASON_KALLSYMS_HIDDEN
+		                                     : EV_REASON_NO_KALLSYMS,
+		                     addrs, n, ret);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&k->records_lock);
+	if (k->records)
+		r = sym_ksyms_resolve(k->records, read_ns, addrs, n, ret);
+	pthread_mutex_unlock(&k->records_lock);
+	if (r < 0)
+		sym_batch_done(ret);
+	return r;
+}
+
+static bool has_unnamed(const struct sym_batch *b)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (b->names[i].reason == EV_REASON_NO_SYMBOL)
+			return true;
+	return false;
+}
+
+int kernel_names_resolve(struct kernel_names *k, const uint64_t *addrs, size_t n,
+                         struct sym_batch *ret)
+{
+	bool again;
+	int r = resolve(k, addrs, n, ret);
+
+	if (r < 0 || !has_unnamed(ret))
+		return r;
+	/* What we keep has no programs of BPF. */
+	pthread_mutex_lock(&k->table_lock);
+	again = k->cached;
+	if (again)
+		load_table(k, true);
+	pthread_mutex_unlock(&k->table_lock);
+	if (!again)
+		return 0;
+	sym_batch_done(ret);
+	memset(ret, 0, sizeof(*ret));
+	return resolve(k, addrs, n, ret);
+}
+
+/* Can a new reading tell more than the last one? What was made and dropped meanwhile is in the
+ * records, unless some were lost. */
+static bool worth_reading(struct kernel_names *k)
+{
+	const struct sym_kernel_options o = {0};
+	uint64_t state;
+
+	if (!k->table)
+		return false;
+	return tally_get(k->tally, TALLY_SB_LOST) > 0 ||
+	       tally_get(k->tally, TALLY_KSYMBOLS_DROPPED) > 0 ||
+	       sym_kernel_state(&o, &state) < 0 || state != k->state;
+}
+
+int kernel_names_resolve_again(struct kernel_names *k, const uint64_t *addrs, size_t n,
+                               struct sym_batch *ret)
+{
+	int r = resolve(k, addrs, n, ret);
+
+	if (r < 0 || !has_unnamed(ret) || !worth_reading(k))
+		return r;
+	sym_batch_done(ret);
+	memset(ret, 0, sizeof(*ret));
+	pthread_mutex_lock(&k->table_lock);
+	load_table(k, true);
+	pthread_mutex_unlock(&k->table_lock);
+	return resolve(k, addrs, n, ret);
+}
+
+int kernel_names_error(struct kernel_names *k)
+{
+	int r;
+
+	pthread_mutex_lock(&k->table_lock);
+	r = k->tried ? k->error : 0;
+	pthread_mutex_unlock(&k->table_lock);
+	return r;
+}
