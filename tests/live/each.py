@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """each.py PROGRAM [ARGUMENT...] - runs each test of a program whose main is live-main.h in a process of its own, as TAP.
 
-One that failed without a crash has a second run, as tests in Python have: taplib.py. One test in each file may have it
-whatever the reason, and those have it during which the machine held processes up.
+A test during which the machine had no time is run again, as tests in Python are: taplib.py.
 """
 import os
 import re
@@ -49,7 +48,7 @@ def main():
         print(listed.stdout, end='')
         return listed.returncode
     assert listed.returncode == 0 and names and all(name.startswith('test_') for name in names), listed.stdout
-    return run_tests([test_of(name) for name in names], lambda test: test(), 1)
+    return run_tests([test_of(name) for name in names], lambda test: test())
 
 
 if __name__ == '__main__':

@@ -5,11 +5,10 @@ A test file is called with the path of perf-agent and those of the workloads. Ea
 own; what it started is ended by its number when it ends. Bounds are statistical, never of time: these machines are
 shared.
 
-A file makes thousands of comparisons at three standard deviations, on a machine whose CPUs are taken away for moments:
-one of them fails now and then where nothing is wrong. So a test that fails is run a second time, and has failed when
-both did. At most two tests of a file are, or a tenth of them if that is more; none after a crash or a sanitizer's
-report, and none with LIVE_ONCE=1. Up to five more are during which the machine held up a process that only sleeps
-(taplib.py). Second runs are told ("# second run: …"), by tools/summary.py too.
+What depends on chance is compared at five standard deviations: one of 1.7 million such comparisons fails where nothing
+is wrong, and a run of all live tests makes some hundreds (each file prints how many), so fewer than one run in a
+thousand. No test is run again for that; a test is once where the machine provably had no time, three in all of
+tools/check (taplib.py), and each is printed.
 """
 import gzip
 import json
@@ -31,7 +30,9 @@ WAIT_S = 60  # longest that a start or an end may take on a loaded machine
 TESTS = []
 STARTED = []  # Popen of the test in work
 NS = 1_000_000_000
+SIGMAS = 5  # of each comparison that depends on chance
 
+compared = 0       # such comparisons of this file
 perf_agent = None  # path
 workload = {}      # name -> path
 
@@ -58,13 +59,15 @@ def within(got, low, high, *what):
 
 def room_ns(cpu_ns, window_ns, period_ns):
     """By how much a total may differ from the CPU time: check_total says why."""
+    global compared
+    compared += 1
     share = min(1.0, cpu_ns / window_ns)
     deviation = math.sqrt(window_ns / period_ns * share * (1 - share)) * period_ns
-    return 0.01 * cpu_ns + 3 * deviation + period_ns
+    return 0.01 * cpu_ns + SIGMAS * deviation + period_ns
 
 
 def check_total(got_ns, cpu_ns, window_ns, period_ns, *what, extra_ns=0):
-    """A total against a CPU clock: 1 % + 3 standard deviations of ticks that hit with the share of the clock, and one
+    """A total against a CPU clock: 1 % + five standard deviations of ticks that hit with the share of the clock, and one
     tick, since a window holds a whole number of them. extra_ns: CPU time beyond the clock's window at most."""
     room = room_ns(cpu_ns, window_ns, period_ns)
     note(f'{what[0] if what else "total"}: {got_ns / 1e9:.4f} s of {cpu_ns / 1e9:.4f} s, {100 * got_ns / cpu_ns - 100:+.2f} %, '
@@ -109,9 +112,11 @@ def stolen_ns():
 
 
 def check_share(part, whole, want, *what):
-    """A share of a number of samples: 1 % of it + 3 standard deviations."""
+    """A share of a number of samples: 1 % of it + five standard deviations."""
+    global compared
+    compared += 1
     check(whole > 0, 'no samples', *what)
-    room = 0.01 * want + 3 * math.sqrt(want * (1 - want) / whole)
+    room = 0.01 * want + SIGMAS * math.sqrt(want * (1 - want) / whole)
     within(part / whole, want - room, want + room, f'{part} of {whole} samples', *what)
 
 
@@ -523,7 +528,12 @@ def main():
         return 0
     only = os.environ.get('LIVE_ONLY')  # for people: a part of a test's name
     tests = [t for t in TESTS if not only or only in t.__name__]
-    return run_tests(tests, run_in_folder, max(2, len(tests) // 10))
+    if not tests:
+        print(f'Bail out! no test has {only} in its name')
+        return 1
+    status = run_tests(tests, run_in_folder)
+    note(f'{compared} comparisons at {SIGMAS} standard deviations')
+    return status
 
 
 def run_in_folder(t):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs tests and tells their results as TAP: what a machine had no time for is tried again when it has."""
+"""Runs tests and prints their results as TAP. A test during which the machine had no time is run again."""
+import fcntl
 import mmap
 import os
 import signal
@@ -12,10 +13,10 @@ LATE_S = 0.1   # a sleep that takes so much longer: nothing ran on time
 HELD_S = 0.3   # in all, during a test: what it measured says nothing
 CALM_S = 1     # without such a sleep
 WAIT_S = 60    # for that
-HELD_RUNS = 5  # second runs for this reason, of all tests of a file
+RERUNS = 3     # of all tests that count in one file, CHECK_RERUNS: a whole run of tools/check
 CRASHES = {-getattr(signal, name) for name in ('SIGSEGV', 'SIGABRT', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGSYS')}
 
-crashed = []  # what no second run may hide
+crashed = []  # what no run again may hide
 
 
 def note(text):
@@ -63,16 +64,35 @@ class Lateness:
         os.waitpid(self.child, 0)
 
 
-def run_tests(tests, run, again=0):
-    """run(test) returns why it was skipped, if it was. again: so many tests that failed may have a second run; besides
-    those during which the machine held processes up, unless LIVE_ONCE is set. None has a third one, and none that crashed
-    a second one. Returns the exit status."""
+class Reruns:
+    """How many tests were run again, counted in the file that CHECK_RERUNS names, else in this process."""
+
+    def __init__(self):
+        self.path = os.environ.get('CHECK_RERUNS')
+        self.own = 0
+
+    def take(self, name):
+        """Whether one more is allowed."""
+        if os.environ.get('LIVE_ONCE'):
+            return False
+        if not self.path:
+            self.own += 1
+            return self.own <= RERUNS
+        with open(self.path, 'a+', encoding='utf-8') as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            f.seek(0)
+            if len(f.readlines()) >= RERUNS:
+                return False
+            f.write(name + '\n')
+            return True
+
+
+def run_tests(tests, run):
+    """run(test) returns why it was skipped, if it was. A test that failed while the machine held up a process that only
+    sleeps, for HELD_S in all, is run once more, three of them in a whole run of tools/check. One that crashed is not.
+    Returns the exit status."""
     print(f'1..{len(tests)}', flush=True)
-    if os.environ.get('LIVE_ONCE'):
-        again = held_runs = 0
-    else:
-        held_runs = HELD_RUNS
-    failed, late = 0, Lateness()
+    failed, late, reruns = 0, Lateness(), Reruns()
     for i, t in enumerate(tests, 1):
         name = t.__name__.replace('_', ' ')
         began, first = time.monotonic(), True
@@ -85,20 +105,15 @@ def run_tests(tests, run, again=0):
                 break
             except Exception as e:  # whatever it is, the next test is to run
                 held_s = late.read()[0] - before
-                if first and not crashed and held_s > HELD_S and held_runs:
-                    held_runs -= 1
-                    why = f'(processes were held up for {held_s:.1f} s) '
-                elif first and not crashed and again and isinstance(e, AssertionError):
-                    again -= 1
-                    why = ''
-                else:
+                if not first or crashed or held_s <= HELD_S or not reruns.take(name):
                     failed += 1
                     print(f'not ok {i} - {name}')
                     note(traceback.format_exc())
+                    note(f'a sleeping process was held up for {held_s:.1f} s')
                     break
                 first = False
                 note(traceback.format_exc())
-                note(f'second run: {name}: {why}{" ".join(str(e).split())[:200]}')
+                note(f'run again: {name}: a sleeping process was held up for {held_s:.1f} s: {" ".join(str(e).split())[:200]}')
                 late.wait_calm()
         note(f'{time.monotonic() - began:.1f} s')
     late.end()

@@ -13,7 +13,7 @@ import time
 
 import livelib
 from cgrouplib import cgroups, enter, no_cgroups
-from livelib import (NS, STARTED, WAIT_S, Agent, check, equal, main, note, taken_ns, test, within)
+from livelib import (NS, SIGMAS, STARTED, WAIT_S, Agent, check, equal, main, note, taken_ns, test, within)
 from waitlib import (MS, RAN_ON, SLEPT, TIMES, US, Stats, Waits, around, capture_waits, maps_of_agent)
 
 SECONDS = 4
@@ -51,7 +51,7 @@ def edges_of(s):
 def unseen(s, switches):
     """How many of some threads' switches were told to nobody: their part of all, and what chance adds to it."""
     part = s.missed * switches / max(1, s.all['switches'])
-    return min(s.missed, 1 + part + 3 * part ** 0.5)
+    return min(s.missed, 1 + part + SIGMAS * part ** 0.5)
 
 
 def capture(loads, seconds, *args, during=None, modes=('--pmu',)):

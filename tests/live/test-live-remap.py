@@ -13,7 +13,7 @@ import os
 import sys
 
 import livelib
-from livelib import Agent, check, count, equal, load, main, note, test
+from livelib import SIGMAS, Agent, check, count, equal, load, main, note, test
 
 SECONDS = 5
 # Of the first turn: what a record takes to be read, and a little.
@@ -62,7 +62,7 @@ def check_turns(shape, paths, sides, unlink=()):
     check(count(rest) <= room + ODD * n, *sorted(rest, key=lambda s: -s.count)[:5], p.text())
     # The names' shares are those of the clocks, but for the samples of the first turns.
     of_second, both = count(good[second]), count(good[first]) + count(good[second])
-    slack = room / both + 3 * math.sqrt(2 / 9 / both) + 0.01
+    slack = room / both + SIGMAS * math.sqrt(2 / 9 / both) + 0.01
     check(abs(of_second / both - 1 / 3) <= slack, f'{of_second} of {both}, wanted a third, room {slack:.3f}', p.text())
 
 

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from livelib import (NS, WAIT_S, Agent, Symbols, Workload, check, check_conserved, count, equal, load, main, note,
+from livelib import (NS, SIGMAS, WAIT_S, Agent, Symbols, Workload, check, check_conserved, count, equal, load, main, note,
                      test, weight, within, workload)
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'workloads', 'shapes')
@@ -264,8 +264,8 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
          f'complete, {guessed_pct(p)} % guessed, {early} % without a table')
     check(early <= EARLY_PCT, *seen.facts())
     # Two samples of a machine that had time for two hundred are more than 1 %.
-    # Where some stacks cannot be right, how many were hit is a matter of chance: 3 standard deviations of it.
-    luck = 3 * math.sqrt(share * (1 - share) / count(p.samples)) if share < CHAIN_SHARE else 0
+    # Where some stacks cannot be right, how many were hit is a matter of chance.
+    luck = SIGMAS * math.sqrt(share * (1 - share) / count(p.samples)) if share < CHAIN_SHARE else 0
     check(seen.share() >= share - luck - early / 100 or seen.misses() <= 2,
           f'{seen.share():.2%} of the weight shows a published chain', *seen.facts())
     if share < CHAIN_SHARE:
