@@ -21,7 +21,7 @@ $(BUILD)/build.ninja:
 help:
 	@echo 'make                  build ./perf-agent and ./libperfagent.so'
 	@echo 'sudo make demo        install what is missing, build, profile a bundled program for 5 s'
-	@echo 'sudo make check       install what is missing, run every test (sanitizers, an installation, fuzzing too)'
+	@echo 'sudo make check       install what is missing, run every test (sanitizers, an installation, Linux 5.10)'
 	@echo 'make check-vm         tests under 5.10, 6.1, 6.12, the newest kernel and arm64, in virtual machines (KERNELS=6.1: only that)'
 	@echo 'make check-totals     totals of redis, nginx, postgres and others against the scheduler, in every mode (some 5 minutes)'
 	@echo 'make install          DESTDIR= and PREFIX= as usual (default prefix /usr/local)'

@@ -5,9 +5,9 @@
     tools/summary.py DIR
 
 DIR holds one file a part: PART.json, Meson's testlog.json (one JSON object a line), or PART.results, lines of
-"pass|fail|skip NAME [reason]". Prints what was skipped with its reason, what was run a second time, and what failed,
-with its failed subtests; then one line a part, and last, alone: "N passed, N failed, N skipped". Exit status 1 when
-anything failed or nothing was counted.
+"pass|fail|skip NAME [reason]"; seconds.txt: "PART: NAME SECONDS" a line, of what Meson did not run. Prints the slowest
+tests; what was skipped with its reason, what was run again, and what failed, with its failed subtests; then one line a
+part, and last, alone: "N passed, N failed, N skipped". Exit status 1 when anything failed or nothing was counted.
 """
 
 import json
@@ -21,8 +21,9 @@ SKIP_REASON = re.compile(r"^1\.\.0 *# *SKIP\s*(.*)$", re.IGNORECASE | re.MULTILI
 # A subtest that failed, and the lines of explanation under it.
 FAILED = re.compile(r"^not ok .*(?:\n(?:#|  ).*)*", re.MULTILINE)
 RAISED = re.compile(r"^#? *\w*(?:Error|Exception|Expired)\b")  # the end of a traceback, which says what it got
-SECOND_RUN = re.compile(r"^# second run: (.*)$", re.MULTILINE)
+RERUN = re.compile(r"^# run again: (.*)$", re.MULTILINE)
 FAILED_LINES = 5  # of each
+SLOWEST = 30
 FAILED_CHARS = 400  # of each line
 
 
@@ -53,7 +54,7 @@ def read_meson(path):
             last = (test.get("stdout") or test.get("stderr") or "").strip().splitlines()[-1:]
             remark = found.group(1) if found else "".join(last) or "no reason given"
         yield verdict, test["name"], remark
-        for what in SECOND_RUN.findall(test.get("stdout") or ""):  # tests/live/livelib.py
+        for what in RERUN.findall(test.get("stdout") or ""):  # tests/live/livelib.py
             yield "again", test["name"], what
 
 
@@ -64,6 +65,31 @@ def read_results(path):
             continue
         word, name, *rest = line.split(maxsplit=2)
         yield (word if word in ("pass", "skip") else "fail"), name, "".join(rest)
+
+
+def durations(folder):
+    """(seconds, "PART: NAME") of every test that has a duration."""
+    for path in sorted(folder.glob("*.json")):
+        for line in path.read_text(errors="replace").splitlines():
+            try:
+                test = json.loads(line)
+                yield float(test["duration"]), f"{path.stem}: {test['name']}"
+            except (ValueError, KeyError, TypeError):
+                continue  # counted as a failure by main
+    seconds = folder / "seconds.txt"
+    for line in seconds.read_text().splitlines() if seconds.exists() else ():
+        name, _, took = line.rpartition(" ")
+        yield float(took), name
+
+
+def print_slowest(folder):
+    found = sorted(durations(folder), reverse=True)
+    if found:
+        print(f"{sum(took for took, _ in found):.0f} s in {len(found)} tests, the slowest:")
+    for took, name in found[:SLOWEST]:
+        print(f"{took:8.1f} s  {name}")
+    if found:
+        print()
 
 
 def main():
@@ -90,7 +116,8 @@ def main():
         parts.append((path.name, count))
         for key, value in count.items():
             total[key] += value
-    # What failed stands last, next to the numbers.
+    print_slowest(pathlib.Path(sys.argv[1]))
+    # What failed is printed last, next to the numbers.
     for remark in sorted(remarks, key=lambda r: (r.startswith("FAIL"), r)):
         print(remark)
     if remarks:
