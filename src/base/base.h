@@ -124,6 +124,10 @@ int parse_u64(const char *s, int base, uint64_t *ret);
  */
 int parse_i64_range(const char *s, int64_t min, int64_t max, int64_t *ret);
 /**
+ * str_base_name - what follows the last slash of a path, or all of it; borrowed from @path
+ */
+const char *str_base_name(const char *path);
+/**
  * str_starts - whether @s begins with @prefix
  */
 bool str_starts(const char *s, const char *prefix);
@@ -505,7 +509,7 @@ int pool_pop(struct pool *p, struct pool_job *ret, uint64_t timeout_ns);
  */
 void pool_close(struct pool *p);
 /**
- * pool_free - pool_close, wait for the threads, release; NULL is accepted
+ * pool_free - pool_close, run what is left, release; NULL is accepted
  * Returns: NULL.
  */
 struct pool *pool_free(struct pool *p);

@@ -73,6 +73,8 @@ void pool_close(struct pool *p)
 
 struct pool *pool_free(struct pool *p)
 {
+	struct pool_job job;
+
 	if (!p)
 		return NULL;
 	pool_close(p);
@@ -80,6 +82,8 @@ struct pool *pool_free(struct pool *p)
 		thread_join(&p->workers[i].thread);
 	for (uint32_t i = 0; i < POOL_THREADS_MAX; i++)
 		thread_done(&p->workers[i].thread);
+	while (p->jobs && pool_pop(p, &job, 0) == 0) /* there were no threads */
+		job.run(job.owner, job.item);
 	p->jobs = queue_free(p->jobs);
 	free(p);
 	return NULL;

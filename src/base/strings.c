@@ -187,3 +187,10 @@ char *sbuf_take(struct sbuf *b)
 	b->len = b->cap = 0;
 	return p;
 }
+
+const char *str_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}

@@ -228,7 +228,7 @@ static void add(struct ses *s, const struct ses_copy *k, const uint64_t *frames,
 	if (k->c.promise)
 		st.hash = k->c.promise;
 	count.ustack = st.hash;
-	ses_jit_walked(s, &count, &st);
+	jit_walked(s->jit, &count, &st);
 	if (prof_agg_add_stack(t->walked, &st, &is_new) == 0 && is_new)
 		for (uint32_t i = 0; i < n; i++)
 			if (t->frames[i].space == EV_SPACE_IMAGE)

@@ -71,13 +71,13 @@ static void request_stack(struct ses *s, struct ses_places *p, const struct ev_c
 		const struct ev_frame *f = &st->frames[k];
 		struct ev_frame at;
 
-		if (ses_jit_maybe(s, f))
-			ses_jit_want(s, c);
+		if (jit_maybe(s->jit, f))
+			jit_want(s->jit, c);
 		if (f->space != EV_SPACE_RAW)
 			continue;
 		ses_place_raw(s, p, &c->proc, f, &at);
-		if (ses_jit_maybe(s, &at))
-			ses_jit_want(s, c);
+		if (jit_maybe(s->jit, &at))
+			jit_want(s->jit, c);
 		if (at.space == EV_SPACE_IMAGE)
 			symbolizer_request(s->symbolizer, at.image,
 			                   at.exact ? at.addr : at.addr - 1);

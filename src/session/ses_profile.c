@@ -37,7 +37,7 @@ struct stack_locs {
 /* What the location of a frame depends on. */
 struct frame_key {
 	struct ev_frame frame;
-	uint32_t jit, epoch; /* process (ses_jit_proc) and time, for code that has no file */
+	uint32_t jit, epoch; /* process (jit_find_proc) and time, for code that has no file */
 };
 _Static_assert(sizeof(struct frame_key) == 24, "hashed as bytes");
 
@@ -254,7 +254,7 @@ static int jit_location(struct build *b, const struct ev_proc_id *proc, const st
 			return -ENOENT;
 		look = pl.map_start + (look - pl.map_pgoff);
 	}
-	if (!ses_jit_name(b->s, key->jit, (uint16_t)key->epoch, look, &n))
+	if (!jit_name(b->s->jit, key->jit, (uint16_t)key->epoch, look, &n))
 		return -ENOENT;
 	r = jit_mapping(b, &map);
 	return r < 0 ? r : named_location(b, map, look, &n, look, NULL, ret);
@@ -282,7 +282,7 @@ static int make_location(struct build *b, const struct ev_proc_id *proc, const s
 			address = look; /* and map is 0: its name says the file */
 		return named_location(b, map, address, &n, n.start,
 		                      f->image <= b->n_images
-		                              ? ses_base_name(trk_image(b->s->trk, f->image)->path)
+		                              ? str_base_name(trk_image(b->s->trk, f->image)->path)
 		                              : NULL,
 		                      ret);
 	case EV_SPACE_ANON:
@@ -323,9 +323,9 @@ static int frame_location(struct build *b, const struct ev_proc_id *proc, const 
 		*ret = memo->loc;
 		return 0;
 	}
-	maybe_jit = ses_jit_maybe(b->s, f);
+	maybe_jit = jit_maybe(b->s->jit, f);
 	if (maybe_jit) {
-		key.jit = ses_jit_proc(b->s, proc);
+		key.jit = jit_find_proc(b->s->jit, proc);
 		key.epoch = key.jit ? b->epoch : 0;
 	}
 	id = intern_find(b->frame_keys, &key, sizeof(key));
@@ -433,7 +433,7 @@ static int append_frames(struct build *b, const struct ev_proc_id *proc, const s
 				return 0;
 			}
 		}
-		if (ses_jit_any(b->s) && ses_jit_maybe(b->s, &f))
+		if (jit_any(b->s->jit) && jit_maybe(b->s->jit, &f))
 			ret->shared = false;
 		ret->space = f.space;
 		ret->image = f.image;
@@ -895,7 +895,7 @@ int ses_profile_build(struct ses *s, struct err *err)
 
 	ses_places_init(&places);
 	ses_request_rest(s, &places);
-	ses_jit_finish(s);
+	jit_finish(s->jit);
 	r = symbolizer_finish(s->symbolizer, until_ns, limit_ms);
 	ses_check_privileges(s, symbolizer_kernel_error(s->symbolizer));
 	tally_count(&s->tally, TALLY_STACKS_OVER_LIMIT, as->stacks_dropped);

@@ -100,13 +100,6 @@ static int add_counter(void *arg, const char *name, uint64_t value)
 	return add(arg, "%s: %llu", name, (unsigned long long)value);
 }
 
-const char *ses_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* ---- where stacks end too early, or are guessed -----------------------------------------------
  */
 
@@ -181,7 +174,7 @@ static int add_incomplete(struct ses *s, const struct ses_quality_sums *q, uint6
 	for (uint32_t i = 0; i < q->n_incomplete; i++) {
 		if (!q->incomplete[i])
 			continue;
-		p[n].name = i == 0 ? "[jit]" : ses_base_name(trk_image(s->trk, i)->path);
+		p[n].name = i == 0 ? "[jit]" : str_base_name(trk_image(s->trk, i)->path);
 		p[n++].weight = q->incomplete[i];
 	}
 	if (q->incomplete_unknown)
@@ -199,7 +192,7 @@ static int add_guessed(struct ses *s, const struct ses_quality_sums *q, uint64_t
 	for (uint32_t i = 0; q->guessed_in && i < 2 * q->n_incomplete; i++) {
 		if (!q->guessed_in[i])
 			continue;
-		p[n].name = i < 2 ? "[unknown]" : ses_base_name(trk_image(s->trk, i / 2)->path);
+		p[n].name = i < 2 ? "[unknown]" : str_base_name(trk_image(s->trk, i / 2)->path);
 		p[n].bare = i % 2;
 		p[n++].weight = q->guessed_in[i];
 	}

@@ -345,6 +345,7 @@ int ses_start_capture(struct ses *s, struct err *err)
 	if (proc_idle_ns(s->cpus, s->n_cpus, &s->idle_start_ns) < 0)
 		s->idle_start_ns = 0; /* idle_pct is left out */
 	s->start_ns = now_and_realtime_ns(&s->start_realtime_ns);
+	jit_begin(s->jit, s->start_ns);
 	r = smp_start(s->smp, s->cpus, s->o.modes & SES_PROFILE ? s->n_cpus : 0,
 	              ses_targets_tree(s) ? &procs : NULL, err);
 	if (r == -ESRCH && s->o.target == SES_TARGET_PID)

@@ -60,7 +60,7 @@ static void on_stack(void *arg, const struct ev_stack *st)
 
 	if (prof_agg_add_stack(s->agg, st, &is_new) < 0 || !is_new)
 		return; /* counted by the aggregation */
-	ses_jit_stack(s, st);
+	jit_add_stack(s->jit, st);
 	item.type = SES_ITEM_FRAMES_;
 	item.n = 0;
 	for (uint32_t i = 0; i < st->n; i++) {
@@ -86,7 +86,7 @@ static void on_count(void *arg, const struct ev_count *c)
 	struct ses *s = arg;
 	struct ev_count count = *c;
 
-	ses_jit_count(s, &count);
+	jit_stamp(s->jit, &count);
 	if (count.samples)                                /* else it told whose stack it is */
 		(void)prof_agg_add_count(s->agg, &count); /* counted by the aggregation */
 }
@@ -111,11 +111,12 @@ static void on_waker(void *arg, const struct ev_waker *w)
 
 static void on_copy(void *arg, const struct ev_copy *c)
 {
+	struct ses *s = arg;
 	struct ev_copy copy = *c;
 
 	if (!c->promise)
-		ses_jit_copy(arg, &copy.count);
-	ses_copy_take(arg, &copy);
+		jit_stamp_deferred(s->jit, &copy.count);
+	ses_copy_take(s, &copy);
 }
 
 /* Tells the kernel side that samples of this thread are the agent's. */
@@ -124,6 +125,53 @@ static void thread_begin(const struct ses *s, uint32_t slot)
 	volatile struct abi_control *ctl = load_control(smp_loader(s->smp));
 
 	ctl->agent_tids[slot] = (uint32_t)gettid();
+}
+
+static bool on_jit_sample(void *arg, const struct ev_proc_id *id, const uint64_t *addrs, uint32_t n)
+{
+	struct ses_item item = {.type = SES_ITEM_JIT, .n = n, .jit = {.proc = *id}};
+	const struct ses *s = arg;
+
+	memcpy(item.jit.addrs, addrs, n * sizeof(*addrs));
+	return queue_push(s->q_w, &item) == 0;
+}
+
+static void on_jit_epoch(void *arg, void *drain, uint16_t epoch)
+{
+	const struct ses *s = arg;
+
+	(void)smp_take(s->smp, drain); /* counted: read_errors */
+	load_control(smp_loader(s->smp))->jit_epoch = epoch;
+}
+
+static const char *image_path(void *arg, uint32_t image)
+{
+	const struct trk_image *img = trk_image(((const struct ses *)arg)->trk, image);
+
+	return img ? img->path : NULL;
+}
+
+static bool is_tracked(void *arg, uint32_t pid)
+{
+	const struct ev_proc_id id = {.pid = pid};
+
+	return trk_proc_reason(((const struct ses *)arg)->trk, &id) != EV_REASON_NO_MAPPING;
+}
+
+int ses_jit_new(struct ses *s)
+{
+	const struct jit_options o = {.tally = &s->tally,
+	                              .agg = s->agg,
+	                              .interval_ns = s->o.drain_interval_ms * NSEC_PER_MSEC,
+	                              .targets = s->targets.pids,
+	                              .n_targets = s->o.target == SES_TARGET_PID ? s->targets.n : 0,
+	                              .sampled = on_jit_sample,
+	                              .end_epoch = on_jit_epoch,
+	                              .image_path = image_path,
+	                              .is_tracked = is_tracked,
+	                              .arg = s};
+
+	return jit_new(&o, &s->jit);
 }
 
 /* All that is known of processes up to now is on its way to W. */
@@ -161,12 +209,13 @@ static size_t hand_on_blocked(struct ses *s, const struct smp_sink *sink)
 static void drain_main(void *arg)
 {
 	struct ses *s = arg;
-	const struct smp_sink sink = {.stack = on_stack,
-	                              .count = on_count,
-	                              .thread = on_thread,
-	                              .copy = on_copy,
-	                              .waker = on_waker,
-	                              .arg = s};
+	struct smp_sink drain = {.stack = on_stack,
+	                         .count = on_count,
+	                         .thread = on_thread,
+	                         .copy = on_copy,
+	                         .waker = on_waker,
+	                         .arg = s};
+	const struct smp_sink sink = drain;
 	/* The last is -1, passed over, unless there are several processes. */
 	struct pollfd p[] = {{.fd = s->stop_fd, .events = POLLIN},
 	                     {.fd = smp_poll_fd(s->smp), .events = POLLIN},
@@ -199,7 +248,7 @@ static void drain_main(void *arg)
 			(void)smp_drain(s->smp, &sink); /* counted: read_errors */
 			if (s->off)
 				(void)smp_off_drain(s->off, &sink); /* as well */
-			ses_jit_drained(s, &sink);
+			jit_drained(s->jit, &drain);
 			ses_pmu_fold(s, now);
 			due_ns = now + interval_ns;
 		}
@@ -223,7 +272,7 @@ static void handle_item(struct ses *s, struct ses_item *item)
 		item->proc.ev.map.path =
 		        item->proc.long_path ? item->proc.long_path : item->proc.path;
 		trk_event(s->trk, &item->proc.ev);
-		ses_jit_event(s, &item->proc.ev);
+		jit_event(s->jit, &item->proc.ev);
 		free(item->proc.long_path);
 		break;
 	case SES_ITEM_FRAMES_:
@@ -235,7 +284,7 @@ static void handle_item(struct ses *s, struct ses_item *item)
 		ses_copy_handle(s, item->copy);
 		break;
 	case SES_ITEM_JIT:
-		ses_jit_seen(s, &item->jit.proc, item->jit.addrs, item->n);
+		jit_watch(s->jit, &item->jit.proc, item->jit.addrs, item->n);
 		break;
 	case SES_ITEM_WAKER:
 		trk_learn(s->trk, &item->waker);
@@ -288,7 +337,7 @@ int ses_identify_round(struct ses *s)
 	}
 	follow_closely(s);
 	trk_flush(s->trk);
-	ses_jit_round(s, now_ns());
+	jit_round(s->jit, now_ns(), (uint32_t)trk_image_cnt(s->trk));
 	ses_tables_round(s, now_ns()); /* before the names: they wait longer */
 	(void)symbolizer_send(s->symbolizer, now_ns(),
 	                      false); /* what finds no room goes in a later round */

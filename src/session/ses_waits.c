@@ -52,7 +52,7 @@ static bool is_system(const char *path)
 	        "librt-2.",      "libm.so",   "libdl.so",     "libdl-2.",   "libgcc_s.so",
 	        "libstdc++.so.", "libc++.so", "libc++abi.so", "[vdso]",
 	};
-	const char *base = ses_base_name(path);
+	const char *base = str_base_name(path);
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (str_starts(base, names[i]))

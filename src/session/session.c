@@ -240,7 +240,7 @@ static void release(struct ses *s)
 	s->q_w = queue_free(s->q_w);
 	s->symbolizer = symbolizer_free(s->symbolizer);
 	ses_tables_free(s);
-	ses_jit_free(s);
+	s->jit = jit_free(s->jit);
 	s->trk = trk_free(s->trk);
 	s->sideband = pev_sideband_free(s->sideband);
 	ses_pmu_free(s);

@@ -2,6 +2,7 @@
 #ifndef PA_SESSION_PRIV_H
 #define PA_SESSION_PRIV_H
 
+#include "jit/jit.h"
 #include "profile/profile.h"
 #include "sampler/sampler.h"
 #include "session/session.h"
@@ -16,7 +17,6 @@
 #define SES_QUEUE_W     8192 /* process events and frames on their way to W */
 #define SES_POOL_JOBS   256  /* tables and turns of the symbolizer that wait */
 #define SES_ITEM_FRAMES 20
-#define SES_JIT_ADDRS   32
 #define SES_ROUND_ITEMS 1000  /* of W's queue in one round */
 #define SES_NAMING_MS   30000 /* all naming after the end of sampling */
 #define SES_TAG_BYTES   4096  /* longest tag, and how many there may be */
@@ -56,7 +56,7 @@ struct ses_item {
 		struct ev_proc_id waker;
 		struct {
 			struct ev_proc_id proc;
-			uint64_t addrs[SES_JIT_ADDRS];
+			uint64_t addrs[JIT_ADDRS];
 		} jit;
 		uint64_t settled_ns; /* CLOCK_MONOTONIC */
 	};
@@ -204,37 +204,6 @@ struct ses_gaps {
  * where it lies. 0, -ENOMEM, -E2BIG. C. */
 int ses_gap_add(const struct ses *s, const struct ev_stack *st, uint32_t i,
                 const struct ev_frame *placed, struct ses_gaps *to, size_t first);
-
-/* ---- code generated at run time -------------------------------------------------------------- */
-
-/* ses_jit.c; which thread calls what: D stack, count, copy, drained; W seen, walked, event, round;
- * C the rest, before D and W and after them. */
-/* Before the threads: 0, -ENOMEM. After a failure too ses_jit_free is needed. */
-int ses_jit_new(struct ses *s);
-void ses_jit_free(struct ses *s);
-void ses_jit_stack(struct ses *s, const struct ev_stack *st); /* a new one */
-/* Gives a count its epoch, where its stack has such frames, and tells W of the process. */
-void ses_jit_count(struct ses *s, struct ev_count *c);
-void ses_jit_copy(struct ses *s, struct ev_count *c); /* of a first sample */
-/* After the rings were drained: ends the epoch if W asked for it. */
-void ses_jit_drained(struct ses *s, const struct smp_sink *sink);
-void ses_jit_seen(struct ses *s, const struct ev_proc_id *id, const uint64_t *addrs, uint32_t n);
-/* A first sample was walked: @count loses its epoch where there are no such frames. */
-void ses_jit_walked(struct ses *s, struct ev_count *count, const struct ev_stack *st);
-void ses_jit_event(struct ses *s, const struct ev_proc *ev); /* after track has it */
-void ses_jit_round(struct ses *s, uint64_t now);
-void ses_jit_want(struct ses *s, const struct ev_count *c); /* has such frames, as is known now */
-void ses_jit_finish(struct ses *s); /* reads everything for the last time; figures */
-/* Can this frame lie in code that was generated at run time? In no file, or in one without a name:
- * .NET maps its code from a memfd. */
-bool ses_jit_maybe(const struct ses *s, const struct ev_frame *f);
-bool ses_jit_any(const struct ses *s);
-/* Number of a process for ses_jit_name, 0: it has no such names. */
-uint32_t ses_jit_proc(const struct ses *s, const struct ev_proc_id *id);
-/* What was at an address when an epoch began: false if nothing is known. @ret's frames are those of
- * the last call. */
-bool ses_jit_name(struct ses *s, uint32_t proc, uint16_t epoch, uint64_t addr,
-                  struct sym_named *ret);
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
@@ -386,7 +355,7 @@ struct ses {
 	struct pev_sideband *sideband;
 	struct prof_agg *agg;      /* D until it is joined, then C */
 	struct ses_tables *tables; /* NULL: frame pointers only */
-	struct ses_jit *jit;
+	struct jit *jit;
 	struct ses_cpu_time *cpu_time; /* NULL: not measured, or not yet */
 	uint64_t hash_seed;            /* of stacks */
 	struct ses_command cmd;
@@ -442,6 +411,7 @@ static inline bool ses_has(const struct ses *s, enum ses_kind kind)
 int ses_start_capture(struct ses *s, struct err *err);
 
 /* ses_threads.c */
+int ses_jit_new(struct ses *s);                        /* 0, -ENOMEM */
 int ses_naming_start(struct ses *s, struct err *err);  /* B */
 int ses_threads_start(struct ses *s, struct err *err); /* W and D */
 void ses_threads_stop(struct ses *s); /* D and W end; B goes on until ses_naming_stop */
@@ -467,7 +437,6 @@ int ses_explain(struct ses *s, int code, struct err *err);
 int ses_profile_build(struct ses *s, struct err *err);
 
 /* ses_quality.c */
-const char *ses_base_name(const char *path); /* borrowed from @path */
 struct ses_quality_sums {
 	uint64_t weight;
 	/* Of samples that have a user stack: kernel threads have none, and tasks that end no more.

@@ -262,6 +262,7 @@ static struct ses *new_capture(enum ses_unwind unwind, size_t q_w, size_t q_jobs
 	s->hash_seed = 12345;
 	so.tally = &s->tally;
 	assert_int_equal(prof_agg_new(NULL, &s->agg), 0);
+	assert_int_equal(ses_jit_new(s), 0);
 	assert_int_equal(queue_new(sizeof(struct ses_item), q_w, &s->q_w), 0);
 	assert_int_equal(
 	        pool_new(&(struct pool_options){.name = "b", .max_jobs = q_jobs}, &s->pool), 0);

@@ -179,7 +179,9 @@ static void test_jobs_of_a_pool_without_threads_are_run_by_the_caller(void **sta
 	}
 	assert_int_equal(pool_pop(p, &job, 0), -ETIMEDOUT);
 	assert_int_equal(pool_cpu_ns(p), 0);
-	pool_free(p);
+	assert_int_equal(pool_push(p, &(struct pool_job){run_one, &o, number(2)}), 0);
+	pool_free(p); /* runs what is left */
+	assert_int_equal(o.n, 3);
 }
 
 static void test_bad_pools_are_refused(void **state)

@@ -198,6 +198,7 @@ static struct ses *new_capture(void)
 	s->target_pid = 77;
 	s->spec = pev_spec_cpu_clock(99);
 	assert_int_equal(prof_agg_new(NULL, &s->agg), 0);
+	assert_int_equal(ses_jit_new(s), 0);
 	assert_int_equal(queue_new(sizeof(struct ses_item), SES_QUEUE_W, &s->q_w), 0);
 	so.tally = &s->tally;
 	assert_int_equal(symbolizer_new(&so, &s->symbolizer, NULL), 0);

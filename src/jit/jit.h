@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jit - names of JIT code: the perf-maps and jitdumps of processes that were sampled in code
+ * without a file, and the epochs of their counts.
+ *
+ * D sees which stacks have such frames and reports processes and addresses. W reads the files and
+ * asks for the end of an epoch when a sampled address has got other code; D ends it by draining the
+ * counts so far. C reads the files for the last time and looks names up: what was there when the
+ * epoch of the count began. Each function says whose it is; before and after D and W all are C's.
+ */
+#ifndef PA_JIT_H
+#define PA_JIT_H
+
+#include "event/event.h"
+#include "profile/profile.h"
+#include "symbolize/symbolize.h"
+#include "tally/tally.h"
+
+#define JIT_ADDRS 32 /* that are reported at a time */
+
+struct jit;
+
+struct jit_options {
+	struct tally *tally;
+	const struct prof_agg *agg; /* D's: stacks by hash */
+	uint64_t interval_ns;       /* of drains: files are looked at as often */
+	/* Processes that may have mapped a jitdump before the capture: targets[n_targets],
+	 * borrowed. */
+	const uint32_t *targets;
+	uint32_t n_targets;
+	/* D: a process was sampled at these addresses; n <= JIT_ADDRS. False: no room, reported
+	 * again with the next count. */
+	bool (*sampled)(void *arg, const struct ev_proc_id *id, const uint64_t *addrs, uint32_t n);
+	/* D: drains the counts so far, which still belong to the epoch before @epoch. @drain: as
+	 * given to jit_drained. */
+	void (*end_epoch)(void *arg, void *drain, uint16_t epoch);
+	/* W, C: path of an image, NULL: unknown; is a process of this number tracked? */
+	const char *(*image_path)(void *arg, uint32_t image);
+	bool (*is_tracked)(void *arg, uint32_t pid);
+	void *arg;
+};
+
+/**
+ * jit_new, jit_free - no process yet; NULL is accepted, free returns NULL
+ * Returns: 0, -ENOMEM.
+ */
+int jit_new(const struct jit_options *o, struct jit **ret);
+struct jit *jit_free(struct jit *j);
+/**
+ * jit_begin - sampling begins now
+ * @start_ns: CLOCK_MONOTONIC; what was at an address in the first epoch was there then
+ */
+void jit_begin(struct jit *j, uint64_t start_ns);
+
+/**
+ * jit_add_stack - a new stack. Thread: D.
+ */
+void jit_add_stack(struct jit *j, const struct ev_stack *st);
+/**
+ * jit_stamp - give a count its epoch where its stack has frames in JIT code, and report its process
+ * Thread: D.
+ */
+void jit_stamp(struct jit *j, struct ev_count *c);
+/**
+ * jit_stamp_deferred - the same for a deferred sample, whose frames are not known yet. Thread: D.
+ */
+void jit_stamp_deferred(struct jit *j, struct ev_count *c);
+/**
+ * jit_drained - the rings were drained: ends the epoch if W asked for it
+ * @drain: handed to end_epoch
+ * Thread: D.
+ */
+void jit_drained(struct jit *j, void *drain);
+
+/**
+ * jit_watch - addresses at which a process was sampled. Thread: W.
+ */
+void jit_watch(struct jit *j, const struct ev_proc_id *id, const uint64_t *addrs, uint32_t n);
+/**
+ * jit_walked - a deferred sample was walked: @count loses its epoch if no frame is in JIT code
+ * Thread: W. NULL is accepted.
+ */
+void jit_walked(struct jit *j, struct ev_count *count, const struct ev_stack *st);
+/**
+ * jit_event - a side-band event, after the tracker has handled it. Thread: W.
+ */
+void jit_event(struct jit *j, const struct ev_proc *ev);
+/**
+ * jit_round - read what has grown, for a bounded time
+ * @n_images: of the tracker, all that there are
+ * Thread: W.
+ */
+void jit_round(struct jit *j, uint64_t now, uint32_t n_images);
+
+/**
+ * jit_want - a count has frames in JIT code, as is known now. NULL is accepted. Thread: C.
+ */
+void jit_want(struct jit *j, const struct ev_count *c);
+/**
+ * jit_finish - read all files for the last time; count and note how it went
+ * NULL is accepted. Thread: C.
+ */
+void jit_finish(struct jit *j);
+/**
+ * jit_maybe - can this frame be in JIT code?
+ * That is in no file, or in one without a name: .NET maps its code from a memfd. Thread: W, C. NULL
+ * is accepted.
+ */
+bool jit_maybe(const struct jit *j, const struct ev_frame *f);
+/**
+ * jit_any - is there a process with such code? NULL is accepted. Thread: C.
+ */
+bool jit_any(const struct jit *j);
+/**
+ * jit_find_proc - number of a process for jit_name, 0: it has no such names. NULL is accepted.
+ */
+uint32_t jit_find_proc(const struct jit *j, const struct ev_proc_id *id);
+/**
+ * jit_name - what was at an address when an epoch began
+ * @proc: of jit_find_proc
+ * @ret: its frames are valid until the next call
+ * Returns: false if nothing is known. Thread: C.
+ */
+bool jit_name(struct jit *j, uint32_t proc, uint16_t epoch, uint64_t addr, struct sym_named *ret);
+
+#endif

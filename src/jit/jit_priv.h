@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PA_JIT_PRIV_H
+#define PA_JIT_PRIV_H
+
+#include "jit/jit.h"
+#include "proc/proc.h"
+
+#include <sys/stat.h>
+
+#define JIT_PROCS_MAX 1024               /* that live, or whose files were not read to their end */
+#define JIT_PROCS_ALL 8192               /* with those of which only the names are kept */
+#define JIT_BYTES     ((size_t)32 << 20) /* of names and addresses of all processes */
+#define JIT_ADDRS_MAX 65536              /* sampled addresses of a process that are watched */
+
+/* A /tmp, shared by all processes that see it. */
+struct jit_dir {
+	dev_t dev;
+	ino_t ino;
+	int fd;         /* O_PATH; -EBADF: free */
+	uint32_t users; /* processes */
+};
+
+/* The perf-map as it was read last. */
+struct jit_map {
+	ino_t ino;
+	off_t size;
+	struct timespec mtime;
+};
+
+struct jit_proc {
+	struct ev_proc_id id;
+	bool exact; /* id is that of a sample; else the pid is right and the rest not known */
+	bool read, refused;
+	bool complete; /* it has ended, and its names are all here: nothing else is kept of it */
+	bool reused;   /* a sampled address has had two owners: it will again */
+	uint64_t start_ns; /* CLOCK_BOOTTIME, rounded down to a tick */
+	uint32_t nspid, euid, ppid;
+	/* Index + 1 of procs, whose code it had at its fork; 0: none known. Set at the end. */
+	uint32_t parent;
+	uint32_t dir; /* index + 1 of dirs; 0: none */
+	int dump_fd;
+	bool dump_due; /* a jitdump was mapped */
+	off_t dump_size;
+	struct jit_map map;
+	struct sym_jit *code;
+	size_t bytes; /* of it, as far as they are counted */
+	uint64_t due_ns;
+	struct intern *addrs; /* sampled; id is the index of codes */
+	VEC(uint32_t) codes;  /* what was there when it was looked at last, sym_jit_code() */
+};
+
+struct jit {
+	struct jit_options o;
+
+	/* D, then C. */
+	struct intern *stacks; /* hashes of stacks with such frames */
+	struct intern *pairs;  /* (process, stack) that were reported */
+	uint16_t epoch;
+	VEC(uint64_t) epoch_ns; /* by epoch: when it began */
+
+	_Atomic bool end_epoch; /* W -> D */
+
+	/* W, then C. */
+	VEC(struct jit_proc) procs;
+	size_t n_complete;   /* of them */
+	struct intern *ids;  /* struct ev_proc_id -> index of found */
+	VEC(uint32_t) found; /* index + 1 of procs; 0: it had ended already */
+	VEC(struct jit_dir) dirs;
+	uint32_t n_dumps, max_dumps;
+	uint64_t evict_ns; /* no eviction is tried before */
+	size_t bytes;
+	uint32_t n_images;      /* that were looked at */
+	size_t next;            /* of procs, the first one of the next round */
+	char refusal[160];      /* why the first file was not read; "" if all were */
+	struct sym_frame frame; /* of the last jit_name() */
+};
+
+bool jit_is_memfd(const char *path);
+bool jit_is_dump(const char *path);
+
+/* jit_procs.c */
+void jit_proc_done(struct jit_proc *p);
+/* Adds a process that lives now; NULL when it does not, or there are too many. */
+struct jit_proc *jit_add_proc(struct jit *j, const struct ev_proc_id *id, bool exact);
+/* The process of a sample, added where it is new; NULL: it has ended, or there are too many. */
+struct jit_proc *jit_get_proc(struct jit *j, const struct ev_proc_id *id);
+/* Keeps nothing but the names of a process that has ended, once they are read to their end. */
+void jit_complete_gone(struct jit *j, struct jit_proc *p, uint64_t now);
+
+/* jit_files.c */
+void jit_find_dump(struct jit *j, struct jit_proc *p); /* opens the jitdump that it maps */
+/* Reads what has grown. @final: to the end. */
+void jit_read_proc(struct jit *j, struct jit_proc *p, uint64_t now, bool final);
+
+#endif
