@@ -66,10 +66,10 @@ struct build {
 	struct intern *stack_keys; /* hash -> index of stacks */
 	VEC(struct stack_locs) stacks;
 	VEC(uint32_t) stack_locs;
-	VEC(uint32_t) locs;   /* of the sample in work */
-	uint64_t *incomplete; /* incomplete[n_images + 1], see ses_quality_sums */
-	uint64_t *guessed_in; /* guessed_in[2 * (n_images + 1)], as well */
-	struct ses_gaps gaps; /* of all shared stacks, then those of the sample in work */
+	VEC(uint32_t) locs;        /* of the sample in work */
+	uint64_t *incomplete;      /* incomplete[n_images + 1], see ses_quality_sums */
+	uint64_t *guessed_in;      /* guessed_in[2 * (n_images + 1)], as well */
+	struct deferred_gaps gaps; /* of all shared stacks, then those of the sample in work */
 	struct ses_quality_sums q;
 	/* Strings. */
 	uint32_t key_pid, key_tid, key_comm, key_state, key_longest, key_runq, key_waker,
@@ -444,7 +444,7 @@ static int append_frames(struct build *b, const struct ev_proc_id *proc, const s
 		if (r == 0)
 			r = vec_push(&b->locs, loc);
 		if (r == 0)
-			r = ses_gap_add(b->s, st, i, &f, &b->gaps, ret->gap);
+			r = deferred_gap_add(b->s->deferred, st, i, &f, &b->gaps, ret->gap);
 		ret->n_gaps = (uint32_t)b->gaps.v.n - ret->gap;
 	}
 	if (r == 0 && st->walk == EV_WALK_DEPTH) {
@@ -532,7 +532,7 @@ static void add_gaps(struct build *b, const struct outcome *user, uint64_t weigh
 	if (user->n_gaps == 0)
 		b->q.guessed_early += weight;
 	for (uint32_t i = 0; i < user->n_gaps; i++) {
-		const struct ses_gap *gap = &b->gaps.v.p[user->gap + i];
+		const struct deferred_gap *gap = &b->gaps.v.p[user->gap + i];
 		uint32_t image = gap->image <= b->n_images ? gap->image : 0;
 
 		b->guessed_in[2 * (size_t)image + (image && gap->bare)] += weight;

@@ -133,6 +133,7 @@ static uint32_t copy_quota(const struct ses *s)
 	return MIN_OF(MAX_OF(s->o.rate_hz / 4, 32U), 1024U);
 }
 
+/* After the tracker and the aggregation. */
 static int open_tables(struct ses *s, struct err *err)
 {
 	struct load_oncpu *l = smp_loader(s->smp);
@@ -141,11 +142,11 @@ static int open_tables(struct ses *s, struct err *err)
 	int r;
 
 	if (s->o.unwind == SES_UNWIND_FP)
-		return 0;
+		return ses_deferred_new(s, NULL, NULL, load_control(l), err);
 	r = load_tables(l, &rules, &backing);
 	if (r < 0)
 		return err_set(err, r, "unwind tables: %s", err_name(r));
-	return ses_tables_new(s, &rules, &backing, load_control(l), err);
+	return ses_deferred_new(s, &rules, &backing, load_control(l), err);
 }
 
 static int open_sampler(struct ses *s, struct err *err)
@@ -181,8 +182,7 @@ static int open_sampler(struct ses *s, struct err *err)
 	r = smp_open(&o, &s->smp, err);
 	if (r < 0)
 		return ses_explain(s, r, err);
-	r = ses_targets_load(s, smp_loader(s->smp), err);
-	return r < 0 ? r : open_tables(s, err);
+	return ses_targets_load(s, smp_loader(s->smp), err);
 }
 
 static int pidfd_of(pid_t pid)
@@ -318,6 +318,8 @@ int ses_start_capture(struct ses *s, struct err *err)
 	to.n_target_pids = procs.n;
 	to.follow_children = s->o.target == SES_TARGET_COMMAND || s->o.follow_children;
 	r = trk_new(&to, &s->trk, err);
+	if (r == 0)
+		r = open_tables(s, err);
 	if (r < 0)
 		return r;
 	if (s->o.target != SES_TARGET_ALL) {
@@ -334,7 +336,7 @@ int ses_start_capture(struct ses *s, struct err *err)
 	if (r < 0)
 		return r;
 	if (s->o.target != SES_TARGET_ALL) {
-		r = ses_tables_prepare(s);
+		r = deferred_prepare(s->deferred, ses_prepare_check, &s->prepare_ns);
 		if (r < 0 && r != -EINTR)
 			return ended_early(s, err);
 	}

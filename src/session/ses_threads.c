@@ -116,7 +116,7 @@ static void on_copy(void *arg, const struct ev_copy *c)
 
 	if (!c->promise)
 		jit_stamp_deferred(s->jit, &copy.count);
-	ses_copy_take(s, &copy);
+	deferred_add(s->deferred, &copy);
 }
 
 /* Tells the kernel side that samples of this thread are the agent's. */
@@ -174,6 +174,76 @@ int ses_jit_new(struct ses *s)
 	return jit_new(&o, &s->jit);
 }
 
+static bool push_deferred(void *arg, struct deferred_sample *k)
+{
+	const struct ses_item item = {.type = SES_ITEM_COPY, .copy = k};
+
+	return queue_push(((const struct ses *)arg)->q_w, &item) == 0;
+}
+
+/* W need not be woken while it has work. Closed: it waits for tables by itself. */
+static void wake_tracker(void *arg)
+{
+	const struct ses_item item = {.type = SES_ITEM_WAKE};
+	const struct ses *s = arg;
+
+	if (queue_len(s->q_w) == 0)
+		(void)queue_push(s->q_w, &item);
+}
+
+static void on_deferred_frame(void *arg, uint32_t image, uint64_t addr)
+{
+	symbolizer_request(((const struct ses *)arg)->symbolizer, image, addr);
+}
+
+static void on_deferred_walk(void *arg, struct ev_count *count, const struct ev_stack *st)
+{
+	jit_walked(((const struct ses *)arg)->jit, count, st);
+}
+
+static bool reread_stack(void *arg, struct ev_copy *c, uint8_t *stack)
+{
+	const struct ses *s = arg;
+
+	return s->off && smp_off_reread(s->off, c, stack);
+}
+
+int ses_deferred_new(struct ses *s, const struct uw_rules_mem *rules,
+                     const struct uw_backing *backing, struct abi_control *control, struct err *err)
+{
+	const struct deferred_options o = {.tally = &s->tally,
+	                                   .trk = s->trk,
+	                                   .agg = s->agg,
+	                                   .rules = rules,
+	                                   .backing = backing,
+	                                   .control = control,
+	                                   .budget_bytes = s->o.table_budget_bytes
+	                                                           ? s->o.table_budget_bytes
+	                                                           : SES_BUDGET_BYTES,
+	                                   .all = s->o.unwind == SES_UNWIND_DWARF,
+	                                   .hash_seed = s->hash_seed,
+	                                   .push = push_deferred,
+	                                   .wake = wake_tracker,
+	                                   .symbolize = on_deferred_frame,
+	                                   .walked = on_deferred_walk,
+	                                   .reread = reread_stack,
+	                                   .arg = s,
+	                                   .compare = s->o.copy_fn,
+	                                   .compare_arg = s->o.copy_arg};
+
+	return deferred_new(&o, &s->deferred, err);
+}
+
+int ses_prepare_check(void *arg)
+{
+	const struct ses *s = arg;
+	struct pollfd p = {.fd = s->ended_fd, .events = POLLIN};
+
+	if (s->ended_fd >= 0 && poll(&p, 1, 0) > 0)
+		return -ESRCH;
+	return atomic_load(&s->interrupted) ? -EINTR : 0;
+}
+
 /* All that is known of processes up to now is on its way to W. */
 static void push_settled(struct ses *s)
 {
@@ -192,16 +262,25 @@ static void push_settled(struct ses *s)
 /* Stacks of threads that waited at the beginning are taken as W has room for them, as often. */
 #define BLOCKED_EVERY_MS 2
 
-/* How many are left. */
+size_t ses_deferred_room(const struct ses *s)
+{
+	const size_t queued = queue_len(s->q_w), max = SES_QUEUE_W / 2;
+
+	if (!deferred_has_tables(s->deferred))
+		return SIZE_MAX; /* no sample is deferred */
+	return MIN_OF(deferred_room(s->deferred), queued < max ? max - queued : 0);
+}
+
+/* Returns how many are left. */
 static size_t hand_on_blocked(struct ses *s, const struct smp_sink *sink)
 {
-	size_t left, before, room = ses_copy_room(s);
+	size_t left, before, room = ses_deferred_room(s);
 
 	/* Most are much shorter than there is room for. */
 	do {
 		before = room;
-		left = smp_off_blocked(s->off, s->tables != NULL, room, sink);
-		room = ses_copy_room(s);
+		left = smp_off_blocked(s->off, deferred_has_tables(s->deferred), room, sink);
+		room = ses_deferred_room(s);
 	} while (left > 0 && room > 0 && room < before);
 	return left;
 }
@@ -281,7 +360,7 @@ static void handle_item(struct ses *s, struct ses_item *item)
 			                   item->addrs[i].addr);
 		break;
 	case SES_ITEM_COPY:
-		ses_copy_handle(s, item->copy);
+		deferred_receive(s->deferred, item->copy);
 		break;
 	case SES_ITEM_JIT:
 		jit_watch(s->jit, &item->jit.proc, item->jit.addrs, item->n);
@@ -290,15 +369,13 @@ static void handle_item(struct ses *s, struct ses_item *item)
 		trk_learn(s->trk, &item->waker);
 		break;
 	case SES_ITEM_WAKE:
-		if (s->tables)
-			s->tables->hurry = true;
+		deferred_hurry(s->deferred, true);
 		break;
 	case SES_ITEM_SETTLED:
 		/* Those that D had to drop came before it. */
 		if (!atomic_load(&s->events_dropped))
 			trk_settled(s->trk, item->settled_ns);
-		if (s->tables && s->tables->copies)
-			s->tables->hurry = true;
+		deferred_hurry(s->deferred, false);
 		break;
 	}
 }
@@ -338,7 +415,7 @@ int ses_identify_round(struct ses *s)
 	follow_closely(s);
 	trk_flush(s->trk);
 	jit_round(s->jit, now_ns(), (uint32_t)trk_image_cnt(s->trk));
-	ses_tables_round(s, now_ns()); /* before the names: they wait longer */
+	deferred_round(s->deferred, now_ns()); /* before the names: they wait longer */
 	(void)symbolizer_send(s->symbolizer, now_ns(),
 	                      false); /* what finds no room goes in a later round */
 	return r;
@@ -357,7 +434,7 @@ static void identify_main(void *arg)
 	}
 	while (ses_identify_round(s) != -EPIPE)
 		;
-	ses_tables_finish(s);
+	deferred_finish(s->deferred);
 }
 
 /* ---- B --------------------------------------------------------------------------------------- */
@@ -412,6 +489,7 @@ int ses_naming_start(struct ses *s, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "pthread_create: %s", err_name(r));
 	symbolizer_use(s->symbolizer, s->pool);
+	deferred_use(s->deferred, s->pool);
 	return 0;
 }
 
@@ -439,11 +517,11 @@ void ses_threads_stop(struct ses *s)
 	} else if (s->q_w) {
 		queue_close(s->q_w);
 	}
-	if (s->tables && atomic_load(&s->tables->abandoned))
-		atomic_store(&s->tables->cancel, true);
+	if (s->deferred)
+		deferred_cancel(s->deferred, true);
 	thread_join(&s->w);
-	if (s->tables)
-		atomic_store(&s->tables->cancel, true);
+	if (s->deferred)
+		deferred_cancel(s->deferred, false);
 }
 
 void ses_naming_stop(struct ses *s)

@@ -236,10 +236,10 @@ static void release(struct ses *s)
 		if (item.type == SES_ITEM_PROC)
 			free(item.proc.long_path);
 		else if (item.type == SES_ITEM_COPY)
-			ses_copy_free(item.copy);
+			deferred_sample_free(item.copy);
 	s->q_w = queue_free(s->q_w);
 	s->symbolizer = symbolizer_free(s->symbolizer);
-	ses_tables_free(s);
+	s->deferred = deferred_free(s->deferred);
 	s->jit = jit_free(s->jit);
 	s->trk = trk_free(s->trk);
 	s->sideband = pev_sideband_free(s->sideband);
@@ -264,8 +264,8 @@ struct ses *ses_free(struct ses *s)
 {
 	if (!s)
 		return NULL;
-	if (s->tables)
-		atomic_store(&s->tables->abandoned, true);
+	if (s->deferred)
+		deferred_abandon(s->deferred);
 	ses_threads_stop(s);
 	release(s);
 	forget_results(s);
@@ -381,9 +381,9 @@ static void final_figures(struct ses *s)
 	tally_count(&s->tally, TALLY_MAPPINGS_DROPPED, t->dropped_mappings);
 	tally_count(&s->tally, TALLY_RANGES_FULL, t->ranges_full);
 	tally_count(&s->tally, TALLY_MAPS_BAD, t->bad_map_lines);
-	ses_tables_figures(s);
+	deferred_count(s->deferred);
 	ses_off_figures(s);
-	if (s->tables) { /* segments of tables were made meanwhile */
+	if (deferred_has_tables(s->deferred)) { /* segments of tables were made meanwhile */
 		uint64_t bytes = load_locked_bytes(smp_loader(s->smp));
 
 		pthread_mutex_lock(&s->stats_lock);
@@ -544,7 +544,7 @@ int ses_stop(struct ses *s, struct err *err)
 	if (s->scan_error < 0)
 		tally_note(&s->tally, "the first look at all processes failed: %s",
 		           err_name(s->scan_error));
-	ses_copies_merge(s);
+	deferred_merge(s->deferred);
 	final_figures(s);
 	ses_check_waits(s);
 	read_cpu_time(s);

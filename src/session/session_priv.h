@@ -2,6 +2,7 @@
 #ifndef PA_SESSION_PRIV_H
 #define PA_SESSION_PRIV_H
 
+#include "deferred/deferred.h"
 #include "jit/jit.h"
 #include "profile/profile.h"
 #include "sampler/sampler.h"
@@ -30,8 +31,6 @@ struct ses_addr {
 	uint32_t image;
 };
 
-struct ses_copy;
-
 /* D, B -> W */
 struct ses_item {
 	enum {
@@ -52,7 +51,7 @@ struct ses_item {
 			char path[256];
 		} proc;
 		struct ses_addr addrs[SES_ITEM_FRAMES];
-		struct ses_copy *copy;
+		struct deferred_sample *copy;
 		struct ev_proc_id waker;
 		struct {
 			struct ev_proc_id proc;
@@ -76,134 +75,6 @@ void ses_place_raw(struct ses *s, struct ses_places *p, const struct ev_proc_id 
 /* Asks for what the raw frames turn out to be, and for frames that the queue to W had no place for.
  */
 void ses_request_rest(struct ses *s, struct ses_places *p);
-
-/* ---- unwind tables and first samples --------------------------------------------------------- */
-
-enum ses_table_state {
-	SES_TABLE_NEW = 0,
-	SES_TABLE_QUEUED, /* B has it */
-	SES_TABLE_DONE,   /* B has said what there is: a table, or that there is none */
-	SES_TABLE_LATER,  /* there was no room for it; tried again */
-};
-/* Of one image. W's, but for state and due_ns: B's from the time it is QUEUED until it is not. */
-struct ses_table {
-	_Atomic enum ses_table_state state;
-	uint32_t seen;   /* abi_image.wanted when it was queued */
-	uint32_t asked;  /* by first samples since then */
-	bool last;       /* queued after the end of sampling */
-	uint64_t due_ns; /* not built again before, CLOCK_MONOTONIC */
-};
-
-/* An image on its way to B, which owns it: item of a job of the pool. */
-struct ses_table_job {
-	struct ses *s;
-	uint32_t image;
-	struct trk_open from;
-};
-
-#define SES_WINDOWS      8
-#define SES_WINDOW_BYTES 4096
-/* A piece of an image's file, and 8 bytes of the next one. */
-struct ses_window {
-	uint32_t image; /* 0: free */
-	uint32_t len;
-	uint64_t off; /* a multiple of SES_WINDOW_BYTES */
-	uint8_t bytes[SES_WINDOW_BYTES + 8];
-};
-
-/* A first sample whose walk came to the end of its copy; count.ustack is what was found. */
-struct ses_cut {
-	struct ev_count count;
-	uint64_t guess;  /* ev_copy.guess */
-	bool is_promise; /* no sample: count.ustack is its name alone */
-};
-
-/* Of one capture; there is none with frame pointers only. */
-struct ses_tables {
-	struct uw_rules *rules; /* W, B: locks inside */
-	struct uw_store *store;
-	struct abi_image *images; /* images[n_images]; shared with the programs */
-	uint32_t n_images;
-	struct abi_control *control;
-	_Atomic bool
-	        all; /* every image that is mapped is wanted: DWARF, until the budget is full */
-
-	pthread_mutex_t lock;   /* guards outstanding; leaf */
-	pthread_cond_t changed; /* a table came */
-	uint32_t outstanding;   /* jobs that B has not done yet */
-
-	/* C until W is started, then W. */
-	struct ses_table *image; /* image[n_images], by id */
-	uint64_t scan_ns, epoch_ns;
-	bool hurry;     /* look at first samples in this round */
-	bool finishing; /* sampling has ended */
-	_Atomic bool abandoned;
-	_Atomic bool cancel; /* nobody needs a table any more: B drops what it is at */
-
-	/* First samples that wait: of W; their number and bytes with those still in the queue. */
-	struct ses_copy *copies;
-	_Atomic uint32_t pending;
-	_Atomic uint64_t pending_bytes;
-	struct prof_agg *walked; /* W until it is joined, then C */
-	VEC(struct ses_cut) cut; /* as well */
-	struct ses_window window[SES_WINDOWS];
-	uint32_t next_window;
-	uint8_t stack[SMP_STACK_BYTES]; /* W: one that is read again */
-	struct uw_walk walk;
-	struct ev_frame frames[ABI_MAX_USER_FRAMES];
-};
-
-/* ses_tables.c */
-/* Rules, store and what belongs to them: 0, -EINVAL, -ENOMEM. After a failure too ses_tables_free
- * is needed. */
-int ses_tables_new(struct ses *s, const struct uw_rules_mem *rules,
-                   const struct uw_backing *backing, struct abi_control *control, struct err *err);
-void ses_tables_free(struct ses *s);
-/* UNWIND_DWARF: builds the tables of all images that are known now, and waits for them, at most a
- * minute. 0, -ESRCH (the target ended), -EINTR (ses_interrupt). C, before W and after B are
- * started. */
-int ses_tables_prepare(struct ses *s);
-/* Asks B for what is wanted; walks first samples whose tables came. W. */
-void ses_tables_round(struct ses *s, uint64_t now);
-/* Waits for the tables that first samples still need, then walks all that are left. W, at its end.
- */
-void ses_tables_finish(struct ses *s);
-/* No program and no walk knows yet whether there is a table. */
-bool ses_table_absent(const struct ses_tables *t, uint32_t image);
-void ses_table_ask(struct ses_tables *t, uint32_t image); /* for a first sample. W */
-void ses_tables_figures(struct ses *s);                   /* to counters. C, at the end */
-
-/* ses_copies.c */
-/* Bytes of an image at a file offset: how many there are, 0 where it cannot be read. W, C. */
-size_t ses_image_read(const struct ses *s, const struct trk_image *img, uint64_t off, void *buf,
-                      size_t len);
-void ses_copy_take(struct ses *s, const struct ev_copy *c); /* D */
-/* How many copies of SMP_STACK_BYTES can be taken now, with room left for first samples. D. */
-size_t ses_copy_room(const struct ses *s);
-void ses_copy_handle(struct ses *s, struct ses_copy *k); /* W; takes it */
-void ses_copy_free(struct ses_copy *k);                  /* one that is still in the queue */
-/* Walks those that can be walked now, @final: all. Returns: how many are left. W. */
-size_t ses_copies_retry(struct ses *s, uint64_t now, bool final);
-void ses_copies_free(struct ses_tables *t);
-void ses_copies_merge(struct ses *s); /* into s->agg. C, after D and W */
-
-/* ---- guesses --------------------------------------------------------------------------------- */
-
-/* Where a caller was guessed. */
-struct ses_gap {
-	uint32_t image; /* 0: no mapping was known there */
-	bool bare;      /* it has no table now: none to be had, given up for others, or not built */
-};
-struct ses_gaps {
-	VEC(struct ses_gap) v;
-};
-
-/* ses_gaps.c */
-/* Was the caller of frame @i of a guessed stack found by a guess, as far as the tables of now tell?
- * Then its file is appended to @to, unless it stands there from index @first on. @placed: the frame
- * where it lies. 0, -ENOMEM, -E2BIG. C. */
-int ses_gap_add(const struct ses *s, const struct ev_stack *st, uint32_t i,
-                const struct ev_frame *placed, struct ses_gaps *to, size_t first);
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
@@ -353,8 +224,8 @@ struct ses {
 	struct err without_why; /* of the first */
 	struct trk *trk;
 	struct pev_sideband *sideband;
-	struct prof_agg *agg;      /* D until it is joined, then C */
-	struct ses_tables *tables; /* NULL: frame pointers only */
+	struct prof_agg *agg; /* D until it is joined, then C */
+	struct deferred *deferred;
 	struct jit *jit;
 	struct ses_cpu_time *cpu_time; /* NULL: not measured, or not yet */
 	uint64_t hash_seed;            /* of stacks */
@@ -411,7 +282,14 @@ static inline bool ses_has(const struct ses *s, enum ses_kind kind)
 int ses_start_capture(struct ses *s, struct err *err);
 
 /* ses_threads.c */
-int ses_jit_new(struct ses *s);                        /* 0, -ENOMEM */
+int ses_jit_new(struct ses *s); /* 0, -ENOMEM */
+/* @rules, @backing: NULL: frame pointers only. 0, -EINVAL, -ENOMEM. */
+int ses_deferred_new(struct ses *s, const struct uw_rules_mem *rules,
+                     const struct uw_backing *backing, struct abi_control *control,
+                     struct err *err);
+/* Deferred samples that W has room for, with half of its queue left for side-band events. D. */
+size_t ses_deferred_room(const struct ses *s);
+int ses_prepare_check(void *arg); /* 0, -ESRCH: the target ended, -EINTR: interrupted */
 int ses_naming_start(struct ses *s, struct err *err);  /* B */
 int ses_threads_start(struct ses *s, struct err *err); /* W and D */
 void ses_threads_stop(struct ses *s); /* D and W end; B goes on until ses_naming_stop */

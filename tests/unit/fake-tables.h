@@ -4,7 +4,7 @@
 #ifndef PA_TESTS_FAKE_TABLES_H
 #define PA_TESTS_FAKE_TABLES_H
 
-#include "session/session_priv.h"
+#include "deferred/deferred_priv.h"
 
 #include "fake-track.h"
 
@@ -37,7 +37,6 @@ size_t __wrap_trk_image_cnt(const struct trk *t);
 const struct trk_image *__wrap_trk_image(const struct trk *t, uint32_t id);
 int __wrap_trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close);
 enum ev_reason __wrap_trk_proc_reason(const struct trk *t, const struct ev_proc_id *id);
-void __wrap_trk_flush(struct trk *t);
 int __wrap_img_file_open(int fd, struct img_file **ret, struct err *err);
 int __wrap_uw_rules_new(const struct uw_rules_mem *mem, struct uw_rules **ret);
 struct uw_rules *__wrap_uw_rules_free(struct uw_rules *r);
@@ -98,11 +97,6 @@ enum ev_reason __wrap_trk_proc_reason(const struct trk *t, const struct ev_proc_
 	(void)t;
 	(void)id;
 	return proc_reason;
-}
-
-void __wrap_trk_flush(struct trk *t)
-{
-	(void)t;
 }
 
 int __wrap_img_file_open(int fd, struct img_file **ret, struct err *err)
@@ -250,38 +244,116 @@ static int setup(void **state)
 	return 0;
 }
 
-static struct ses *new_capture(enum ses_unwind unwind, size_t q_w, size_t q_jobs)
-{
-	const struct ses_options o = {
-	        .target = SES_TARGET_PID, .pid = 77, .rate_hz = 99, .unwind = unwind};
-	const struct uw_backing backing = {.images = kernel_images, .n_images = IMAGES};
-	struct symbolizer_options so = {.in_process = true};
-	struct ses *s = NULL;
+/* A capture as far as samples are deferred in it: D and W are the test's thread. */
+struct capture {
+	struct tally tally;
+	struct prof_agg *agg;
+	struct pool *pool; /* without threads: do_job() */
+	struct deferred *deferred;
+	struct queue *q_w; /* struct deferred_sample *; NULL: wakes W */
+	uint32_t symbolized;
+	int check_gives;
+	uint64_t prepare_ns;
+};
 
-	assert_int_equal(ses_new(&o, &s, NULL), 0);
-	s->hash_seed = 12345;
-	so.tally = &s->tally;
+static bool push_sample(void *arg, struct deferred_sample *k)
+{
+	return queue_push(((struct capture *)arg)->q_w, &k) == 0;
+}
+
+static void wake_w(void *arg)
+{
+	struct deferred_sample *none = NULL;
+	struct capture *s = arg;
+
+	if (queue_len(s->q_w) == 0)
+		(void)queue_push(s->q_w, &none);
+}
+
+static void count_symbol(void *arg, uint32_t image, uint64_t addr)
+{
+	(void)image;
+	(void)addr;
+	((struct capture *)arg)->symbolized++;
+}
+
+static void ignore_walk(void *arg, struct ev_count *count, const struct ev_stack *st)
+{
+	(void)arg;
+	(void)count;
+	(void)st;
+}
+
+static struct capture *new_capture(bool all, size_t q_w, size_t q_jobs)
+{
+	static const struct uw_backing backing = {.images = kernel_images, .n_images = IMAGES};
+	static const struct uw_rules_mem rules;
+	struct capture *s = calloc(1, sizeof(*s));
+	struct deferred_options o = {.tally = &s->tally,
+	                             .rules = &rules,
+	                             .backing = &backing,
+	                             .control = &control,
+	                             .budget_bytes = 1 << 20,
+	                             .all = all,
+	                             .hash_seed = 12345,
+	                             .push = push_sample,
+	                             .wake = wake_w,
+	                             .symbolize = count_symbol,
+	                             .walked = ignore_walk,
+	                             .arg = s};
+
+	assert_non_null(s);
 	assert_int_equal(prof_agg_new(NULL, &s->agg), 0);
-	assert_int_equal(ses_jit_new(s), 0);
-	assert_int_equal(queue_new(sizeof(struct ses_item), q_w, &s->q_w), 0);
+	o.agg = s->agg;
+	assert_int_equal(queue_new(sizeof(struct deferred_sample *), q_w, &s->q_w), 0);
 	assert_int_equal(
 	        pool_new(&(struct pool_options){.name = "b", .max_jobs = q_jobs}, &s->pool), 0);
-	assert_int_equal(symbolizer_new(&so, &s->symbolizer, NULL), 0);
-	symbolizer_use(s->symbolizer, s->pool);
-	assert_int_equal(ses_tables_new(s, NULL, &backing, &control, NULL), 0);
+	assert_int_equal(deferred_new(&o, &s->deferred, NULL), 0);
+	deferred_use(s->deferred, s->pool);
 	return s;
 }
 
+static void capture_free(struct capture *s)
+{
+	struct deferred_sample *k;
+
+	deferred_cancel(s->deferred, false);
+	pool_free(s->pool);
+	while (queue_pop(s->q_w, &k, 0) == 0)
+		deferred_sample_free(k);
+	assert_null(deferred_free(s->deferred));
+	queue_free(s->q_w);
+	prof_agg_free(s->agg);
+	tally_reset(&s->tally);
+	free(s);
+}
+
+/* A round of W: all that waits, then deferred_round. -EPIPE when the queue is closed and empty. */
+static int w_round(struct capture *s)
+{
+	struct deferred_sample *k;
+	int r = queue_pop(s->q_w, &k, 100 * NSEC_PER_MSEC), first = r;
+
+	for (; r == 0; r = queue_pop(s->q_w, &k, 0)) {
+		if (k)
+			deferred_receive(s->deferred, k);
+		else
+			deferred_hurry(s->deferred, true);
+	}
+	deferred_round(s->deferred, now_ns());
+	return first;
+}
+
 /* The next job, whose image is returned; 0: there is none. */
-static uint32_t next_job(struct ses *s, struct pool_job *ret, uint64_t timeout_ns)
+static uint32_t next_job(struct capture *s, struct pool_job *ret, uint64_t timeout_ns)
 {
 	if (pool_pop(s->pool, ret, timeout_ns) < 0)
 		return 0;
-	return ((const struct ses_table_job *)ret->item)->image;
+	return ((const struct deferred_job *)ret->item)->image;
 }
 
 /* B does the next job. */
-static uint32_t do_job(struct ses *s)
+static uint32_t do_job(struct capture *s)
 {
 	struct pool_job job;
 	uint32_t image = next_job(s, &job, 0);
@@ -293,12 +365,12 @@ static uint32_t do_job(struct ses *s)
 	return image;
 }
 
-static void one_round(struct ses *s)
+static void one_round(struct capture *s)
 {
-	assert_int_not_equal(ses_identify_round(s), -EPIPE);
+	assert_int_not_equal(w_round(s), -EPIPE);
 }
 
-static uint64_t counter(struct ses *s, enum tally_id id)
+static uint64_t counter(struct capture *s, enum tally_id id)
 {
 	return tally_get(&s->tally, id);
 }
@@ -320,11 +392,11 @@ static struct ev_copy a_copy(uint64_t pc)
 	};
 }
 
-static void take(struct ses *s, uint64_t pc)
+static void take(struct capture *s, uint64_t pc)
 {
 	const struct ev_copy c = a_copy(pc);
 
-	ses_copy_take(s, &c);
+	deferred_add(s->deferred, &c);
 }
 
 static uint64_t samples_in(const struct prof_agg *a)

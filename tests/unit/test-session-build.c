@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test-session-build - from counts and stacks to the model, what W and B hand on, and what is said
  * of losses; no kernel side, and a track that is made up */
+#include "deferred/deferred_priv.h"
 #include "session/session_priv.h"
 
 #include <fcntl.h>
@@ -199,6 +200,7 @@ static struct ses *new_capture(void)
 	s->spec = pev_spec_cpu_clock(99);
 	assert_int_equal(prof_agg_new(NULL, &s->agg), 0);
 	assert_int_equal(ses_jit_new(s), 0);
+	assert_int_equal(ses_deferred_new(s, NULL, NULL, NULL, NULL), 0);
 	assert_int_equal(queue_new(sizeof(struct ses_item), SES_QUEUE_W, &s->q_w), 0);
 	so.tally = &s->tally;
 	assert_int_equal(symbolizer_new(&so, &s->symbolizer, NULL), 0);
@@ -277,6 +279,24 @@ static void test_w_looks_up_from_a_full_queue(void **state)
 	assert_int_equal(queue_len(s->q_w), 0);
 	assert_true(flush_calls >= 3);
 	assert_int_equal(symbolizer_requested(s->symbolizer), n);
+	ses_free(s);
+}
+
+static void test_deferred_samples_leave_half_of_the_queue(void **state)
+{
+	struct ses *s = new_capture();
+	const struct ses_item item = {.type = SES_ITEM_FRAMES_};
+
+	(void)state;
+	assert_true(ses_deferred_room(s) == SIZE_MAX); /* without tables none comes */
+	s->deferred->has_tables = true;
+	assert_in_range(ses_deferred_room(s), 100, SES_QUEUE_W / 2);
+	for (int i = 0; i < SES_QUEUE_W / 2 - 10; i++)
+		assert_int_equal(queue_push(s->q_w, &item), 0);
+	assert_int_equal(ses_deferred_room(s), 10);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(queue_push(s->q_w, &item), 0);
+	assert_int_equal(ses_deferred_room(s), 0);
 	ses_free(s);
 }
 
@@ -643,9 +663,8 @@ static struct ses *new_tables(void)
 	struct ses *s = new_capture();
 	static const char *const paths[] = {"/a/one.so", "/a/two.so", "/a/none.so", "/a/gone.so"};
 
-	s->tables = calloc(1, sizeof(*s->tables));
-	assert_non_null(s->tables);
-	assert_int_equal(uw_rules_new(NULL, &s->tables->rules), 0);
+	s->deferred->has_tables = true;
+	assert_int_equal(uw_rules_new(NULL, &s->deferred->rules), 0);
 	n_images = ARRAY_SIZE(paths);
 	for (uint32_t i = 0; i < n_images; i++)
 		images[i].path = paths[i];
@@ -764,6 +783,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_w_looks_up_from_a_full_queue, setup),
+		cmocka_unit_test_setup(test_deferred_samples_leave_half_of_the_queue, setup),
 		cmocka_unit_test_setup(test_frames_past_the_stretches_of_an_image, setup),
 		cmocka_unit_test_setup(test_what_the_model_refuses_is_dropped, setup),
 		cmocka_unit_test_setup(test_labels_of_enrichers_are_on_all_samples, setup),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-session-waits - what becomes of copies that waits refer to; all is made up as in
- * test-session-tables */
-#include "session/session_priv.h"
+/* test-deferred-blocked - deferred samples of threads that are blocked: their stacks can be read
+ * again. All is made up as in test-deferred. */
+#include "deferred/deferred_priv.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,14 +11,12 @@
 
 #include "fake-tables.h"
 
-bool __wrap_smp_off_reread(const struct smp_off *o, struct ev_copy *c, uint8_t *buf);
-
 /* What is read of the stack of a thread that still waits; 0: it does not. */
 static uint32_t reread_len, rereads, reread_needs; /* @reread_needs: the image it leads to */
 
-bool __wrap_smp_off_reread(const struct smp_off *o, struct ev_copy *c, uint8_t *buf)
+static bool reread(void *arg, struct ev_copy *c, uint8_t *buf)
 {
-	(void)o;
+	(void)arg;
 	rereads++;
 	if (!reread_len)
 		return false;
@@ -51,19 +49,17 @@ static struct ev_copy a_wait(void)
 	return c;
 }
 
-static struct ses *capture_of_waits(void)
+static struct capture *capture_of_waits(void)
 {
-	static char off; /* never looked at */
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 
-	s->off = (struct smp_off *)&off;
+	s->deferred->o.reread = reread;
 	return s;
 }
 
-static void end_of_waits(struct ses *s)
+static void end_of_waits(struct capture *s)
 {
-	s->off = NULL;
-	ses_free(s);
+	capture_free(s);
 }
 
 /* What was copied first, or what was read again. */
@@ -78,7 +74,7 @@ static void look_at_both(const struct uw_target *t)
 
 static void test_wait_larger_than_its_copy_is_read_again(void **state)
 {
-	struct ses *s = capture_of_waits();
+	struct capture *s = capture_of_waits();
 	const struct ev_copy c = a_wait();
 
 	(void)state;
@@ -86,15 +82,15 @@ static void test_wait_larger_than_its_copy_is_read_again(void **state)
 	walk_gives = ABI_WALK_FAULT;
 	walk_looks = look_at_both;
 	reread_len = 4096;
-	ses_copy_take(s, &c);
+	deferred_add(s->deferred, &c);
 	one_round(s);
 	assert_int_equal(rereads, 1);
 	assert_int_equal(walks, 2);
 	assert_int_equal(word_reads, 1);
 	assert_int_equal(counter(s, TALLY_OFF_COPIES_REREAD), 1);
-	assert_int_equal(s->tables->pending, 0);
-	assert_int_equal(s->tables->pending_bytes, 0);
-	ses_copies_merge(s);
+	assert_int_equal(s->deferred->pending, 0);
+	assert_int_equal(s->deferred->pending_bytes, 0);
+	deferred_merge(s->deferred);
 	assert_int_equal(prof_agg_stack(s->agg, PROMISE)->walk, EV_WALK_ROOT);
 	assert_int_equal(samples_in(s->agg), 0);
 	end_of_waits(s);
@@ -102,18 +98,18 @@ static void test_wait_larger_than_its_copy_is_read_again(void **state)
 
 static void test_what_was_read_again_waits_for_its_tables(void **state)
 {
-	struct ses *s = capture_of_waits();
+	struct capture *s = capture_of_waits();
 	const struct ev_copy c = a_wait();
 
 	(void)state;
 	walk_gives = ABI_WALK_FAULT;
 	reread_len = 4096;
 	reread_needs = 3; /* the rest of its stack leads there */
-	ses_copy_take(s, &c);
+	deferred_add(s->deferred, &c);
 	one_round(s);
 	assert_int_equal(walks, 2);
-	assert_int_equal(s->tables->pending, 1);
-	assert_true(s->tables->pending_bytes >= 4096);
+	assert_int_equal(s->deferred->pending, 1);
+	assert_true(s->deferred->pending_bytes >= 4096);
 	reread_len = 0; /* the wait is over meanwhile */
 	walk_looks = look_at_both;
 	word_reads = 0;
@@ -123,25 +119,25 @@ static void test_what_was_read_again_waits_for_its_tables(void **state)
 	assert_int_equal(walks, 3);
 	assert_int_equal(word_reads, 1);
 	assert_int_equal(rereads, 1);
-	assert_int_equal(s->tables->pending_bytes, 0);
-	ses_copies_merge(s);
+	assert_int_equal(s->deferred->pending_bytes, 0);
+	deferred_merge(s->deferred);
 	assert_int_equal(prof_agg_stack(s->agg, PROMISE)->walk, EV_WALK_ROOT);
 	end_of_waits(s);
 }
 
 static void test_wait_that_is_over_keeps_what_its_copy_gave(void **state)
 {
-	struct ses *s = capture_of_waits();
+	struct capture *s = capture_of_waits();
 	const struct ev_copy c = a_wait();
 	struct ev_copy sample = a_copy(0x30);
 
 	(void)state;
 	walk_gives = ABI_WALK_FAULT;
-	ses_copy_take(s, &c);
-	ses_copy_take(s, &sample); /* runs on */
+	deferred_add(s->deferred, &c);
+	deferred_add(s->deferred, &sample); /* runs on */
 	one_round(s);
 	assert_int_equal(rereads, 1);
-	ses_copies_merge(s);
+	deferred_merge(s->deferred);
 	assert_int_equal(prof_agg_stack(s->agg, PROMISE)->walk, EV_WALK_FAULT);
 	assert_int_equal(prof_agg_stack(s->agg, PROMISE)->n, 2);
 	end_of_waits(s);
@@ -150,7 +146,7 @@ static void test_wait_that_is_over_keeps_what_its_copy_gave(void **state)
 static void test_cut_wait_takes_guesses_that_agree(void **state)
 {
 	for (int agree = 0; agree < 2; agree++) {
-		struct ses *s = capture_of_waits();
+		struct capture *s = capture_of_waits();
 		struct ev_copy c = a_wait();
 		struct ev_frame frames[] = {
 		        {.space = EV_SPACE_IMAGE, .image = 1, .addr = 0x10, .exact = true},
@@ -163,9 +159,9 @@ static void test_cut_wait_takes_guesses_that_agree(void **state)
 		walk_gives = ABI_WALK_FAULT;
 		c.guess = 99;
 		assert_int_equal(prof_agg_add_stack(s->agg, &guess, NULL), 0);
-		ses_copy_take(s, &c);
+		deferred_add(s->deferred, &c);
 		one_round(s);
-		ses_copies_merge(s);
+		deferred_merge(s->deferred);
 		assert_int_equal(prof_agg_stack(s->agg, PROMISE)->n, agree ? 3 : 2);
 		assert_int_equal(prof_agg_stack(s->agg, PROMISE)->walk,
 		                 agree ? EV_WALK_ROOT : EV_WALK_FAULT);
@@ -177,21 +173,21 @@ static void test_cut_wait_takes_guesses_that_agree(void **state)
 
 static void test_room_for_threads_that_waited_already(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16384, 64);
-	size_t first = ses_copy_room(s);
+	struct capture *s = new_capture(false, 16384, 64);
+	size_t first = deferred_room(s->deferred);
 
 	(void)state;
 	assert_in_range(first, 500, 1024); /* of 64 KiB, in 64 MiB, with some left for others */
-	for (int i = 0; i < 4000; i++)
+	for (int i = 0; i < 6100; i++)
 		take(s, 0x10);
-	assert_in_range(ses_copy_room(s), 1, 96); /* the queue is nearly half full */
+	assert_in_range(deferred_room(s->deferred), 1, 44);
 	for (int i = 0; i < 200; i++)
 		take(s, 0x10);
-	assert_int_equal(ses_copy_room(s), 0);
-	while (ses_identify_round(s) != -EPIPE && queue_len(s->q_w) > 0)
+	assert_int_equal(deferred_room(s->deferred), 0);
+	while (w_round(s) != -EPIPE && queue_len(s->q_w) > 0)
 		;
-	assert_int_equal(ses_copy_room(s), first);
-	ses_free(s);
+	assert_int_equal(deferred_room(s->deferred), first);
+	capture_free(s);
 }
 
 int main(void)

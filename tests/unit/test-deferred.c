@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-session-tables - which unwind tables are asked for and built, and what becomes of first
- * samples; track, builder, store and walk are made up, and B is this thread but where it is said */
-#include "session/session_priv.h"
+/* test-deferred - which unwind tables are wanted and built, and what becomes of deferred samples;
+ * track, builder, store and walk are made up, and the pool is this thread but where it is said */
+#include "deferred/deferred_priv.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -21,17 +21,17 @@ static void want(uint32_t image, uint32_t times)
 /* Far enough apart that images are looked through in each. */
 static uint64_t clock_ns;
 
-static void round_later(struct ses *s, uint64_t ms)
+static void round_later(struct capture *s, uint64_t ms)
 {
 	clock_ns = MAX_OF(clock_ns, now_ns()) + ms * NSEC_PER_MSEC;
-	ses_tables_round(s, clock_ns);
+	deferred_round(s->deferred, clock_ns);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 static void test_most_wanted_first_and_few_at_a_time(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 	struct pool_job job;
 
 	(void)state;
@@ -42,7 +42,7 @@ static void test_most_wanted_first_and_few_at_a_time(void **state)
 	want(6, 7);
 	round_later(s, 20);
 	round_later(s, 20); /* asks for none twice */
-	assert_int_equal(s->tables->outstanding, 2);
+	assert_int_equal(s->deferred->outstanding, 2);
 	assert_int_equal(do_job(s), 3);
 	round_later(s, 20);
 	assert_int_equal(do_job(s), 6);
@@ -55,12 +55,12 @@ static void test_most_wanted_first_and_few_at_a_time(void **state)
 	assert_int_equal(counter(s, TALLY_TABLES_BUILT), 5);
 	assert_int_equal(counter(s, TALLY_TABLE_BAD_ENTRIES), 10);
 	assert_int_equal(counter(s, TALLY_TABLE_UNSUPPORTED), 25);
-	ses_free(s);
+	capture_free(s);
 }
 
 static void test_dwarf_wants_all_that_is_mapped(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_DWARF, 16, 64);
+	struct capture *s = new_capture(true, 16, 64);
 
 	(void)state;
 	n_images = 3;
@@ -75,14 +75,19 @@ static void test_dwarf_wants_all_that_is_mapped(void **state)
 	n_images = 4; /* dlopen */
 	round_later(s, 20);
 	assert_int_equal(do_job(s), 4);
-	ses_free(s);
+	capture_free(s);
+}
+
+static int check_capture(void *arg)
+{
+	return ((const struct capture *)arg)->check_gives;
 }
 
 static void test_dwarf_waits_before_sampling(void **state);
 
 static void test_what_there_is_none_of_is_not_asked_for_again(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 
 	(void)state;
 	build_gives[1] = -ENOENT;
@@ -108,12 +113,12 @@ static void test_what_there_is_none_of_is_not_asked_for_again(void **state)
 	assert_int_equal(counter(s, TALLY_TABLES_NONE), 2);
 	assert_int_equal(counter(s, TALLY_TABLES_FAILED), 2);
 	assert_int_equal(counter(s, TALLY_TABLES_REFUSED), 2);
-	ses_free(s);
+	capture_free(s);
 }
 
 static void test_table_without_room_is_built_later(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 
 	(void)state;
 	install_gives[1] = -EAGAIN;
@@ -129,12 +134,12 @@ static void test_table_without_room_is_built_later(void **state)
 	assert_int_equal(do_job(s), 1);
 	assert_int_equal(kernel_images[1].state, ABI_TABLE_READY);
 	assert_int_equal(counter(s, TALLY_TABLES_BUILT), 1);
-	ses_free(s);
+	capture_free(s);
 }
 
 static void test_full_budget_ends_wanting_all(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_DWARF, 16, 64);
+	struct capture *s = new_capture(true, 16, 64);
 
 	(void)state;
 	install_gives[1] = -EAGAIN;
@@ -148,12 +153,12 @@ static void test_full_budget_ends_wanting_all(void **state)
 	assert_int_equal(do_job(s), 5);
 	round_later(s, 1000);
 	assert_int_equal(do_job(s), 0); /* not 3, 4, 6 */
-	ses_free(s);
+	capture_free(s);
 }
 
 static void test_evicted_table_is_built_again_when_it_is_met(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 
 	(void)state;
 	want(1, 3);
@@ -173,12 +178,12 @@ static void test_evicted_table_is_built_again_when_it_is_met(void **state)
 	round_later(s, 1500);
 	assert_int_equal(do_job(s), 1);
 	assert_int_equal(counter(s, TALLY_TABLES_BUILT), 3);
-	ses_free(s);
+	capture_free(s);
 }
 
 static void test_full_queue_is_tried_again(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 1);
+	struct capture *s = new_capture(false, 16, 1);
 
 	(void)state;
 	want(1, 2);
@@ -188,30 +193,30 @@ static void test_full_queue_is_tried_again(void **state)
 	assert_int_equal(do_job(s), 0);
 	round_later(s, 20);
 	assert_int_equal(do_job(s), 2);
-	assert_int_equal(s->tables->outstanding, 0);
-	ses_free(s);
+	assert_int_equal(s->deferred->outstanding, 0);
+	capture_free(s);
 }
 
 static void test_images_past_the_array_are_left_out(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_DWARF, 16, 64);
+	struct capture *s = new_capture(true, 16, 64);
 
 	(void)state;
-	s->tables->n_images = 3;
+	s->deferred->n_images = 3;
 	round_later(s, 20);
 	assert_int_equal(do_job(s), 1);
 	assert_int_equal(do_job(s), 2);
 	round_later(s, 20);
 	assert_int_equal(do_job(s), 0);
-	ses_table_ask(s->tables, 3); /* no place to write to */
-	assert_false(ses_table_absent(s->tables, 3));
-	s->tables->n_images = IMAGES;
-	ses_free(s);
+	deferred_ask(s->deferred, 3); /* no place to write to */
+	assert_false(deferred_absent(s->deferred, 3));
+	s->deferred->n_images = IMAGES;
+	capture_free(s);
 }
 
 static void test_epoch_counts_tenths_of_seconds(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 	uint32_t before;
 
 	(void)state;
@@ -220,14 +225,14 @@ static void test_epoch_counts_tenths_of_seconds(void **state)
 	for (int i = 0; i < 50; i++)
 		round_later(s, 10);
 	assert_int_equal(control.epoch - before, 5);
-	ses_free(s);
+	capture_free(s);
 }
 
 /* ---- first samples --------------------------------------------------------------------------- */
 
 static void test_first_sample_waits_for_its_tables(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 	const uint64_t frames[] = {FRAME(1, 0x10) | ABI_FRAME_EXACT, FRAME(2, 0x20)};
 	const struct ev_stack *st;
 	const struct ev_count *c;
@@ -242,14 +247,14 @@ static void test_first_sample_waits_for_its_tables(void **state)
 	assert_int_equal(do_job(s), 3);
 	one_round(s); /* woken by B */
 	assert_int_equal(walks, 2);
-	assert_int_equal(samples_in(s->tables->walked), 0);
+	assert_int_equal(samples_in(s->deferred->walked), 0);
 	assert_int_equal(do_job(s), 4);
 	one_round(s);
 	assert_int_equal(walks, 3);
 	assert_int_equal(final_walks, 0);
-	assert_int_equal(s->tables->pending, 0);
-	assert_int_equal(s->tables->pending_bytes, 0);
-	ses_copies_merge(s);
+	assert_int_equal(s->deferred->pending, 0);
+	assert_int_equal(s->deferred->pending_bytes, 0);
+	deferred_merge(s->deferred);
 	assert_int_equal(prof_agg_count_cnt(s->agg), 1);
 	c = prof_agg_count_at(s->agg, 0);
 	assert_true(c->ustack == hash);
@@ -263,24 +268,24 @@ static void test_first_sample_waits_for_its_tables(void **state)
 	assert_int_equal(st->flags, 0);
 	assert_int_equal(st->frames[0].exact, 1);
 	assert_int_equal(st->frames[1].image, 2);
-	assert_int_equal(symbolizer_requested(s->symbolizer), 2); /* names, before the end */
+	assert_int_equal(s->symbolized, 2); /* names, before the end */
 	assert_int_equal(counter(s, TALLY_COPIES_WALKED), 1);
-	ses_free(s);
+	capture_free(s);
 }
 
 static void test_samples_of_one_stack_are_one(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 
 	(void)state;
 	for (int i = 0; i < 5; i++)
 		take(s, 0x10);
 	one_round(s);
-	ses_copies_merge(s);
+	deferred_merge(s->deferred);
 	assert_int_equal(prof_agg_count_cnt(s->agg), 1);
 	assert_int_equal(samples_in(s->agg), 5);
 	assert_int_equal(prof_agg_stack_cnt(s->agg), 1);
-	ses_free(s);
+	capture_free(s);
 }
 
 static uint32_t hook_calls;
@@ -295,25 +300,25 @@ static void hook(void *arg, const struct ev_copy *c)
 
 static void test_copies_for_comparison_are_not_counted(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 	struct ev_copy c = a_copy(0x10);
 
 	(void)state;
 	c.count.ustack = 99;
-	ses_copy_take(s, &c); /* nobody asks for it */
-	s->o.copy_fn = hook;
-	s->o.copy_arg = &hook_calls;
-	ses_copy_take(s, &c);
+	deferred_add(s->deferred, &c); /* nobody asks for it */
+	s->deferred->o.compare = hook;
+	s->deferred->o.compare_arg = &hook_calls;
+	deferred_add(s->deferred, &c);
 	assert_int_equal(hook_calls, 1);
 	assert_int_equal(hook_hash, 99);
 	assert_int_equal(queue_len(s->q_w), 0);
 	assert_int_equal(samples_in(s->agg), 0);
-	ses_free(s);
+	capture_free(s);
 }
 
 static void test_no_sample_is_lost_for_want_of_room(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16384, 64);
+	struct capture *s = new_capture(false, 16384, 64);
 	const uint64_t empty = uw_stack_hash(12345, NULL, 0, ABI_WALK_NO_TABLE, 0);
 
 	(void)state;
@@ -325,20 +330,20 @@ static void test_no_sample_is_lost_for_want_of_room(void **state)
 	assert_non_null(prof_agg_stack(s->agg, empty));
 	assert_int_equal(prof_agg_stack(s->agg, empty)->walk, EV_WALK_NO_TABLE);
 	assert_int_equal(prof_agg_stack(s->agg, empty)->n, 0);
-	while (ses_identify_round(s) != -EPIPE && queue_len(s->q_w) > 0)
+	while (w_round(s) != -EPIPE && queue_len(s->q_w) > 0)
 		;
-	assert_int_equal(s->tables->pending, 0);
+	assert_int_equal(s->deferred->pending, 0);
 	take(s, 0x10); /* there is room again */
 	assert_int_equal(queue_len(s->q_w), 1);
 	one_round(s);
-	ses_copies_merge(s);
+	deferred_merge(s->deferred);
 	assert_int_equal(samples_in(s->agg), 8197);
-	ses_free(s);
+	capture_free(s);
 }
 
 static void test_copies_have_a_cap_in_bytes(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 8192, 64);
+	struct capture *s = new_capture(false, 8192, 64);
 	static uint8_t bytes[ABI_COPY_BYTES];
 	struct ev_copy c = a_copy(0x10);
 
@@ -346,62 +351,62 @@ static void test_copies_have_a_cap_in_bytes(void **state)
 	c.bytes = bytes;
 	c.len = sizeof(bytes);
 	for (int i = 0; i < 4096; i++)
-		ses_copy_take(s, &c);
-	assert_true(s->tables->pending_bytes <= (uint64_t)64 << 20);
-	assert_true(s->tables->pending > 3900 && s->tables->pending < 4096);
-	assert_int_equal(s->tables->pending + samples_in(s->agg), 4096);
-	ses_free(s); /* what waits in the queue is freed */
+		deferred_add(s->deferred, &c);
+	assert_true(s->deferred->pending_bytes <= (uint64_t)64 << 20);
+	assert_true(s->deferred->pending > 3900 && s->deferred->pending < 4096);
+	assert_int_equal(s->deferred->pending + samples_in(s->agg), 4096);
+	capture_free(s); /* what waits in the queue is freed */
 }
 
 static void test_full_or_closed_queue_loses_no_sample(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 2, 64);
+	struct capture *s = new_capture(false, 2, 64);
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
 		take(s, 0x10);
 	assert_int_equal(samples_in(s->agg), 1);
-	assert_int_equal(s->tables->pending, 2);
+	assert_int_equal(s->deferred->pending, 2);
 	queue_close(s->q_w);
 	take(s, 0x10);
 	assert_int_equal(samples_in(s->agg), 2);
-	ses_free(s);
+	capture_free(s);
 }
 
 static void test_unknown_process_is_waited_for_then_gone(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 
 	(void)state;
 	proc_reason = EV_REASON_NO_MAPPING;
 	take(s, (5ULL << 32) + 0x10);
 	take(s, (5ULL << 32) + 0x10);
 	one_round(s);
-	assert_int_equal(s->tables->pending, 2);
+	assert_int_equal(s->deferred->pending, 2);
 	proc_reason = EV_REASON_NAMED;
 	clock_ns = 0;
 	round_later(s, 100);
-	assert_int_equal(s->tables->pending, 0);
+	assert_int_equal(s->deferred->pending, 0);
 	assert_int_equal(walks, 2);
 
 	proc_reason = EV_REASON_NO_MAPPING;
 	take(s, (5ULL << 32) + 0x10);
 	one_round(s);
 	round_later(s, 1500);
-	assert_int_equal(s->tables->pending, 0);
+	assert_int_equal(s->deferred->pending, 0);
 	proc_reason = EV_REASON_NOT_PERMITTED; /* that will not change */
 	take(s, (5ULL << 32) + 0x11);
 	one_round(s);
-	assert_int_equal(s->tables->pending, 0);
+	assert_int_equal(s->deferred->pending, 0);
 	assert_int_equal(walks, 2);
-	ses_copies_merge(s);
+	deferred_merge(s->deferred);
 	assert_int_equal(samples_in(s->agg), 4);
 	assert_int_equal(prof_agg_stack_at(s->agg, 1)->walk, EV_WALK_GONE);
 	assert_int_equal(prof_agg_stack_at(s->agg, 1)->n, 1);
 	assert_int_equal(prof_agg_stack_at(s->agg, 1)->frames[0].space, EV_SPACE_RAW);
 	assert_true(prof_agg_stack_at(s->agg, 1)->frames[0].addr == (5ULL << 32) + 0x10);
 	assert_int_equal(prof_agg_stack_at(s->agg, 2)->walk, EV_WALK_DENIED);
-	ses_free(s);
+	capture_free(s);
 }
 
 /* ---- the target's memory --------------------------------------------------------------------- */
@@ -431,7 +436,7 @@ static void look_around(const struct uw_target *t)
 	/* Byte i of the file is i / 16: from its middle, over the end of a window, at its end. */
 	assert_int_equal(t->read_code(t->arg, &v, (2ULL << 32) + 0x10), 0);
 	assert_true(v == 0x0101010101010101);
-	assert_int_equal(t->read_code(t->arg, &v, (2ULL << 32) + SES_WINDOW_BYTES - 4), 0);
+	assert_int_equal(t->read_code(t->arg, &v, (2ULL << 32) + DEFERRED_WINDOW_BYTES - 4), 0);
 	assert_true(v == 0x00000000ffffffff);
 	assert_int_equal(t->read_code(t->arg, &v, (2ULL << 32) + 5000 - 8), 0);
 	assert_int_not_equal(t->read_code(t->arg, &v, (2ULL << 32) + 5000 - 7), 0);
@@ -445,7 +450,7 @@ static void look_around(const struct uw_target *t)
 
 static void test_walk_sees_the_copy_and_the_files(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 
 	(void)state;
 	images[3].kind = EV_MAP_VDSO;
@@ -455,7 +460,7 @@ static void test_walk_sees_the_copy_and_the_files(void **state)
 	take(s, 0x10);
 	one_round(s);
 	assert_int_equal(walks, 1);
-	ses_free(s);
+	capture_free(s);
 }
 
 static void look_at_one_word(const struct uw_target *t)
@@ -469,39 +474,39 @@ static void look_at_one_word(const struct uw_target *t)
 
 static void test_short_copies(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 	struct ev_copy c = a_copy(0x10);
 
 	(void)state;
 	c.len = 8;
 	walk_looks = look_at_one_word;
-	ses_copy_take(s, &c);
+	deferred_add(s->deferred, &c);
 	one_round(s);
 	assert_int_equal(walks, 1);
 
 	c.len = 0;
 	c.bytes = NULL;
 	walk_looks = NULL;
-	ses_copy_take(s, &c);
+	deferred_add(s->deferred, &c);
 	one_round(s);
 	assert_int_equal(walks, 2); /* that needed no stack */
 	walk_gives = ABI_WALK_FAULT;
 	c.pc++;
-	ses_copy_take(s, &c);
+	deferred_add(s->deferred, &c);
 	one_round(s);
-	ses_copies_merge(s);
+	deferred_merge(s->deferred);
 	assert_int_equal(samples_in(s->agg), 3);
 	assert_int_equal(prof_agg_stack_cnt(s->agg), 2);
 	assert_int_equal(prof_agg_stack_at(s->agg, 0)->walk, EV_WALK_ROOT);
 	assert_int_not_equal(prof_agg_stack_at(s->agg, 1)->walk, EV_WALK_ROOT);
-	ses_free(s);
+	capture_free(s);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static void *b_main(void *arg)
 {
-	struct ses *s = arg;
+	struct capture *s = arg;
 	struct pool_job job;
 
 	while ((building = next_job(s, &job, UINT64_MAX)))
@@ -510,23 +515,23 @@ static void *b_main(void *arg)
 }
 
 /* As D and W do at the end: the queue is closed, with B still there. */
-static void finish(struct ses *s)
+static void finish(struct capture *s)
 {
 	pthread_t b;
 
 	queue_close(s->q_w);
 	assert_int_equal(pthread_create(&b, NULL, b_main, s), 0);
-	while (ses_identify_round(s) != -EPIPE)
+	while (w_round(s) != -EPIPE)
 		;
-	ses_tables_finish(s);
+	deferred_finish(s->deferred);
 	pool_close(s->pool);
 	assert_int_equal(pthread_join(b, NULL), 0);
-	ses_copies_merge(s);
+	deferred_merge(s->deferred);
 }
 
 static void test_end_waits_for_tables_of_first_samples(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 
 	(void)state;
 	walk_needs[0] = 3;
@@ -536,34 +541,34 @@ static void test_end_waits_for_tables_of_first_samples(void **state)
 	take(s, 0x10);
 	take(s, 0x11);
 	finish(s);
-	assert_int_equal(s->tables->pending, 0);
+	assert_int_equal(s->deferred->pending, 0);
 	assert_int_equal(samples_in(s->agg), 2);
 	assert_int_equal(final_walks, 0);
 	assert_int_equal(builds[3] + builds[4] + builds[2], 3);
 	assert_int_equal(prof_agg_stack_at(s->agg, 0)->walk, EV_WALK_ROOT);
 	assert_int_equal(prof_agg_stack_at(s->agg, 0)->flags, 0);
-	ses_free(s);
+	capture_free(s);
 }
 
 static void test_end_guesses_where_no_table_comes(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 
 	(void)state;
 	walk_needs[0] = 3;
 	never_there = true; /* evicted again each time */
 	take(s, 0x10);
 	finish(s);
-	assert_int_equal(s->tables->pending, 0);
+	assert_int_equal(s->deferred->pending, 0);
 	assert_int_equal(samples_in(s->agg), 1);
 	assert_int_equal(final_walks, 1);
 	assert_int_equal(prof_agg_stack_at(s->agg, 0)->flags, EV_STACK_GUESSED);
-	ses_free(s);
+	capture_free(s);
 }
 
 static void test_end_without_a_process_counts_it_as_gone(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 
 	(void)state;
 	proc_reason = EV_REASON_NO_MAPPING;
@@ -571,62 +576,63 @@ static void test_end_without_a_process_counts_it_as_gone(void **state)
 	finish(s);
 	assert_int_equal(samples_in(s->agg), 1);
 	assert_int_equal(prof_agg_stack_at(s->agg, 0)->walk, EV_WALK_GONE);
-	ses_free(s);
+	capture_free(s);
 }
 
 static void test_abandoned_capture_waits_for_nothing(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 
 	(void)state;
 	walk_needs[0] = 3;
 	take(s, 0x10);
 	one_round(s);
-	s->tables->abandoned = true;
-	ses_tables_finish(s); /* without B: it would never end */
-	assert_int_equal(s->tables->pending, 1);
-	ses_free(s);
+	s->deferred->abandoned = true;
+	deferred_finish(s->deferred); /* without B: it would never end */
+	assert_int_equal(s->deferred->pending, 1);
+	capture_free(s);
 }
 
 static void test_dwarf_waits_before_sampling(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_DWARF, 16, 64);
+	struct capture *s = new_capture(true, 16, 64);
 	pthread_t b;
 
 	(void)state;
 	assert_int_equal(pthread_create(&b, NULL, b_main, s), 0);
-	assert_int_equal(ses_tables_prepare(s), 0);
+	assert_int_equal(deferred_prepare(s->deferred, check_capture, &s->prepare_ns), 0);
 	for (uint32_t i = 1; i <= n_images; i++)
 		assert_int_equal(kernel_images[i].state, ABI_TABLE_READY);
 	assert_true(s->prepare_ns > 0);
-	assert_int_equal(s->tables->outstanding, 0);
+	assert_int_equal(s->deferred->outstanding, 0);
 	pool_close(s->pool);
 	assert_int_equal(pthread_join(b, NULL), 0);
-	ses_free(s);
+	capture_free(s);
 }
 
 static void test_wait_before_sampling_can_be_interrupted(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_DWARF, 16, 64);
+	struct capture *s = new_capture(true, 16, 64);
 
 	(void)state;
-	ses_interrupt(s);
-	assert_int_equal(ses_tables_prepare(s), -EINTR); /* without B: it would never end */
-	ses_free(s);
+	s->check_gives = -EINTR;
+	assert_int_equal(deferred_prepare(s->deferred, check_capture, &s->prepare_ns),
+	                 -EINTR); /* without B: it would never end */
+	capture_free(s);
 }
 
 static void test_figures_of_the_end(void **state)
 {
-	struct ses *s = new_capture(SES_UNWIND_AUTO, 16, 64);
+	struct capture *s = new_capture(false, 16, 64);
 
 	(void)state;
-	ses_tables_figures(s);
+	deferred_count(s->deferred);
 	assert_int_equal(counter(s, TALLY_TABLES_EVICTED), 3);
 	assert_int_equal(counter(s, TALLY_TABLE_ROWS), 250);
 	assert_int_equal(counter(s, TALLY_TABLE_BYTES), 1000);
 	assert_int_equal(counter(s, TALLY_TABLE_RULES), 40);
 	assert_int_equal(counter(s, TALLY_RULES_REFUSED), 4);
-	ses_free(s);
+	capture_free(s);
 }
 
 static void make_file(void)

@@ -2,12 +2,10 @@
 /* In which files callers were guessed. The walks say of a whole stack that a caller in it was; in
  * which frame, the tables tell afterwards: where code has no rule there was nothing but a guess.
  * Thread: C, after D and W; once for each stack, not for each sample. */
-#include "session/session_priv.h"
-
-#include "track/track.h"
+#include "deferred/deferred_priv.h"
 
 struct code_at {
-	const struct ses *s;
+	const struct deferred *d;
 	const struct ev_frame *f;
 };
 
@@ -29,20 +27,19 @@ static int no_data(void *arg, uint64_t *ret, uint64_t addr)
 static int read_code(void *arg, uint64_t *ret, uint64_t off)
 {
 	const struct code_at *at = arg;
-	const struct trk_image *img = trk_image(at->s->trk, at->f->image);
+	const struct trk_image *img = trk_image(at->d->o.trk, at->f->image);
 	uint64_t word;
 
-	if (!img || ses_image_read(at->s, img, off, &word, sizeof(word)) != sizeof(word))
+	if (!img || deferred_image_read(at->d, img, off, &word, sizeof(word)) != sizeof(word))
 		return -EFAULT;
 	*ret = word;
 	return 0;
 }
 
 /* Is this the end of a thread, which is known by its instructions? The walk itself decides. */
-static bool is_known_end(const struct ses *s, const struct ev_frame *f)
+static bool is_known_end(struct deferred *d, const struct ev_frame *f)
 {
-	struct code_at at = {.s = s, .f = f};
-	struct ses_tables *t = s->tables;
+	struct code_at at = {.d = d, .f = f};
 	const struct uw_target target = {.place = place,
 	                                 .read = no_data,
 	                                 .read_code = read_code,
@@ -50,24 +47,24 @@ static bool is_known_end(const struct ses *s, const struct ev_frame *f)
 	                                 .in_syscall = !f->exact};
 	const uint64_t reg[ABI_REGS] = {0};
 
-	uw_walk(t->store, t->rules, &target, f->addr, reg, true, &t->walk);
-	return t->walk.walk == ABI_WALK_ROOT && t->walk.guessed == 0;
+	uw_walk(d->store, d->rules, &target, f->addr, reg, true, &d->walk);
+	return d->walk.walk == ABI_WALK_ROOT && d->walk.guessed == 0;
 }
 
 /* Has this frame no rule now? Then *ret says where. */
-static bool is_gap(const struct ses *s, const struct ev_frame *f, struct ses_gap *ret)
+static bool is_gap(const struct deferred *d, const struct ev_frame *f, struct deferred_gap *ret)
 {
 	uint64_t look = f->exact ? f->addr : f->addr - 1;
 	uint16_t code = ABI_CODE_NONE;
 	int r;
 
-	*ret = (struct ses_gap){0};
+	*ret = (struct deferred_gap){0};
 	if (f->space == EV_SPACE_RAW || f->space == EV_SPACE_MOVED)
 		return true;
 	if (f->space != EV_SPACE_IMAGE || f->image == 0) /* JIT code is not called guessed */
 		return false;
 	ret->image = f->image;
-	r = uw_store_code(s->tables->store, f->image, look, &code);
+	r = uw_store_code(d->store, f->image, look, &code);
 	if (r < 0) {
 		ret->bare = true;
 		return true;
@@ -75,18 +72,18 @@ static bool is_gap(const struct ses *s, const struct ev_frame *f, struct ses_gap
 	/* A return address that was put there by hand, to the very start of a root: as the walks
 	 * do. */
 	if (code == ABI_CODE_NONE && !f->exact &&
-	    uw_store_code(s->tables->store, f->image, f->addr, &code) == 0 && code != ABI_CODE_ROOT)
+	    uw_store_code(d->store, f->image, f->addr, &code) == 0 && code != ABI_CODE_ROOT)
 		code = ABI_CODE_NONE;
 	return code == ABI_CODE_NONE || code == ABI_CODE_BAD;
 }
 
-int ses_gap_add(const struct ses *s, const struct ev_stack *st, uint32_t i,
-                const struct ev_frame *placed, struct ses_gaps *to, size_t first)
+int deferred_gap_add(struct deferred *d, const struct ev_stack *st, uint32_t i,
+                     const struct ev_frame *placed, struct deferred_gaps *to, size_t first)
 {
 	bool last = i + 1 == st->n;
-	struct ses_gap gap;
+	struct deferred_gap gap;
 
-	if (!s->tables || st->kernel || !(st->flags & EV_STACK_GUESSED))
+	if (!d->has_tables || st->kernel || !(st->flags & EV_STACK_GUESSED))
 		return 0;
 	/* Below an exact pc was a signal's trampoline: known, not guessed. */
 	if (!last && st->frames[i + 1].exact)
@@ -95,10 +92,10 @@ int ses_gap_add(const struct ses *s, const struct ev_stack *st, uint32_t i,
 	 * end, or what it threw away: believed only where no other frame explains the flag. */
 	if (last && st->walk != EV_WALK_DEPTH && to->v.n > first)
 		return 0;
-	if (!is_gap(s, placed, &gap))
+	if (!is_gap(d, placed, &gap))
 		return 0;
 	if (last && st->walk == EV_WALK_ROOT && placed->space == EV_SPACE_IMAGE &&
-	    is_known_end(s, placed))
+	    is_known_end(d, placed))
 		return 0;
 	for (size_t k = first; k < to->v.n; k++)
 		if (to->v.p[k].image == gap.image && to->v.p[k].bare == gap.bare)

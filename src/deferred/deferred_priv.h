@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PA_DEFERRED_PRIV_H
+#define PA_DEFERRED_PRIV_H
+
+#include "deferred/deferred.h"
+
+#include <stdatomic.h>
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+enum deferred_table_state {
+	DEFERRED_TABLE_NEW = 0,
+	DEFERRED_TABLE_QUEUED, /* the pool has it */
+	DEFERRED_TABLE_DONE,   /* there is a table, or there is none to be had */
+	DEFERRED_TABLE_LATER,  /* there was no room for it; tried again */
+};
+/* The table of one image. W's, but for state and due_ns: the pool's while it is QUEUED. */
+struct deferred_table {
+	_Atomic enum deferred_table_state state;
+	uint32_t seen;   /* abi_image.wanted when it was queued */
+	uint32_t asked;  /* by deferred samples since then */
+	bool last;       /* queued after the end of sampling */
+	uint64_t due_ns; /* not built again before, CLOCK_MONOTONIC */
+};
+
+/* An image on its way to the pool, which owns it: item of a job. */
+struct deferred_job {
+	uint32_t image;
+	struct trk_open from;
+};
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+#define DEFERRED_WINDOWS      8
+#define DEFERRED_WINDOW_BYTES 4096
+/* A piece of an image's file, and 8 bytes of the next one. */
+struct deferred_window {
+	uint32_t image; /* 0: free */
+	uint32_t len;
+	uint64_t off; /* a multiple of DEFERRED_WINDOW_BYTES */
+	uint8_t bytes[DEFERRED_WINDOW_BYTES + 8];
+};
+
+/* A sample whose walk came to the end of its snapshot; count.ustack is what was found. */
+struct deferred_cut {
+	struct ev_count count;
+	uint64_t guess;  /* ev_copy.guess */
+	bool is_promise; /* no sample: count.ustack is a placeholder stack id */
+};
+
+struct deferred {
+	struct deferred_options o;
+	struct pool *pool;
+	bool has_tables;
+	struct uw_rules *rules; /* W, pool: locks inside */
+	struct uw_store *store;
+	struct abi_image *images; /* images[n_images]; shared with the programs */
+	uint32_t n_images;
+	_Atomic bool all; /* deferred_options.all, until the budget is full */
+
+	pthread_mutex_t lock;   /* guards outstanding; leaf */
+	pthread_cond_t changed; /* a table came */
+	uint32_t outstanding;   /* jobs that the pool has not done yet */
+
+	/* C until W is started, then W. */
+	struct deferred_table *image; /* image[n_images], by id */
+	uint64_t scan_ns, epoch_ns;
+	bool hurry;     /* look at samples in this round */
+	bool finishing; /* sampling has ended */
+	_Atomic bool abandoned;
+	_Atomic bool cancel; /* no table is needed any more: the pool drops what it is at */
+
+	/* Samples that wait: W's; their number and bytes with those still on their way to W. */
+	struct deferred_sample *copies;
+	_Atomic uint32_t pending;
+	_Atomic uint64_t pending_bytes;
+	struct prof_agg *walked;      /* W until it is joined, then C */
+	VEC(struct deferred_cut) cut; /* as well */
+	struct deferred_window window[DEFERRED_WINDOWS];
+	uint32_t next_window;
+	uint8_t stack[SMP_STACK_BYTES]; /* W: one that is read again */
+	struct uw_walk walk;
+	struct ev_frame frames[ABI_MAX_USER_FRAMES];
+};
+
+/* deferred_tables.c */
+/* No program and no walk knows yet whether there is a table. */
+bool deferred_absent(const struct deferred *d, uint32_t image);
+void deferred_ask(struct deferred *d, uint32_t image); /* for a sample. W */
+
+/* deferred_samples.c */
+/* Reads bytes of an image at a file offset: how many there are, 0 where it cannot be read. W, C. */
+size_t deferred_image_read(const struct deferred *d, const struct trk_image *img, uint64_t off,
+                           void *buf, size_t len);
+/* Walks samples that can be walked now, @final: all. Returns: how many are left. W. */
+size_t deferred_retry(struct deferred *d, uint64_t now, bool final);
+void deferred_samples_done(struct deferred *d);
+
+#endif

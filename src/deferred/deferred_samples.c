@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples that wait for tables: D adds them, W unwinds them once the tables exist, C merges them.
+ * Each one that D got is counted, whatever becomes of its walk.
+ */
+#include "deferred/deferred_priv.h"
+
+/* What waits for tables: 64 MiB of 16 KiB each are 4,096, but most stacks are shorter than that. */
+#define PENDING_MAX       8192
+#define PENDING_BYTES_MAX ((uint64_t)64 << 20)
+/* Of that, and of the queue, not for threads that waited already: those can wait a little longer.
+ */
+#define PENDING_SPARE 4
+/* Side-band events lie in rings of their own: a process may be heard of after its first sample. */
+#define UNKNOWN_NS       NSEC_PER_SEC
+#define UNKNOWN_AGAIN_NS (50 * NSEC_PER_MSEC)
+/* Walks of one sample, each of which met another image without a table: then it is guessed. */
+#define TRIES_MAX 32
+
+struct deferred_sample {
+	struct deferred_sample *next;
+	struct ev_copy c; /* c.bytes: bytes below */
+	uint64_t taken_ns;
+	uint64_t due_ns; /* need 0: when to look again */
+	uint32_t need;   /* image without a table; 0: the process is not known yet */
+	uint32_t tries;
+	bool met;      /* looked at once */
+	uint8_t *more; /* more of the stack, which was read later; NULL: was not */
+	uint8_t bytes[];
+};
+
+/* ---- D --------------------------------------------------------------------------------------- */
+
+/* No place for it: the sample stays, without its stack. */
+static void count_without_stack(struct deferred *d, const struct ev_copy *c)
+{
+	const struct ev_stack st = {
+	        .hash = uw_stack_hash(d->o.hash_seed, NULL, 0, ABI_WALK_NO_TABLE, 0),
+	        .walk = EV_WALK_NO_TABLE,
+	};
+	struct ev_count count = c->count;
+
+	if (c->promise) {
+		/* What refers to it keeps its weight. */
+		struct ev_stack kept = st;
+
+		kept.hash = c->promise;
+		(void)prof_agg_add_stack(d->o.agg, &kept, NULL);
+		tally_count(d->o.tally, TALLY_OFF_COPIES_LOST, 1);
+		return;
+	}
+	count.ustack = st.hash;
+	(void)prof_agg_add_stack(d->o.agg, &st, NULL); /* counted by the aggregation */
+	(void)prof_agg_add_count(d->o.agg, &count);
+	tally_count(d->o.tally, TALLY_COPIES_LOST, c->count.samples);
+}
+
+static uint64_t bytes_of(const struct deferred_sample *c)
+{
+	return sizeof(*c) + c->c.len;
+}
+
+size_t deferred_room(const struct deferred *d)
+{
+	uint64_t max_bytes = PENDING_BYTES_MAX / PENDING_SPARE * (PENDING_SPARE - 1), bytes;
+	size_t max = PENDING_MAX / PENDING_SPARE * (PENDING_SPARE - 1), room;
+
+	if (!d->has_tables)
+		return SIZE_MAX; /* no sample is deferred */
+	room = atomic_load(&d->pending);
+	room = room < max ? max - room : 0;
+	bytes = atomic_load(&d->pending_bytes);
+	bytes = bytes < max_bytes ? max_bytes - bytes : 0;
+	return (size_t)MIN_OF((uint64_t)room, bytes / SMP_STACK_BYTES);
+}
+
+static struct deferred_sample *keep(struct deferred *d, const struct ev_copy *c)
+{
+	struct deferred_sample *k;
+
+	/* D alone adds, but for what W reads again: one stack over the limit at most. */
+	if (atomic_load(&d->pending) >= PENDING_MAX ||
+	    atomic_load(&d->pending_bytes) + sizeof(*k) + c->len > PENDING_BYTES_MAX)
+		return NULL;
+	k = malloc(sizeof(*k) + c->len);
+	if (!k)
+		return NULL;
+	*k = (struct deferred_sample){.c = *c, .taken_ns = now_ns()};
+	if (c->len)
+		memcpy(k->bytes, c->bytes, c->len);
+	k->c.bytes = k->bytes;
+	atomic_fetch_add(&d->pending, 1);
+	atomic_fetch_add(&d->pending_bytes, bytes_of(k));
+	return k;
+}
+
+static void drop(struct deferred *d, struct deferred_sample *k)
+{
+	atomic_fetch_sub(&d->pending, 1);
+	atomic_fetch_sub(&d->pending_bytes, bytes_of(k));
+	deferred_sample_free(k);
+}
+
+void deferred_add(struct deferred *d, const struct ev_copy *c)
+{
+	struct deferred_sample *k;
+
+	if (c->count.ustack && !c->promise) {
+		/* Counted by its walk in the kernel; this is for comparison. */
+		if (d->o.compare)
+			d->o.compare(d->o.compare_arg, c);
+		return;
+	}
+	k = d->has_tables ? keep(d, c) : NULL;
+	if (k && !d->o.push(d->o.arg, k)) {
+		drop(d, k);
+		k = NULL;
+	}
+	if (!k)
+		count_without_stack(d, c);
+}
+
+/* ---- W: the target's memory ------------------------------------------------------------------ */
+
+struct look {
+	struct deferred *d;
+	const struct ev_copy *c;
+};
+
+static int place(void *arg, uint64_t addr, uint32_t *ret_image, uint64_t *ret_off)
+{
+	const struct look *l = arg;
+	struct trk_place pl;
+
+	if (trk_place_at(l->d->o.trk, &l->c->count.proc, addr, l->c->time_ns, &pl) < 0 ||
+	    (!pl.image && !pl.anon))
+		return -ENOENT;
+	*ret_image = pl.image ? pl.image->id : 0;
+	*ret_off = pl.off;
+	return 0;
+}
+
+static int read_data(void *arg, uint64_t *ret, uint64_t addr)
+{
+	return ev_copy_word(((const struct look *)arg)->c, addr, ret);
+}
+
+size_t deferred_image_read(const struct deferred *d, const struct trk_image *img, uint64_t off,
+                           void *buf, size_t len)
+{
+	bool close_fd = false;
+	ssize_t n = 0;
+	int fd;
+
+	if (img->mem) {
+		if (off < img->mem_len)
+			n = (ssize_t)MIN_OF(img->mem_len - off, len);
+		if (n > 0)
+			memcpy(buf, (const uint8_t *)img->mem + off, (size_t)n);
+	} else {
+		fd = trk_image_fd(d->o.trk, img->id, &close_fd);
+		if (fd >= 0)
+			n = file_pread_full(fd, buf, len, off);
+		if (fd >= 0 && close_fd)
+			close(fd); /* only read from */
+	}
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void fill_window(const struct deferred *d, const struct trk_image *img, uint64_t off,
+                        struct deferred_window *w)
+{
+	w->image = img->id;
+	w->off = off;
+	w->len = (uint32_t)deferred_image_read(d, img, off, w->bytes, sizeof(w->bytes));
+}
+
+/* From the file: code that was changed in memory is not seen. */
+static int read_code(void *arg, uint64_t *ret, uint64_t addr)
+{
+	const struct look *l = arg;
+	struct deferred *d = l->d;
+	struct deferred_window *w = NULL;
+	struct trk_place pl;
+	uint64_t off;
+
+	if (trk_place_at(l->d->o.trk, &l->c->count.proc, addr, l->c->time_ns, &pl) < 0 || !pl.image)
+		return -EFAULT;
+	off = pl.off & ~(uint64_t)(DEFERRED_WINDOW_BYTES - 1);
+	for (size_t i = 0; i < DEFERRED_WINDOWS; i++)
+		if (d->window[i].image == pl.image->id && d->window[i].off == off)
+			w = &d->window[i];
+	if (!w) {
+		w = &d->window[d->next_window++ % DEFERRED_WINDOWS];
+		fill_window(l->d, pl.image, off, w);
+	}
+	off = pl.off - off;
+	if (w->len < sizeof(*ret) || off > w->len - sizeof(*ret))
+		return -EFAULT;
+	memcpy(ret, w->bytes + off, sizeof(*ret));
+	return 0;
+}
+
+/* ---- W: walking ------------------------------------------------------------------------------ */
+
+/* Adds one sample with the stack that was found, hashed as the kernel side would have done. */
+static void add(struct deferred *d, const struct deferred_sample *k, const uint64_t *frames,
+                uint32_t n, int walk, uint8_t flags)
+{
+	struct ev_count count = k->c.count;
+	struct ev_stack st = {
+	        .hash = uw_stack_hash(d->o.hash_seed, frames, n, walk, flags),
+	        .walk = (uint8_t)walk,
+	        .flags = flags,
+	        .n = n,
+	        .frames = d->frames,
+	};
+	bool is_new = false;
+
+	for (uint32_t i = 0; i < n; i++)
+		(void)smp_frame_decode(frames[i], &d->frames[i]); /* made by our own walk */
+	if (k->c.promise)
+		st.hash = k->c.promise;
+	count.ustack = st.hash;
+	d->o.walked(d->o.arg, &count, &st);
+	if (prof_agg_add_stack(d->walked, &st, &is_new) == 0 && is_new)
+		for (uint32_t i = 0; i < n; i++)
+			if (d->frames[i].space == EV_SPACE_IMAGE)
+				d->o.symbolize(d->o.arg, d->frames[i].image,
+				               d->frames[i].exact ? d->frames[i].addr
+				                                  : d->frames[i].addr - 1);
+	if (k->c.promise)
+		tally_count(d->o.tally, TALLY_OFF_COPIES_WALKED, 1);
+	else
+		tally_count(d->o.tally, TALLY_COPIES_WALKED, count.samples);
+	/* What guesses made of it is only there once D has ended. */
+	if (walk == ABI_WALK_FAULT && k->c.guess &&
+	    vec_push(&d->cut, ((struct deferred_cut){.count = count,
+	                                             .guess = k->c.guess,
+	                                             .is_promise = k->c.promise != 0})) == 0)
+		return;
+	if (k->c.promise)
+		return;
+	if (walk != ABI_WALK_ROOT)
+		tally_count(d->o.tally, TALLY_COPIES_INCOMPLETE, count.samples);
+	(void)prof_agg_add_count(d->walked, &count); /* counted by the aggregation */
+}
+
+/* The stack is larger than its copy, and stands still as long as the wait goes on: true if more of
+ * it was read now. Once for each. */
+static bool read_more(struct deferred *d, struct deferred_sample *k)
+{
+	struct ev_copy c = k->c;
+
+	if (!k->c.promise || k->more || !d->o.reread ||
+	    atomic_load(&d->pending_bytes) + SMP_STACK_BYTES > PENDING_BYTES_MAX ||
+	    !d->o.reread(d->o.arg, &c, d->stack))
+		return false;
+	k->more = malloc(c.len);
+	if (!k->more)
+		return false;
+	memcpy(k->more, c.bytes, c.len);
+	atomic_fetch_sub(&d->pending_bytes, bytes_of(k));
+	k->c = c;
+	k->c.bytes = k->more;
+	atomic_fetch_add(&d->pending_bytes, bytes_of(k));
+	tally_count(d->o.tally, TALLY_OFF_COPIES_REREAD, 1);
+	return true;
+}
+
+/* True: it was counted. @final: it must be. */
+static bool walk(struct deferred *d, struct deferred_sample *k, uint64_t now, bool final)
+{
+	struct look look = {.d = d, .c = &k->c};
+	const struct uw_target target = {.place = place,
+	                                 .read = read_data,
+	                                 .read_code = read_code,
+	                                 .arg = &look,
+	                                 .in_syscall = k->c.in_syscall};
+	enum ev_reason known = trk_proc_reason(d->o.trk, &k->c.count.proc);
+	/* No more events are on their way. */
+	const bool settled = final || d->finishing;
+
+	k->met = true;
+	/* What was mapped at its time is told by events that may still be on their way, however
+	 * long that takes: on a machine that is short of time the list of before would give it the
+	 * names of another. */
+	if (!settled && trk_settled_ns(d->o.trk) < k->c.time_ns) {
+		k->need = 0;
+		k->due_ns = now;
+		return false;
+	}
+	if (known == EV_REASON_NO_MAPPING && !settled && now - k->taken_ns < UNKNOWN_NS) {
+		k->need = 0;
+		k->due_ns = now + UNKNOWN_AGAIN_NS;
+		return false;
+	}
+	if (known != EV_REASON_NAMED) {
+		const uint64_t leaf = ABI_FRAME_EXACT | (k->c.pc & ABI_FRAME_ADDR_MASK);
+
+		add(d, k, &leaf, 1,
+		    known == EV_REASON_NOT_PERMITTED ? (int)EV_WALK_DENIED : (int)ABI_WALK_GONE, 0);
+		return true;
+	}
+	final = final || k->tries >= TRIES_MAX;
+	uw_walk(d->store, d->rules, &target, k->c.pc, k->c.reg, final, &d->walk);
+	if (d->walk.walk == ABI_WALK_FAULT && read_more(d, k))
+		uw_walk(d->store, d->rules, &target, k->c.pc, k->c.reg, final, &d->walk);
+	if (d->walk.walk == ABI_WALK_NO_TABLE && !final) {
+		k->tries++;
+		k->need = d->walk.image;
+		deferred_ask(d, k->need);
+		return false;
+	}
+	/* It may have been mapped just before: the event is still on its way. */
+	if (d->walk.unplaced && !settled && now - k->taken_ns < UNKNOWN_NS) {
+		k->need = 0;
+		k->due_ns = now + UNKNOWN_AGAIN_NS;
+		return false;
+	}
+	add(d, k, d->walk.frames, MIN_OF(d->walk.n, (uint32_t)ABI_MAX_USER_FRAMES), d->walk.walk,
+	    d->walk.flags);
+	return true;
+}
+
+void deferred_receive(struct deferred *d, struct deferred_sample *k)
+{
+
+	k->next = d->copies;
+	d->copies = k;
+	d->hurry = true; /* this round looks at it */
+}
+
+/* Has what stopped the walk changed? Asks again for a table that went before it was used. */
+static bool is_due(struct deferred *d, const struct deferred_sample *k, uint64_t now)
+{
+	if (!k->met)
+		return true;
+	if (k->need == 0)
+		return now >= k->due_ns || d->finishing;
+	if (!deferred_absent(d, k->need))
+		return true;
+	if (atomic_load(&d->image[k->need].state) != DEFERRED_TABLE_QUEUED &&
+	    d->image[k->need].asked == 0)
+		deferred_ask(d, k->need);
+	return false;
+}
+
+size_t deferred_retry(struct deferred *d, uint64_t now, bool final)
+{
+	size_t left = 0;
+
+	for (struct deferred_sample **at = &d->copies, *k; (k = *at);) {
+		if ((final || is_due(d, k, now)) && walk(d, k, now, final)) {
+			*at = k->next;
+			drop(d, k);
+		} else {
+			at = &k->next;
+			left++;
+		}
+	}
+	return left;
+}
+
+void deferred_sample_free(struct deferred_sample *k)
+{
+	if (k)
+		free(k->more);
+	free(k);
+}
+
+void deferred_samples_done(struct deferred *d)
+{
+	vec_done(&d->cut);
+	while (d->copies) {
+		struct deferred_sample *k = d->copies;
+
+		d->copies = k->next;
+		deferred_sample_free(k);
+	}
+}
+
+/* ---- C --------------------------------------------------------------------------------------- */
+
+/* Does a stack by guesses say the same as far as the copy went? Then it is believed beyond. */
+static bool agrees(const struct ev_stack *guess, const struct ev_stack *cut)
+{
+	return guess && cut && guess->n > cut->n &&
+	       memcmp(guess->frames, cut->frames, cut->n * sizeof(*cut->frames)) == 0;
+}
+
+static void merge_cut(struct deferred *d, struct deferred_cut *k)
+{
+	const struct ev_stack *guess = prof_agg_stack(d->o.agg, k->guess);
+	const bool agree = agrees(guess, prof_agg_stack(d->walked, k->count.ustack));
+
+	if (k->is_promise) {
+		/* Before the one that was cut: of two with one name the first is kept. */
+		if (agree) {
+			struct ev_stack st = *guess;
+
+			st.hash = k->count.ustack;
+			(void)prof_agg_add_stack(d->o.agg, &st, NULL); /* counted there */
+		}
+		return;
+	}
+	if (agree) {
+		tally_count(d->o.tally, TALLY_COPIES_GUESSED, k->count.samples);
+		k->count.ustack = k->guess;
+	} else {
+		tally_count(d->o.tally, TALLY_COPIES_INCOMPLETE, k->count.samples);
+	}
+	(void)prof_agg_add_count(d->o.agg, &k->count); /* counted by the aggregation */
+}
+
+void deferred_merge(struct deferred *d)
+{
+	const struct prof_agg *w = d->walked;
+
+	vec_each (k, &d->cut)
+		merge_cut(d, k);
+	for (size_t i = 0; i < prof_agg_stack_cnt(w); i++)
+		(void)prof_agg_add_stack(d->o.agg, prof_agg_stack_at(w, i),
+		                         NULL); /* counted there */
+	for (size_t i = 0; i < prof_agg_count_cnt(w); i++)
+		(void)prof_agg_add_count(d->o.agg, prof_agg_count_at(w, i));
+	/* What W's own aggregation refused. */
+	tally_count(d->o.tally, TALLY_DROP_AGG_FULL, prof_agg_stats(w)->counts_dropped_samples);
+	tally_count(d->o.tally, TALLY_STACKS_OVER_LIMIT, prof_agg_stats(w)->stacks_dropped);
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which images need an unwind table, and building them in the pool. */
+#include "deferred/deferred_priv.h"
+
+#include <poll.h>
+#include <time.h>
+
+/* Tables are counted as used by this clock: eviction needs no finer one. */
+#define EPOCH_NS (100 * NSEC_PER_MSEC)
+/* Images are looked through at most this often: events can come by the thousand. */
+#define SCAN_NS (10 * NSEC_PER_MSEC)
+/* An image whose table was evicted is read again after this at the soonest: with a budget that is
+ * too small, images would else push each other out all the time. */
+#define REBUILD_NS NSEC_PER_SEC
+/* The words of an evicted table rest for 100 ms. */
+#define NO_ROOM_NS (120 * NSEC_PER_MSEC)
+/* Longest wait for the tables of a target before it is sampled: what is not there by then is built
+ * while it is sampled. A browser's 300 files take 10 s on one core. */
+#define PREPARE_NS (60 * NSEC_PER_SEC)
+#define WAIT_NS    (50 * NSEC_PER_MSEC)
+/* First samples larger than their copies that wait for D's stacks; more are counted as they are. */
+#define CUT_MAX 65536
+/* Tables that are built at a time: two for each thread of the pool, of so many at most. */
+#define ASKED_THREADS 4
+/* Of call-frame information in one file: that of the largest browsers has 30 MB. */
+#define AREA_BYTES (256ULL << 20)
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int init_locks(struct deferred *d)
+{
+	pthread_condattr_t attr;
+	int r = pthread_condattr_init(&attr);
+
+	if (r)
+		return -r;
+	r = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	if (r == 0)
+		r = pthread_cond_init(&d->changed, &attr);
+	(void)pthread_condattr_destroy(&attr); /* cannot fail after its init */
+	if (r)
+		return -r;
+	r = pthread_mutex_init(&d->lock, NULL);
+	if (r)
+		(void)pthread_cond_destroy(&d->changed); /* nobody waits */
+	return -r;
+}
+
+/* What tables need, where there are any: 0, -EINVAL, -ENOMEM. */
+static int make_tables(struct deferred *d)
+{
+	const struct uw_backing *b = d->o.backing;
+	int r;
+
+	d->images = b->images;
+	d->n_images = b->n_images;
+	d->image = calloc(b->n_images, sizeof(*d->image));
+	if (!d->image)
+		return -ENOMEM;
+	r = uw_rules_new(d->o.rules, &d->rules);
+	return r < 0 ? r : uw_store_new(b, d->o.budget_bytes, &d->store);
+}
+
+int deferred_new(const struct deferred_options *o, struct deferred **ret, struct err *err)
+{
+	struct deferred *d = calloc(1, sizeof(*d));
+	int r;
+
+	if (!d)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = init_locks(d);
+	if (r < 0) {
+		free(d);
+		return err_set(err, r, "pthread: %s", err_name(r));
+	}
+	d->o = *o;
+	d->has_tables = o->backing != NULL;
+	d->cut.max = CUT_MAX;
+	atomic_store(&d->all, d->has_tables && o->all);
+	r = prof_agg_new(NULL, &d->walked);
+	if (r == 0 && d->has_tables)
+		r = make_tables(d);
+	d->o.rules = NULL; /* borrowed for this call */
+	d->o.backing = NULL;
+	if (r < 0) {
+		deferred_free(d);
+		return err_set(err, r, "unwind tables: %s", err_name(r));
+	}
+	*ret = d;
+	return 0;
+}
+
+void deferred_use(struct deferred *d, struct pool *pool)
+{
+	d->pool = pool;
+}
+
+struct deferred *deferred_free(struct deferred *d)
+{
+	if (!d)
+		return NULL;
+	deferred_samples_done(d);
+	d->walked = prof_agg_free(d->walked);
+	d->store = uw_store_free(d->store);
+	d->rules = uw_rules_free(d->rules);
+	free(d->image);
+	(void)pthread_cond_destroy(&d->changed); /* its threads have ended */
+	(void)pthread_mutex_destroy(&d->lock);
+	free(d);
+	return NULL;
+}
+
+bool deferred_has_tables(const struct deferred *d)
+{
+	return d->has_tables;
+}
+
+void deferred_hurry(struct deferred *d, bool table)
+{
+	d->hurry |= table || d->copies;
+}
+
+void deferred_abandon(struct deferred *d)
+{
+	atomic_store(&d->abandoned, true);
+}
+
+void deferred_cancel(struct deferred *d, bool if_abandoned)
+{
+	if (!if_abandoned || atomic_load(&d->abandoned))
+		atomic_store(&d->cancel, true);
+}
+
+/* ---- what is wanted -------------------------------------------------------------------------- */
+
+bool deferred_absent(const struct deferred *d, uint32_t image)
+{
+	return image < d->n_images &&
+	       __atomic_load_n(&d->images[image].state, __ATOMIC_ACQUIRE) == ABI_TABLE_ABSENT;
+}
+
+void deferred_ask(struct deferred *d, uint32_t image)
+{
+	if (image < d->n_images)
+		d->image[image].asked++;
+}
+
+/* How much an image's table is wanted now; 0: not at all, or it cannot be built now. */
+static uint64_t wanted(const struct deferred *d, uint32_t id, uint64_t now)
+{
+	const struct deferred_table *k = &d->image[id];
+	enum deferred_table_state state = atomic_load(&k->state);
+	uint32_t met;
+	uint64_t w;
+
+	if (state == DEFERRED_TABLE_QUEUED || !deferred_absent(d, id))
+		return 0;
+	if (d->finishing) /* for first samples alone, and what was evicted once more */
+		return (state == DEFERRED_TABLE_DONE && k->last) ||
+		                       (state == DEFERRED_TABLE_LATER && now < k->due_ns)
+		               ? 0
+		               : k->asked;
+	if (state != DEFERRED_TABLE_NEW && now < k->due_ns)
+		return 0;
+	met = __atomic_load_n(&d->images[id].wanted, __ATOMIC_RELAXED);
+	w = (met >= k->seen ? met - k->seen : met) + (uint64_t)k->asked;
+	if (w == 0 && (state == DEFERRED_TABLE_LATER ||
+	               (atomic_load(&d->all) && state == DEFERRED_TABLE_NEW)))
+		w = 1;
+	return w;
+}
+
+static void table_job_done(struct deferred_job *job)
+{
+	trk_open_done(&job->from);
+	free(job);
+}
+
+static void run_job(void *owner, void *item);
+
+/* Hands an image to B: false if the queue has no room. */
+static bool queue_table(struct deferred *d, uint32_t id)
+{
+	struct deferred_table *k = &d->image[id];
+	enum deferred_table_state before = atomic_load(&k->state);
+	struct deferred_job *job = malloc(sizeof(*job));
+
+	if (!job)
+		return false;
+	*job = (struct deferred_job){.image = id};
+	trk_image_open(d->o.trk, id, false, &job->from);
+	/* Before B can have it: it sets the state that follows. */
+	atomic_store(&k->state, DEFERRED_TABLE_QUEUED);
+	pthread_mutex_lock(&d->lock);
+	d->outstanding++;
+	pthread_mutex_unlock(&d->lock);
+	if (pool_push(d->pool, &(struct pool_job){.run = run_job, .owner = d, .item = job}) < 0) {
+		table_job_done(job);
+		atomic_store(&k->state, before);
+		pthread_mutex_lock(&d->lock);
+		d->outstanding--;
+		pthread_mutex_unlock(&d->lock);
+		return false;
+	}
+	k->seen = __atomic_load_n(&d->images[id].wanted, __ATOMIC_RELAXED);
+	k->asked = 0;
+	k->last = d->finishing;
+	return true;
+}
+
+/* Asks B for the most wanted tables, as many as there is room for. Returns: how many are being
+ * built, and how many more are wanted. */
+static size_t ask(struct deferred *d, uint64_t now)
+{
+	struct {
+		uint64_t w;
+		uint32_t id;
+	} best[2 * ASKED_THREADS];
+	size_t room = 2 * (size_t)pool_size(d->pool), n = 0, more = 0,
+	       cnt = trk_image_cnt(d->o.trk), busy;
+
+	pthread_mutex_lock(&d->lock);
+	busy = d->outstanding;
+	pthread_mutex_unlock(&d->lock);
+	room = MIN_OF(room, ARRAY_SIZE(best));
+	room = busy < room ? room - busy : 0;
+	if (d->n_images == 0)
+		return 0;
+	for (uint32_t id = 1; id <= MIN_OF(cnt, (size_t)d->n_images - 1); id++) {
+		uint64_t w = wanted(d, id, now);
+		size_t at;
+
+		if (w == 0)
+			continue;
+		more++;
+		/* The few best, in order; of equal ones the first that was discovered. */
+		for (at = n; at > 0 && best[at - 1].w < w; at--)
+			if (at < room)
+				best[at] = best[at - 1];
+		if (at < room) {
+			best[at].w = w;
+			best[at].id = id;
+			n = MIN_OF(n + 1, room);
+		}
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!queue_table(d, best[i].id)) {
+			(void)poll(NULL, 0,
+			           1); /* who waits for it must not spin; in a later round */
+			break;
+		}
+	return busy + more;
+}
+
+void deferred_round(struct deferred *d, uint64_t now)
+{
+	if (!d->has_tables)
+		return;
+	if (now - d->epoch_ns >= EPOCH_NS) {
+		d->epoch_ns = now;
+		(void)__atomic_add_fetch(&d->o.control->epoch, 1, __ATOMIC_RELAXED);
+	}
+	if (now - d->scan_ns < SCAN_NS && !d->hurry)
+		return;
+	d->scan_ns = now;
+	d->hurry = false;
+	(void)deferred_retry(d, now, false);
+	(void)ask(d, now);
+}
+
+/* ---- building: B ----------------------------------------------------------------------------- */
+
+static void count_build(struct deferred *d, int r, const struct uw_build_stats *st)
+{
+	tally_count(d->o.tally, TALLY_TABLE_BAD_ENTRIES, st->bad_entries);
+	tally_count(d->o.tally, TALLY_TABLE_UNSUPPORTED, st->unsupported);
+	if (r == -ENOENT || r == -ENOTSUP)
+		tally_count(d->o.tally, TALLY_TABLES_NONE, 1);
+	else if (r < 0)
+		tally_count(d->o.tally, TALLY_TABLES_FAILED, 1);
+}
+
+static int build(struct deferred *d, const struct deferred_job *job, struct uw_table **ret)
+{
+	_cleanup_(img_file_freep) struct img_file *f = NULL;
+	struct uw_build_stats st = {0};
+	/* Files of others: what one may cost on the way to its table. */
+	const struct uw_build_limits lim = {.area_bytes = AREA_BYTES, .cancel = &d->cancel};
+	int r;
+
+	if (atomic_load(&d->cancel))
+		return -ECANCELED;
+	if (job->from.no_file)
+		r = -ENOENT;
+	else if (job->from.reason != EV_REASON_NAMED)
+		r = -EIO; /* it could not be opened: images_failed has why */
+	else if (job->from.mem)
+		r = img_file_open_mem(job->from.mem, job->from.mem_len, &f, NULL);
+	else
+		r = img_file_open(job->from.fd, &f, NULL);
+	if (r == 0)
+		r = uw_table_build(f, d->rules, &lim, ret, &st, NULL);
+	else if (r == -ENOEXEC)
+		r = -ENOENT; /* code that is no ELF file has no call-frame information */
+	if (r != -ECANCELED)
+		count_build(d, r, &st);
+	return r;
+}
+
+/* Would others have to go for a table? Its words are those of its rows and chunks, about. */
+static bool is_full_for(const struct deferred *d, const struct uw_table *table)
+{
+	uint64_t budget = d->o.budget_bytes;
+	uint64_t bytes = 4 * (uint64_t)table->n_rows + 12 * (uint64_t)table->n_chunks;
+	struct uw_store_stats st;
+
+	uw_store_stats(d->store, &st);
+	return st.bytes + bytes > budget;
+}
+
+/* Publishes a table or, where there is none, that. */
+static enum deferred_table_state install(struct deferred *d, uint32_t image,
+                                         const struct uw_table *table)
+{
+	int r;
+
+	/* What is built without need must not take the place of what is. */
+	if (table && atomic_load(&d->all) && is_full_for(d, table)) {
+		atomic_store(&d->all, false);
+		return DEFERRED_TABLE_NEW;
+	}
+	r = uw_store_install(d->store, image, table);
+
+	if (r == -EAGAIN) {
+		/* The budget is full: from now on what is needed, not everything. */
+		atomic_store(&d->all, false);
+		return DEFERRED_TABLE_LATER;
+	}
+	if (r == 0 && table)
+		tally_count(d->o.tally, TALLY_TABLES_BUILT, 1);
+	if (r == -ENOSPC)
+		tally_count(d->o.tally, TALLY_TABLES_REFUSED, 1);
+	else if (r < 0 && r != -EEXIST && table) {
+		/* Without memory for words: its walks must not ask again and again. */
+		tally_count(d->o.tally, TALLY_TABLES_REFUSED, 1);
+		(void)uw_store_install(d->store, image, NULL); /* then it stays wanted */
+	}
+	return DEFERRED_TABLE_DONE;
+}
+
+static void run_job(void *owner, void *item)
+{
+	struct deferred *d = owner;
+	struct deferred_job *job = item;
+	_cleanup_(uw_table_freep) struct uw_table *table = NULL;
+	struct deferred_table *k = &d->image[job->image];
+	const uint32_t image = job->image;
+	uint64_t begin = now_ns();
+	enum deferred_table_state state;
+	int r = build(d, job, &table);
+
+	if (r < 0)
+		table = uw_table_free(table);
+	state = r == -ECANCELED ? DEFERRED_TABLE_DONE : install(d, image, table);
+	table_job_done(job);
+	tally_count(d->o.tally, TALLY_TABLE_BUILD_NS, now_ns() - begin);
+	k->due_ns = now_ns() + (state == DEFERRED_TABLE_LATER ? NO_ROOM_NS : REBUILD_NS);
+	atomic_store(&k->state, state);
+	pthread_mutex_lock(&d->lock);
+	d->outstanding--;
+	(void)pthread_cond_broadcast(&d->changed); /* cannot fail */
+	pthread_mutex_unlock(&d->lock);
+	d->o.wake(d->o.arg);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+/* Until a table comes, or a moment has passed; at once where none is being built. */
+static void await_table(struct deferred *d)
+{
+	uint64_t until = now_ns() + WAIT_NS;
+	struct timespec ts = {.tv_sec = (time_t)(until / NSEC_PER_SEC),
+	                      .tv_nsec = (long)(until % NSEC_PER_SEC)};
+
+	pthread_mutex_lock(&d->lock);
+	if (d->outstanding > 0)
+		(void)pthread_cond_timedwait(&d->changed, &d->lock, &ts); /* woken early: no harm */
+	pthread_mutex_unlock(&d->lock);
+}
+
+int deferred_prepare(struct deferred *d, int (*check)(void *arg), uint64_t *ret_ns)
+{
+	uint64_t begin = now_ns();
+	int r;
+
+	*ret_ns = 0;
+	if (!atomic_load(&d->all))
+		return 0;
+	while (ask(d, now_ns()) > 0) {
+		await_table(d);
+		r = check(d->o.arg);
+		if (r < 0)
+			return r;
+		if (now_ns() - begin > PREPARE_NS) {
+			tally_note(d->o.tally,
+			           "the unwind tables of all mapped files take longer than %llu s: "
+			           "the rest is built while the target is sampled",
+			           (unsigned long long)(PREPARE_NS / NSEC_PER_SEC));
+			break;
+		}
+	}
+	if (!atomic_load(&d->all))
+		tally_note(d->o.tally, "the unwind tables of all mapped files do not fit the table "
+		                       "budget: the rest is built as it is met (--table-budget)");
+	*ret_ns = now_ns() - begin;
+	return 0;
+}
+
+/* Longest wait at the end for tables that first samples need; then they are walked by guesses. */
+#define FINISH_NS (5 * NSEC_PER_SEC)
+
+void deferred_finish(struct deferred *d)
+{
+	uint64_t begin = now_ns();
+
+	if (!d->has_tables)
+		return;
+	d->finishing = true;
+	while (!atomic_load(&d->abandoned) && deferred_retry(d, now_ns(), false) > 0 &&
+	       now_ns() - begin < FINISH_NS) {
+		if (ask(d, now_ns()) == 0)
+			break; /* what is missing will not come */
+		await_table(d);
+	}
+	if (!atomic_load(&d->abandoned))
+		(void)deferred_retry(d, now_ns(), true);
+}
+
+void deferred_count(struct deferred *d)
+{
+	struct uw_store_stats st = {0};
+	struct uw_rules_stats rules = {0};
+
+	if (!d->has_tables)
+		return;
+	uw_store_stats(d->store, &st);
+	uw_rules_stats(d->rules, &rules);
+	tally_count(d->o.tally, TALLY_TABLES_EVICTED, st.evicted);
+	tally_count(d->o.tally, TALLY_TABLE_ROWS, st.rows);
+	tally_count(d->o.tally, TALLY_TABLE_BYTES, st.bytes);
+	tally_count(d->o.tally, TALLY_TABLE_RULES, rules.rules);
+	tally_count(d->o.tally, TALLY_RULES_REFUSED, rules.refused);
+}
