@@ -293,7 +293,7 @@ int pfa_top_of(const struct pfa_session *s, uint32_t kind, struct pfa_function *
 
 int pfa_top_waits(const struct pfa_session *s, struct pfa_wait *ret, size_t max)
 {
-	_cleanup_free_ struct ses_wait *w = NULL;
+	_cleanup_free_ struct result_site *w = NULL;
 	int n;
 
 	if (max == 0 || max > 1000000)

@@ -128,16 +128,14 @@ struct deferred_gap {
 	uint32_t image; /* 0: no mapping was known there */
 	bool bare;      /* it has no table now: none to be had, evicted for others, or not built */
 };
-struct deferred_gaps {
-	VEC(struct deferred_gap) v;
-};
 /**
- * deferred_gap_add - was the caller of a frame of a heuristic stack found heuristically?
- * @i: of the frame; @placed: the frame resolved to a mapping
- * @to: its file is appended, unless it is there from index @first on
- * As far as the tables of now tell. Returns: 0, -ENOMEM, -E2BIG. Thread: C, after W.
+ * deferred_gap_at - was the caller of frame @i of a heuristic stack found heuristically?
+ * @placed: the frame resolved to a mapping
+ * @any: one of an earlier frame of this stack was
+ * @ret: its file; written when true is returned
+ * As far as the tables of now tell. Thread: C, after W.
  */
-int deferred_gap_add(struct deferred *d, const struct ev_stack *st, uint32_t i,
-                     const struct ev_frame *placed, struct deferred_gaps *to, size_t first);
+bool deferred_gap_at(struct deferred *d, const struct ev_stack *st, uint32_t i,
+                     const struct ev_frame *placed, bool any, struct deferred_gap *ret);
 
 #endif

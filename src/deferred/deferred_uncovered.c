@@ -77,28 +77,22 @@ static bool is_gap(const struct deferred *d, const struct ev_frame *f, struct de
 	return code == ABI_CODE_NONE || code == ABI_CODE_BAD;
 }
 
-int deferred_gap_add(struct deferred *d, const struct ev_stack *st, uint32_t i,
-                     const struct ev_frame *placed, struct deferred_gaps *to, size_t first)
+bool deferred_gap_at(struct deferred *d, const struct ev_stack *st, uint32_t i,
+                     const struct ev_frame *placed, bool any, struct deferred_gap *ret)
 {
 	bool last = i + 1 == st->n;
-	struct deferred_gap gap;
 
-	if (!d->has_tables || st->kernel || !(st->flags & EV_STACK_GUESSED))
-		return 0;
+	if (!d->has_tables)
+		return false;
 	/* Below an exact pc was a signal's trampoline: known, not guessed. */
 	if (!last && st->frames[i + 1].exact)
-		return 0;
+		return false;
 	/* The last frame gave no caller that is there to be seen. The walk may have guessed its
 	 * end, or what it threw away: believed only where no other frame explains the flag. */
-	if (last && st->walk != EV_WALK_DEPTH && to->v.n > first)
-		return 0;
-	if (!is_gap(d, placed, &gap))
-		return 0;
-	if (last && st->walk == EV_WALK_ROOT && placed->space == EV_SPACE_IMAGE &&
-	    is_known_end(d, placed))
-		return 0;
-	for (size_t k = first; k < to->v.n; k++)
-		if (to->v.p[k].image == gap.image && to->v.p[k].bare == gap.bare)
-			return 0;
-	return vec_push(&to->v, gap);
+	if (last && st->walk != EV_WALK_DEPTH && any)
+		return false;
+	if (!is_gap(d, placed, ret))
+		return false;
+	return !(last && st->walk == EV_WALK_ROOT && placed->space == EV_SPACE_IMAGE &&
+	         is_known_end(d, placed));
 }

@@ -92,29 +92,12 @@ void ses_off_kept(struct ses *s)
 {
 	const struct ses_product *p = &s->product[SES_KIND_OFFCPU];
 
-	tally_count(&s->tally, TALLY_OFF_KEPT, p->kept);
-	s->final.waits = p->kept;
-	s->final.wait_ns = p->weight;
+	tally_count(&s->tally, TALLY_OFF_KEPT, p->result.kept);
+	s->final.waits = p->result.kept;
+	s->final.wait_ns = p->result.weight;
 	s->final.waits_seen = tally_get(&s->tally, TALLY_OFF_SEEN);
 	s->final.waits_dropped = tally_get(&s->tally, TALLY_OFF_DROP_FULL) +
 	                         tally_get(&s->tally, TALLY_OFF_DROP_BUSY) +
 	                         tally_get(&s->tally, TALLY_OFF_DROP_UNREAD) +
 	                         tally_get(&s->tally, TALLY_OFF_DROP_FULL_AGG);
-}
-
-bool ses_off_is_switch(const char *path, const char *name)
-{
-	/* From our program, which is the leaf, to what every wait has in common. */
-	static const char *const prefixes[] = {
-	        "bpf_prog_",    "bpf_trampoline_",  "bpf_trace_run",  "__bpf_trace_sched_switch",
-	        "__traceiter_", "trace_sched_",     "__schedule",     "schedule",
-	        "io_schedule",  "preempt_schedule", "__cond_resched", "_cond_resched",
-	};
-
-	if (strcmp(path, "[kernel]") != 0)
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
-		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-			return true;
-	return false;
 }

@@ -23,7 +23,8 @@ static int add(struct ses *s, const char *fmt, ...)
 	if (r < 0)
 		return r;
 	line = NULL; /* owned by the vector */
-	return prof_model_comment(s->now->model, "%s", s->now->quality.p[s->now->quality.n - 1]);
+	return prof_model_comment(s->now->result.model, "%s",
+	                          s->now->quality.p[s->now->quality.n - 1]);
 }
 
 static double pct(uint64_t part, uint64_t whole)
@@ -164,7 +165,7 @@ static int add_places(struct ses *s, const char *key, struct place *p, size_t n,
 	return r;
 }
 
-static int add_incomplete(struct ses *s, const struct ses_quality_sums *q, uint64_t whole)
+static int add_incomplete(struct ses *s, const struct result_quality *q, uint64_t whole)
 {
 	_cleanup_free_ struct place *p = calloc((size_t)q->n_incomplete + 1, sizeof(*p));
 	size_t n = 0;
@@ -182,7 +183,7 @@ static int add_incomplete(struct ses *s, const struct ses_quality_sums *q, uint6
 	return add_places(s, "incomplete_in", p, n, whole);
 }
 
-static int add_guessed(struct ses *s, const struct ses_quality_sums *q, uint64_t whole)
+static int add_guessed(struct ses *s, const struct result_quality *q, uint64_t whole)
 {
 	_cleanup_free_ struct place *p = calloc(2 * (size_t)q->n_incomplete + 1, sizeof(*p));
 	size_t n = 0;
@@ -202,7 +203,7 @@ static int add_guessed(struct ses *s, const struct ses_quality_sums *q, uint64_t
 }
 
 /* How the walks of user stacks ended. */
-static int add_walks(struct ses *s, const struct ses_quality_sums *q)
+static int add_walks(struct ses *s, const struct result_quality *q)
 {
 	uint64_t whole = q->user_weight;
 	char key[64];
@@ -214,7 +215,8 @@ static int add_walks(struct ses *s, const struct ses_quality_sums *q)
 			continue;
 		key_of(ev_walk_name((enum ev_walk)i), key, sizeof(key));
 		r = add(s, "walk_%s_pct: %.2f", key,
-		        pct(q->walk[i], ses_has_user_stack((enum ev_walk)i) ? whole : q->weight));
+		        pct(q->walk[i],
+		            result_has_user_stack((enum ev_walk)i) ? whole : q->weight));
 	}
 	if (r == 0)
 		r = add(s, "guessed_stacks_pct: %.2f", pct(q->guessed, whole));
@@ -246,7 +248,7 @@ static int add_request(struct ses *s, enum ses_kind kind)
 	int r = 0;
 
 	for (const char *const *t = s->o.tags; t && *t && r == 0; t++)
-		r = prof_model_comment(s->now->model, "%s", *t);
+		r = prof_model_comment(s->now->result.model, "%s", *t);
 	if (r == 0)
 		r = add(s, "perf-agent: " PERF_AGENT_VERSION);
 	if (r == 0)
@@ -263,7 +265,7 @@ static int add_request(struct ses *s, enum ses_kind kind)
 	if (r == 0)
 		r = add(s, "kernel_stacks: %s", s->o.kernel_stacks ? "true" : "false");
 	if (r == 0)
-		r = add(s, "duration_s: %.3f", (double)s->now->model->duration_ns / 1e9);
+		r = add(s, "duration_s: %.3f", (double)s->now->result.model->duration_ns / 1e9);
 	return r;
 }
 
@@ -322,13 +324,13 @@ static int add_waits(struct ses *s)
 	}
 	if (r == 0)
 		r = add(s, "dropped: %llu", (unsigned long long)s->final.waits_dropped);
-	if (r == 0 && s->now->kept == 0)
+	if (r == 0 && s->now->result.kept == 0)
 		r = add(s, "empty: no thread of the target waited");
 	return r;
 }
 
 /* How good the stacks are, and their names. */
-static int add_stacks(struct ses *s, const struct ses_quality_sums *q)
+static int add_stacks(struct ses *s, const struct result_quality *q)
 {
 	char key[64];
 	int r = 0;
@@ -362,13 +364,13 @@ static int add_stacks(struct ses *s, const struct ses_quality_sums *q)
 /* The target's on-CPU time, and how much of it the samples cover. */
 static int add_cpu_time(struct ses *s)
 {
-	const struct ses_cpu_time_total *t;
+	const struct result_cpu_time_total *t;
 	double covered, off;
 	int r;
 
 	if (!s->cpu_time)
 		return 0;
-	t = ses_cpu_time_total(s->cpu_time);
+	t = result_cpu_time_total(s->cpu_time);
 	r = add(s, "cpu_time_ms: %.3f", (double)t->ran_ns / 1e6);
 	if (r == 0)
 		r = add(s, "cpu_time_clock: sched_switch");
@@ -431,7 +433,7 @@ static int add_cost(struct ses *s)
 	return r;
 }
 
-int ses_quality_add(struct ses *s, enum ses_kind kind, const struct ses_quality_sums *q)
+int ses_quality_add(struct ses *s, enum ses_kind kind, const struct result_quality *q)
 {
 	int r;
 
@@ -450,6 +452,6 @@ int ses_quality_add(struct ses *s, enum ses_kind kind, const struct ses_quality_
 	if (r == 0)
 		r = add_cost(s);
 	for (size_t i = 0; i < s->tally.n_notes && r == 0; i++)
-		r = prof_model_comment(s->now->model, "note: %s", s->tally.notes[i]);
+		r = prof_model_comment(s->now->result.model, "note: %s", s->tally.notes[i]);
 	return r;
 }

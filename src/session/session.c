@@ -210,11 +210,10 @@ static void forget_results(struct ses *s)
 	for (size_t i = 0; i < SES_KIND_CNT; i++) {
 		struct ses_product *p = &s->product[i];
 
-		p->model = prof_model_free(p->model);
+		result_done(&p->result);
 		vec_each (q, &p->quality)
 			free(*q);
 		p->quality.n = 0;
-		p->kept = p->weight = 0;
 	}
 	pthread_mutex_lock(&s->stats_lock);
 	memset(&s->final, 0, sizeof(s->final));
@@ -248,7 +247,7 @@ static void release(struct ses *s)
 	s->off = smp_off_free(s->off);
 	s->smp = smp_free(s->smp); /* not RUNNING: ses_stats does not look at it */
 	s->agg = prof_agg_free(s->agg);
-	s->cpu_time = ses_cpu_time_free(s->cpu_time);
+	s->cpu_time = result_cpu_time_free(s->cpu_time);
 	for (size_t i = 0; i < SES_KIND_CNT; i++)
 		s->product[i].out = enc_output_free(s->product[i].out);
 	s->pmu_out = enc_output_free(s->pmu_out);
@@ -398,7 +397,7 @@ static void final_figures(struct ses *s)
 }
 
 struct cpu_time_arg {
-	struct ses_cpu_time *to;
+	struct result_cpu_time *to;
 	int error;
 };
 
@@ -407,7 +406,7 @@ static void on_cpu_time(void *arg, const struct smp_cpu_time *v)
 	struct cpu_time_arg *a = arg;
 
 	if (a->error == 0)
-		a->error = ses_cpu_time_add(a->to, v);
+		a->error = result_cpu_time_add(a->to, v);
 }
 
 /* Without it samples weigh their periods, and nothing tells how much of the time they cover. */
@@ -420,14 +419,14 @@ static void read_cpu_time(struct ses *s)
 
 	if (!(s->o.modes & SES_PROFILE) || s->cycles)
 		return;
-	r = ses_cpu_time_new(ABI_CPU_TIME_SAMPLES * s->spec.period, &a.to);
+	r = result_cpu_time_new(ABI_CPU_TIME_SAMPLES * s->spec.period, &a.to);
 	if (r == 0)
 		r = smp_cpu_times(s->smp, on_cpu_time, &a, &rest, &cost);
 	if (r == 0)
-		ses_cpu_time_add_rest(a.to, rest.ran_ns, rest.seen);
+		result_cpu_time_add_rest(a.to, rest.ran_ns, rest.seen);
 	r = r < 0 ? r : a.error;
 	if (r < 0) {
-		a.to = ses_cpu_time_free(a.to);
+		a.to = result_cpu_time_free(a.to);
 		tally_note(&s->tally,
 		           "the CPU time of the target could not be measured (%s): totals are "
 		           "those of the samples alone",
@@ -446,7 +445,7 @@ static int write_output(struct ses_product *p, struct err *err)
 	int r;
 
 	sbuf_init(&b, SIZE_MAX / 2);
-	r = enc_pprof(p->model, &b);
+	r = enc_pprof(p->result.model, &b);
 	if (r < 0)
 		r = err_set(err, r, "encoding the profile: %s", err_name(r));
 	else
@@ -503,7 +502,7 @@ static int write_outputs(struct ses *s, struct err *err)
 	int r = 0, one;
 
 	for (size_t i = 0; i < SES_KIND_CNT; i++) {
-		if (!s->product[i].out || !s->product[i].model)
+		if (!s->product[i].out || !s->product[i].result.model)
 			continue;
 		one = write_output(&s->product[i], r == 0 ? err : NULL);
 		s->written |= one < 0 ? 0 : modes[i];
@@ -670,13 +669,13 @@ const char *ses_quality(const struct ses *s, enum ses_kind kind, size_t i)
 int ses_top(const struct ses *s, enum ses_kind kind, struct ses_function *ret, size_t max)
 {
 	_cleanup_free_ struct prof_top *top = NULL;
-	const struct prof_model *m = s->product[kind].model;
+	const struct prof_model *m = s->product[kind].result.model;
 	size_t n = 0;
 	int r;
 
 	if (s->state != SES_STOPPED || !m)
 		return -EINVAL;
-	r = prof_model_top_beyond(m, 1, kind == SES_KIND_OFFCPU ? ses_off_is_switch : NULL, max,
+	r = prof_model_top_beyond(m, 1, kind == SES_KIND_OFFCPU ? result_is_switch : NULL, max,
 	                          &top, &n);
 	if (r < 0)
 		return r;
@@ -691,11 +690,11 @@ int ses_top(const struct ses *s, enum ses_kind kind, struct ses_function *ret, s
 	return (int)n;
 }
 
-int ses_top_waits(const struct ses *s, struct ses_wait *ret, size_t max)
+int ses_top_waits(const struct ses *s, struct result_site *ret, size_t max)
 {
-	const struct prof_model *m = s->product[SES_KIND_OFFCPU].model;
+	const struct prof_model *m = s->product[SES_KIND_OFFCPU].result.model;
 
-	return s->state == SES_STOPPED && m ? ses_waits_of(m, ret, max) : -EINVAL;
+	return s->state == SES_STOPPED && m ? result_sites(m, ret, max) : -EINVAL;
 }
 
 const struct met_snapshot *ses_metrics(const struct ses *s)

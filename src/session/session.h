@@ -11,6 +11,7 @@
 
 #include "encode/encode.h"
 #include "event/event.h"
+#include "result/result.h"
 #include "tally/tally.h"
 
 struct ses;
@@ -54,7 +55,7 @@ struct ses_process {
 	        *cgroup; /* version 2, as /proc tells: "/a/b"; NULL: not known, or it has ended */
 };
 #define SES_ENRICHERS_MAX     16
-#define SES_LABELS_MAX        16 /* of a process */
+#define SES_LABELS_MAX        RESULT_LABELS_MAX /* of a process */
 #define SES_LABEL_KEY_BYTES   63
 #define SES_LABEL_VALUE_BYTES 255
 struct ses_label_sink;
@@ -113,15 +114,6 @@ struct ses_stats {
 struct ses_function {
 	const char *name, *module; /* borrowed until the next start or free */
 	uint64_t self, cum;
-};
-
-/* A function of a program in whose behalf threads wait; strings borrowed as above. */
-struct ses_wait {
-	const char *name, *module; /* name: of several addresses without a name, one of them */
-	const char *where;    /* kernel function with most of the time, or the threads' state */
-	uint32_t where_cnt;   /* how many of them there are */
-	uint32_t unnamed_cnt; /* addresses without a name; 0: it has one */
-	uint64_t wait_ns, waits, longest_ns;
 };
 
 /* Thread of all below: C, but for ses_stats. */
@@ -214,7 +206,7 @@ int ses_top(const struct ses *s, enum ses_kind kind, struct ses_function *ret, s
  * without a name are one entry for each module and kernel function.
  * Returns: how many, -EINVAL (no off-CPU profile), -ENOMEM, -E2BIG. Cost: O(frames of all samples).
  */
-int ses_top_waits(const struct ses *s, struct ses_wait *ret, size_t max);
+int ses_top_waits(const struct ses *s, struct result_site *ret, size_t max);
 /**
  * ses_metrics - scheduler statistics of the capture that was stopped, NULL: there are none
  * Borrowed until the next start or free.

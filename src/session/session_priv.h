@@ -5,6 +5,7 @@
 #include "deferred/deferred.h"
 #include "jit/jit.h"
 #include "profile/profile.h"
+#include "result/result.h"
 #include "sampler/sampler.h"
 #include "session/session.h"
 #include "symbolizer/symbolizer.h"
@@ -61,21 +62,6 @@ struct ses_item {
 	};
 };
 
-/* Raw frames of processes at their places. Thread: C. */
-struct ses_places {
-	struct intern *keys; /* process and frame -> index; NULL without memory */
-	VEC(struct ev_frame) frames;
-};
-void ses_places_init(struct ses_places *p); /* @p is all zero */
-void ses_places_done(struct ses_places *p);
-/* A raw frame at its place in this process; RAW as it was, if it is no code there. Looked up once:
- * threads and samples share addresses. */
-void ses_place_raw(struct ses *s, struct ses_places *p, const struct ev_proc_id *proc,
-                   const struct ev_frame *f, struct ev_frame *ret);
-/* Asks for what the raw frames turn out to be, and for frames that the queue to W had no place for.
- */
-void ses_request_rest(struct ses *s, struct ses_places *p);
-
 /* ---- the command ----------------------------------------------------------------------------- */
 
 struct ses_command {
@@ -117,12 +103,6 @@ int ses_off_counters_now(const struct ses *s, struct abi_counters *ret, struct a
 void ses_off_figures(struct ses *s);          /* to counters. C, at the end */
 uint32_t ses_off_states(const struct ses *s); /* bit 1 << enum ev_off */
 void ses_off_kept(struct ses *s);             /* once its model is built */
-/* Whether a function of the kernel (@path: its mapping) is part of every wait: what switches
- * threads, and the program that is called by it. */
-bool ses_off_is_switch(const char *path, const char *name);
-
-/* ses_waits.c: ses_top_waits of a model. */
-int ses_waits_of(const struct prof_model *m, struct ses_wait *ret, size_t max);
 
 /* ses_pmu.c */
 int ses_pmu_options(const struct ses_options *o, struct err *err); /* 0, -EINVAL */
@@ -134,24 +114,6 @@ void ses_pmu_end(struct ses *s);                     /* counts no more */
 int ses_pmu_collect(struct ses *s, struct err *err); /* into s->metrics; once D has ended */
 uint64_t ses_pmu_locked_bytes(const struct ses *s);
 void ses_pmu_free(struct ses *s);
-
-/* ses_cpu_time.c: on-CPU time of the target between switch events, and what samples weigh by it. */
-struct ses_cpu_time;
-struct ses_cpu_time_total {
-	uint64_t ran_ns;
-	uint64_t seen; /* weight of samples as they came, kept or dropped; the agent's not */
-};
-/* @few: threads whose samples weigh less share a ratio of time to weight. 0, -ENOMEM. */
-int ses_cpu_time_new(uint64_t few, struct ses_cpu_time **ret);
-struct ses_cpu_time *ses_cpu_time_free(struct ses_cpu_time *t); /* NULL is accepted; NULL */
-/* Adds the sums of a thread. 0, -ENOMEM, -E2BIG. */
-int ses_cpu_time_add(struct ses_cpu_time *t, const struct smp_cpu_time *v);
-/* Adds the sums of threads that have no entry: they share a ratio however many samples they have.
- */
-void ses_cpu_time_add_rest(struct ses_cpu_time *t, uint64_t ran_ns, uint64_t seen);
-const struct ses_cpu_time_total *ses_cpu_time_total(const struct ses_cpu_time *t);
-/* Weight of a count, scaled to the time of its thread. */
-uint64_t ses_cpu_time_weight(const struct ses_cpu_time *t, const struct ev_count *c);
 
 /* ses_labels.c: what enrichers say of processes. C, in ses_stop. */
 struct ses_proc_labels {
@@ -195,10 +157,9 @@ bool ses_targets_filtered(const struct ses *s); /* is there one? */
 
 /* One profile of a capture. */
 struct ses_product {
-	struct enc_output *out;   /* NULL: it is written nowhere */
-	struct prof_model *model; /* NULL: not asked for, or not built */
+	struct enc_output *out; /* NULL: it is written nowhere */
+	struct result result;   /* its model NULL: not asked for, or not built */
 	VEC(char *) quality;
-	uint64_t kept, weight; /* samples or waits in the model */
 };
 
 enum ses_state { SES_NEW, SES_RUNNING, SES_STOPPED };
@@ -227,8 +188,8 @@ struct ses {
 	struct prof_agg *agg; /* D until it is joined, then C */
 	struct deferred *deferred;
 	struct jit *jit;
-	struct ses_cpu_time *cpu_time; /* NULL: not measured, or not yet */
-	uint64_t hash_seed;            /* of stacks */
+	struct result_cpu_time *cpu_time; /* NULL: not measured, or not yet */
+	uint64_t hash_seed;               /* of stacks */
 	struct ses_command cmd;
 	int ended_fd; /* pidfd of the target; of several an eventfd */
 	struct ses_targets targets;
@@ -311,38 +272,11 @@ uint64_t ses_asleep_cnt(const struct ses_targets *t, uint32_t pid);
 void ses_check_waits(struct ses *s);
 int ses_explain(struct ses *s, int code, struct err *err);
 
-/* ses_profile.c: from aggregation, track and names to the model. C. */
+/* ses_result.c: the profiles. C. */
 int ses_profile_build(struct ses *s, struct err *err);
 
 /* ses_quality.c */
-struct ses_quality_sums {
-	uint64_t weight;
-	/* Of samples that have a user stack: kernel threads have none, and tasks that end no more.
-	 */
-	uint64_t user_weight;
-	uint64_t walk[EV_WALK_CNT]; /* weight by outcome of the user walk */
-	uint64_t kernel_cut, stack_lost;
-	/* Frames times weight, which may pass 64 bits; and those of them with a name. */
-	double user_frames, user_named, kernel_frames, kernel_named;
-	uint64_t reason_frames[EV_REASON_CNT]; /* distinct frames by reason */
-	uint64_t guessed, jit;                 /* weight of user stacks with such a frame */
-	/* Weight of user walks that did not reach their root, by the image of their last frame:
-	 * incomplete[n_incomplete], by id; [0] JIT code. Borrowed; NULL: none. */
-	const uint64_t *incomplete;
-	uint32_t n_incomplete;
-	uint64_t incomplete_unknown; /* in no known mapping, or without a frame */
-	/* Weight of guessed stacks by the image of a frame without a rule: guessed_in[2 *
-	 * n_incomplete], two for each image: it has a table, and it has none; [0]: no known
-	 * mapping. A stack counts for each of its images. Borrowed; NULL: none. */
-	const uint64_t *guessed_in;
-	uint64_t guessed_early; /* all of whose frames have a rule by now */
-};
-int ses_quality_add(struct ses *s, enum ses_kind kind, const struct ses_quality_sums *q);
-/* Kernel threads have no user stack, and tasks that gave back their memory have none any more. */
-static inline bool ses_has_user_stack(enum ev_walk walk)
-{
-	return walk != EV_WALK_NONE && walk != EV_WALK_LEFT;
-}
+int ses_quality_add(struct ses *s, enum ses_kind kind, const struct result_quality *q);
 uint64_t ses_threads_cpu_ns(struct ses *s); /* of D, W and B so far */
 /* Of the capture itself: threads and BPF programs, until sampling ended. */
 uint64_t ses_agent_cpu_ns(struct ses *s, const struct abi_counters *c);

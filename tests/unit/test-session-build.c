@@ -319,10 +319,10 @@ static void test_frames_past_the_stretches_of_an_image(void **state)
 	assert_int_equal(s->final.kept, 3000);
 	assert_int_equal(s->final.weight, 30000);
 	assert_int_equal(s->final.dropped, 0);
-	assert_int_equal(s->product[SES_KIND_ONCPU].model->mappings.n, 1024);
-	assert_int_equal(s->product[SES_KIND_ONCPU].model->locations.n, 1500);
-	for (size_t i = 0; i < s->product[SES_KIND_ONCPU].model->locations.n; i++)
-		bare += s->product[SES_KIND_ONCPU].model->locations.p[i].mapping == 0;
+	assert_int_equal(s->product[SES_KIND_ONCPU].result.model->mappings.n, 1024);
+	assert_int_equal(s->product[SES_KIND_ONCPU].result.model->locations.n, 1500);
+	for (size_t i = 0; i < s->product[SES_KIND_ONCPU].result.model->locations.n; i++)
+		bare += s->product[SES_KIND_ONCPU].result.model->locations.p[i].mapping == 0;
 	assert_int_equal(bare, 1500 - 1024);
 	ses_free(s);
 }
@@ -383,7 +383,7 @@ static void test_labels_of_enrichers_are_on_all_samples(void **state)
 	assert_int_equal(asked.calls, 1);
 	assert_int_equal(asked.pid, 77);
 	assert_int_equal(asked.start_ns, 5);
-	m = s->product[SES_KIND_ONCPU].model;
+	m = s->product[SES_KIND_ONCPU].result.model;
 	assert_int_equal(m->samples.n, 5);
 	vec_each (sample, &m->samples) {
 		const struct prof_label *l =
@@ -463,7 +463,7 @@ static void test_an_address_is_placed_once(void **state)
 	count_stack(s, 1, 2, addrs, 2, 1);
 	assert_int_equal(build(s, &err), 0);
 	assert_int_equal(place_calls, 3);
-	assert_int_equal(s->product[SES_KIND_ONCPU].model->locations.n, 3);
+	assert_int_equal(s->product[SES_KIND_ONCPU].result.model->locations.n, 3);
 	assert_string_equal(figure(s, "named_user_pct"), "100.00");
 	ses_free(s);
 }

@@ -342,26 +342,26 @@ static const char *figure(const struct ses *s, const char *key)
 static void test_quality_figures(void **state)
 {
 	/* [1] … [8]; 2 and 8 are files of one name. */
-	static const uint64_t incomplete[] = {20, 10, 30, 0, 40, 1, 2, 3, 31};
+	static uint64_t incomplete[] = {20, 10, 30, 0, 40, 1, 2, 3, 31};
 	/* With a table, without one. */
-	static const uint64_t guessed[2 * ARRAY_SIZE(incomplete)] = {
+	static uint64_t guessed[2 * ARRAY_SIZE(incomplete)] = {
 	        [0] = 4, [2] = 3, [4] = 30, [5] = 17, [16] = 4, [17] = 17};
 	struct ses *s = new_session(SES_TARGET_ALL);
-	struct ses_quality_sums q = {.weight = 1000,
-	                             .user_weight = 850,
-	                             .user_frames = 800,
-	                             .user_named = 600,
-	                             .kernel_frames = 200,
-	                             .kernel_named = 50,
-	                             .stack_lost = 100,
-	                             .kernel_cut = 30,
-	                             .guessed = 85,
-	                             .jit = 17,
-	                             .incomplete = incomplete,
-	                             .n_incomplete = ARRAY_SIZE(incomplete),
-	                             .incomplete_unknown = 5,
-	                             .guessed_in = guessed,
-	                             .guessed_early = 17};
+	struct result_quality q = {.weight = 1000,
+	                           .user_weight = 850,
+	                           .user_frames = 800,
+	                           .user_named = 600,
+	                           .kernel_frames = 200,
+	                           .kernel_named = 50,
+	                           .stack_lost = 100,
+	                           .kernel_cut = 30,
+	                           .guessed = 85,
+	                           .jit = 17,
+	                           .incomplete = incomplete,
+	                           .n_incomplete = ARRAY_SIZE(incomplete),
+	                           .incomplete_unknown = 5,
+	                           .guessed_in = guessed,
+	                           .guessed_early = 17};
 	size_t first = 0;
 
 	(void)state;
@@ -390,12 +390,13 @@ static void test_quality_figures(void **state)
 	tally_count(&s->tally, TALLY_IMAGES_DAMAGED, 2);
 	tally_note(&s->tally, "something");
 	s->spec = pev_spec_cpu_clock(99);
-	assert_int_equal(ses_cpu_time_new(0, &s->cpu_time), 0);
-	assert_int_equal(ses_cpu_time_add(s->cpu_time, &(struct smp_cpu_time){.ran_ns = 2000000000,
-	                                                                      .seen = 1400000000}),
+	assert_int_equal(result_cpu_time_new(0, &s->cpu_time), 0);
+	assert_int_equal(result_cpu_time_add(s->cpu_time,
+	                                     &(struct smp_cpu_time){.ran_ns = 2000000000,
+	                                                            .seen = 1400000000}),
 	                 0);
-	assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].model), 0);
-	s->product[SES_KIND_ONCPU].model->duration_ns = 2000000000;
+	assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].result.model), 0);
+	s->product[SES_KIND_ONCPU].result.model->duration_ns = 2000000000;
 	s->state = SES_STOPPED;
 	assert_int_equal(ses_quality_add(s, SES_KIND_ONCPU, &q), 0);
 
@@ -512,7 +513,7 @@ static void test_every_loss_is_a_line(void **state)
 	                                     "sideband_lost",    "names_lost",
 	                                     "process_map_full", "elf_bad_items",
 	                                     "cpus_skipped"};
-	const struct ses_quality_sums q = {0};
+	const struct result_quality q = {0};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(losses); i++) {
@@ -537,7 +538,8 @@ static void test_every_loss_is_a_line(void **state)
 				tally_count(&s->tally, (enum tally_id)all[i].id, n);
 			s->final.seen = s->tally.kernel.v[ABI_CNT_SEEN];
 			s->spec = pev_spec_cpu_clock(99);
-			assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].model), 0);
+			assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].result.model),
+			                 0);
 			assert_int_equal(ses_quality_add(s, SES_KIND_ONCPU, &q), 0);
 			s->state = SES_STOPPED;
 			v = figure(s, all[i].name);
@@ -561,19 +563,19 @@ static void test_coverage_within_chance_has_no_note(void **state)
 	             {1470000000, "73.50", true},
 	             {2520000000, "126.00", false},
 	             {2530000000, "126.50", true}};
-	const struct ses_quality_sums q = {0};
+	const struct result_quality q = {0};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct ses *s = new_session(SES_TARGET_COMMAND);
 
 		s->spec = pev_spec_cpu_clock(99);
-		assert_int_equal(ses_cpu_time_new(0, &s->cpu_time), 0);
-		assert_int_equal(ses_cpu_time_add(s->cpu_time,
-		                                  &(struct smp_cpu_time){.ran_ns = 2000000000,
-		                                                         .seen = cases[i].seen}),
+		assert_int_equal(result_cpu_time_new(0, &s->cpu_time), 0);
+		assert_int_equal(result_cpu_time_add(s->cpu_time,
+		                                     &(struct smp_cpu_time){.ran_ns = 2000000000,
+		                                                            .seen = cases[i].seen}),
 		                 0);
-		assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].model), 0);
+		assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].result.model), 0);
 		s->idle_start_ns = s->idle_ns = 1;
 		assert_int_equal(ses_quality_add(s, SES_KIND_ONCPU, &q), 0);
 		s->state = SES_STOPPED;
@@ -591,11 +593,11 @@ static void test_coverage_within_chance_has_no_note(void **state)
 static void test_quality_of_nothing(void **state)
 {
 	struct ses *s = new_session(SES_TARGET_ALL);
-	const struct ses_quality_sums q = {0};
+	const struct result_quality q = {0};
 
 	(void)state;
 	s->spec = pev_spec_cpu_clock(99);
-	assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].model), 0);
+	assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].result.model), 0);
 	s->state = SES_STOPPED;
 	assert_int_equal(ses_quality_add(s, SES_KIND_ONCPU, &q), 0);
 	assert_string_equal(figure(s, "empty"), "no samples hit the target");

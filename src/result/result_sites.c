@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In which functions of programs threads wait, of a finished off-CPU profile. Thread: C. */
-#include "session/session_priv.h"
+#include "result/result.h"
 
 /* A function (where is 0), or all addresses of a file that have no name (name is 0): those are
  * apart by what they wait in, which is all that is known of them. Hashed as bytes. */
@@ -41,6 +41,23 @@ static void report_done(struct report *rep)
 	rep->unnamed_keys = intern_free(rep->unnamed_keys);
 	vec_done(&rep->places);
 	vec_done(&rep->pairs);
+}
+
+bool result_is_switch(const char *path, const char *name)
+{
+	/* From our program, which is the leaf, to what every wait has in common. */
+	static const char *const prefixes[] = {
+	        "bpf_prog_",    "bpf_trampoline_",  "bpf_trace_run",  "__bpf_trace_sched_switch",
+	        "__traceiter_", "trace_sched_",     "__schedule",     "schedule",
+	        "io_schedule",  "preempt_schedule", "__cond_resched", "_cond_resched",
+	};
+
+	if (strcmp(path, "[kernel]") != 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
 }
 
 /* Libraries that wait on behalf of every program: who asked them to is what one wants to know. */
@@ -99,7 +116,7 @@ static struct frames frames_of(const struct prof_model *m, const struct prof_sam
 		} else if (strcmp(path, "[kernel]") == 0) {
 			/* Where all of them are the scheduler's, the outermost. */
 			if (!f.kernel ||
-			    ses_off_is_switch(path, prof_model_str(m, name_of(m, f.kernel))))
+			    result_is_switch(path, prof_model_str(m, name_of(m, f.kernel))))
 				f.kernel = loc;
 		} else {
 			if (!f.user)
@@ -223,7 +240,7 @@ static int cmp_places(const void *a, const void *b, void *arg)
 	return r ? r : strcmp(prof_model_str(m, x->where), prof_model_str(m, y->where));
 }
 
-static size_t take(struct report *rep, struct ses_wait *ret, size_t max)
+static size_t take(struct report *rep, struct result_site *ret, size_t max)
 {
 	const struct prof_model *m = rep->m;
 	size_t n = MIN_OF(rep->places.n, max);
@@ -243,19 +260,19 @@ static size_t take(struct report *rep, struct ses_wait *ret, size_t max)
 	for (size_t i = 0; i < n; i++) {
 		const struct place *p = &rep->places.p[i];
 
-		ret[i] = (struct ses_wait){.name = prof_model_str(m, p->name),
-		                           .module = prof_model_str(m, p->path),
-		                           .where = prof_model_str(m, p->where),
-		                           .where_cnt = p->where_cnt,
-		                           .unnamed_cnt = p->unnamed_cnt,
-		                           .wait_ns = (uint64_t)p->ns,
-		                           .waits = (uint64_t)p->waits,
-		                           .longest_ns = (uint64_t)p->longest_ns};
+		ret[i] = (struct result_site){.name = prof_model_str(m, p->name),
+		                              .module = prof_model_str(m, p->path),
+		                              .where = prof_model_str(m, p->where),
+		                              .where_cnt = p->where_cnt,
+		                              .unnamed_cnt = p->unnamed_cnt,
+		                              .wait_ns = (uint64_t)p->ns,
+		                              .waits = (uint64_t)p->waits,
+		                              .longest_ns = (uint64_t)p->longest_ns};
 	}
 	return n;
 }
 
-int ses_waits_of(const struct prof_model *m, struct ses_wait *ret, size_t max)
+int result_sites(const struct prof_model *m, struct result_site *ret, size_t max)
 {
 	struct report rep = {.m = m,
 	                     .key_state = intern_find(m->strings, "state", strlen("state")),

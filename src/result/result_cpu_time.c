@@ -8,7 +8,7 @@
  * chance, and that of threads without a sample does not exist, so threads with less than
  * ABI_CPU_TIME_SAMPLES share one ratio. (In surveys: post-stratification with collapsed strata.)
  */
-#include "session/session_priv.h"
+#include "result/result.h"
 
 struct key {
 	uint64_t start_ns;
@@ -20,11 +20,11 @@ struct sums {
 	uint64_t ran_ns, seen;
 };
 
-struct ses_cpu_time {
+struct result_cpu_time {
 	struct intern *keys; /* struct key -> index */
 	VEC(struct sums) threads;
 	struct sums rest; /* of threads that share a ratio */
-	struct ses_cpu_time_total total;
+	struct result_cpu_time_total total;
 	uint64_t few; /* weight of samples from which on a thread has a ratio of its own */
 };
 
@@ -34,9 +34,9 @@ static void add_sums(struct sums *to, uint64_t ran_ns, uint64_t seen)
 	to->seen += seen;
 }
 
-int ses_cpu_time_new(uint64_t few, struct ses_cpu_time **ret)
+int result_cpu_time_new(uint64_t few, struct result_cpu_time **ret)
 {
-	struct ses_cpu_time *t = calloc(1, sizeof(*t));
+	struct result_cpu_time *t = calloc(1, sizeof(*t));
 	int r;
 
 	if (!t)
@@ -45,14 +45,14 @@ int ses_cpu_time_new(uint64_t few, struct ses_cpu_time **ret)
 	t->few = few;
 	r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &t->keys);
 	if (r < 0) {
-		ses_cpu_time_free(t);
+		result_cpu_time_free(t);
 		return r;
 	}
 	*ret = t;
 	return 0;
 }
 
-struct ses_cpu_time *ses_cpu_time_free(struct ses_cpu_time *t)
+struct result_cpu_time *result_cpu_time_free(struct result_cpu_time *t)
 {
 	if (!t)
 		return NULL;
@@ -68,7 +68,7 @@ static struct key key_of(const struct ev_proc_id *proc, uint32_t tid, bool forei
 	        .start_ns = proc->start_ns, .pid = proc->pid, .tid = tid, .foreign_ns = foreign_ns};
 }
 
-int ses_cpu_time_add(struct ses_cpu_time *t, const struct smp_cpu_time *v)
+int result_cpu_time_add(struct result_cpu_time *t, const struct smp_cpu_time *v)
 {
 	struct key k = key_of(&v->proc, v->tid, v->foreign_ns);
 	uint32_t id;
@@ -85,24 +85,24 @@ int ses_cpu_time_add(struct ses_cpu_time *t, const struct smp_cpu_time *v)
 		t->total.ran_ns += v->ran_ns;
 		t->total.seen += v->seen;
 	} else {
-		ses_cpu_time_add_rest(t, v->ran_ns, v->seen);
+		result_cpu_time_add_rest(t, v->ran_ns, v->seen);
 	}
 	return 0;
 }
 
-void ses_cpu_time_add_rest(struct ses_cpu_time *t, uint64_t ran_ns, uint64_t seen)
+void result_cpu_time_add_rest(struct result_cpu_time *t, uint64_t ran_ns, uint64_t seen)
 {
 	add_sums(&t->rest, ran_ns, seen);
 	t->total.ran_ns += ran_ns;
 	t->total.seen += seen;
 }
 
-const struct ses_cpu_time_total *ses_cpu_time_total(const struct ses_cpu_time *t)
+const struct result_cpu_time_total *result_cpu_time_total(const struct result_cpu_time *t)
 {
 	return &t->total;
 }
 
-uint64_t ses_cpu_time_weight(const struct ses_cpu_time *t, const struct ev_count *c)
+uint64_t result_cpu_time_weight(const struct result_cpu_time *t, const struct ev_count *c)
 {
 	struct key k = key_of(&c->proc, c->tid, c->foreign_ns);
 	uint32_t id = intern_find(t->keys, &k, sizeof(k));

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "session/session_priv.h"
+#include "result/result.h"
 
 #define MS 1000000ULL
 
@@ -17,21 +17,21 @@ static struct smp_cpu_time times(uint32_t pid, uint32_t tid, uint64_t ran_ns, ui
 	        .proc = {.pid = pid, .start_ns = 7}, .tid = tid, .ran_ns = ran_ns, .seen = seen};
 }
 
-static uint64_t weight(const struct ses_cpu_time *t, uint32_t pid, uint32_t tid, uint64_t w)
+static uint64_t weight(const struct result_cpu_time *t, uint32_t pid, uint32_t tid, uint64_t w)
 {
 	struct ev_count c = {
 	        .proc = {.pid = pid, .exec_id = 3, .start_ns = 7}, .tid = tid, .weight = w};
 
-	return ses_cpu_time_weight(t, &c);
+	return result_cpu_time_weight(t, &c);
 }
 
-static struct ses_cpu_time *made(uint64_t few, const struct smp_cpu_time *v, size_t n)
+static struct result_cpu_time *made(uint64_t few, const struct smp_cpu_time *v, size_t n)
 {
-	struct ses_cpu_time *t = NULL;
+	struct result_cpu_time *t = NULL;
 
-	assert_int_equal(ses_cpu_time_new(few, &t), 0);
+	assert_int_equal(result_cpu_time_new(few, &t), 0);
 	for (size_t i = 0; i < n; i++)
-		assert_int_equal(ses_cpu_time_add(t, &v[i]), 0);
+		assert_int_equal(result_cpu_time_add(t, &v[i]), 0);
 	return t;
 }
 
@@ -42,7 +42,7 @@ static void test_samples_of_a_thread_weigh_its_time(void **state)
 	const struct smp_cpu_time v[] = {times(1, 1, 2000 * MS, 1000 * MS),
 	                                 times(1, 2, 3000 * MS, 3000 * MS),
 	                                 times(2, 2, 900 * MS, 1000 * MS)};
-	struct ses_cpu_time *t = made(500 * MS, v, ARRAY_SIZE(v));
+	struct result_cpu_time *t = made(500 * MS, v, ARRAY_SIZE(v));
 
 	(void)state;
 	assert_int_equal(weight(t, 1, 1, 10 * MS), 20 * MS);
@@ -51,32 +51,32 @@ static void test_samples_of_a_thread_weigh_its_time(void **state)
 	/* All samples of a thread together are its time, also where nothing divides evenly. */
 	assert_in_range(weight(t, 2, 2, 333 * MS) + weight(t, 2, 2, 667 * MS), 900 * MS - 2,
 	                900 * MS);
-	assert_int_equal(ses_cpu_time_total(t)->ran_ns, 5900 * MS);
-	assert_int_equal(ses_cpu_time_total(t)->seen, 5000 * MS);
-	assert_null(ses_cpu_time_free(t));
+	assert_int_equal(result_cpu_time_total(t)->ran_ns, 5900 * MS);
+	assert_int_equal(result_cpu_time_total(t)->seen, 5000 * MS);
+	assert_null(result_cpu_time_free(t));
 }
 
 static void test_threads_with_few_samples_share_a_ratio(void **state)
 {
 	/* 100 threads of 5 ms at 99 Hz: half of them have a sample of 10 ms. */
-	struct ses_cpu_time *t = made(500 * MS, NULL, 0);
+	struct result_cpu_time *t = made(500 * MS, NULL, 0);
 
 	(void)state;
 	for (uint32_t i = 1; i <= 100; i++) {
 		struct smp_cpu_time v = times(i, i, 5 * MS, i % 2 ? 10 * MS : 0);
 
-		assert_int_equal(ses_cpu_time_add(t, &v), 0);
+		assert_int_equal(result_cpu_time_add(t, &v), 0);
 	}
 	/* By its own ratio each would weigh 5 ms, and half of the time would be missing. */
 	assert_int_equal(weight(t, 1, 1, 10 * MS), 10 * MS);
 	/* Threads that ended, and those that found the table full, are in the sums without a name.
 	 */
-	ses_cpu_time_add_rest(t, 5500 * MS, 2500 * MS);
+	result_cpu_time_add_rest(t, 5500 * MS, 2500 * MS);
 	assert_int_equal(weight(t, 1, 1, 10 * MS), 20 * MS);
 	assert_int_equal(weight(t, 4711, 4711, 10 * MS), 20 * MS);
-	assert_int_equal(ses_cpu_time_total(t)->ran_ns, 6000 * MS);
-	assert_int_equal(ses_cpu_time_total(t)->seen, 3000 * MS);
-	ses_cpu_time_free(t);
+	assert_int_equal(result_cpu_time_total(t)->ran_ns, 6000 * MS);
+	assert_int_equal(result_cpu_time_total(t)->seen, 3000 * MS);
+	result_cpu_time_free(t);
 }
 
 static void test_a_number_used_again_is_another_thread(void **state)
@@ -84,7 +84,7 @@ static void test_a_number_used_again_is_another_thread(void **state)
 	struct smp_cpu_time v[] = {times(1, 1, 2000 * MS, 1000 * MS),
 	                           times(1, 1, 500 * MS, 1000 * MS),
 	                           times(1, 1, 700 * MS, 1000 * MS)};
-	struct ses_cpu_time *t;
+	struct result_cpu_time *t;
 	struct ev_count c = {.proc = {.pid = 1, .start_ns = 8}, .tid = 1, .weight = 10};
 
 	(void)state;
@@ -92,11 +92,11 @@ static void test_a_number_used_again_is_another_thread(void **state)
 	v[2].foreign_ns = true; /* the kernel's numbers, not ours */
 	t = made(500 * MS, v, ARRAY_SIZE(v));
 	assert_int_equal(weight(t, 1, 1, 10), 20);
-	assert_int_equal(ses_cpu_time_weight(t, &c), 5);
+	assert_int_equal(result_cpu_time_weight(t, &c), 5);
 	c.proc.start_ns = 7;
 	c.foreign_ns = true;
-	assert_int_equal(ses_cpu_time_weight(t, &c), 7);
-	ses_cpu_time_free(t);
+	assert_int_equal(result_cpu_time_weight(t, &c), 7);
+	result_cpu_time_free(t);
 }
 
 static void test_entries_of_one_thread_are_added(void **state)
@@ -104,32 +104,32 @@ static void test_entries_of_one_thread_are_added(void **state)
 	/* Its kernel number changes when a thread that is no leader executes a program. */
 	const struct smp_cpu_time v[] = {times(1, 1, 1000 * MS, 1000 * MS),
 	                                 times(1, 1, 3000 * MS, 1000 * MS)};
-	struct ses_cpu_time *t = made(500 * MS, v, ARRAY_SIZE(v));
+	struct result_cpu_time *t = made(500 * MS, v, ARRAY_SIZE(v));
 
 	(void)state;
 	assert_int_equal(weight(t, 1, 1, 10), 20);
-	ses_cpu_time_free(t);
+	result_cpu_time_free(t);
 }
 
 static void test_samples_without_a_time_weigh_what_they_did(void **state)
 {
 	const struct smp_cpu_time v[] = {times(1, 1, 0, 1000 * MS)};
-	struct ses_cpu_time *t = made(500 * MS, v, ARRAY_SIZE(v));
+	struct result_cpu_time *t = made(500 * MS, v, ARRAY_SIZE(v));
 
 	(void)state;
 	assert_int_equal(weight(t, 1, 1, 10), 10);
 	assert_int_equal(weight(t, 2, 2, 10), 10);
-	ses_cpu_time_free(t);
+	result_cpu_time_free(t);
 }
 
 static void test_large_weights_do_not_overflow(void **state)
 {
 	const struct smp_cpu_time v[] = {times(1, 1, 3ULL << 60, 1ULL << 60)};
-	struct ses_cpu_time *t = made(0, v, ARRAY_SIZE(v));
+	struct result_cpu_time *t = made(0, v, ARRAY_SIZE(v));
 
 	(void)state;
 	assert_true(weight(t, 1, 1, 1ULL << 60) == 3ULL << 60);
-	ses_cpu_time_free(t);
+	result_cpu_time_free(t);
 }
 
 int main(void)

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * result - from what was counted to a profile: a function of the aggregation, of what addresses
+ * mean and of the measured time. It changes none of them and does not ask whether the capture has
+ * ended, so a running one may be looked at as well.
+ *
+ * Thread: the owner of the aggregation.
+ */
+#ifndef PA_RESULT_H
+#define PA_RESULT_H
+
+#include "event/event.h"
+#include "jit/jit.h"
+#include "metrics/metrics.h"
+#include "profile/profile.h"
+#include "sampler/sampler.h"
+#include "symbolize/symbolize.h"
+#include "track/track.h"
+
+#define RESULT_LABELS_MAX 16 /* of a process, by its enrichers */
+
+/* ---- the target's on-CPU time -----------------------------------------------------------------
+ */
+
+/* What samples weigh by the time between switch events: result_cpu_time.c says why. */
+struct result_cpu_time;
+struct result_cpu_time_total {
+	uint64_t ran_ns;
+	uint64_t seen; /* weight of samples as they came, kept or dropped; the agent's not */
+};
+/**
+ * result_cpu_time_new, result_cpu_time_free - no thread yet; NULL is accepted, free returns NULL
+ * @few: threads whose samples weigh less share a ratio of time to weight
+ * Returns: 0, -ENOMEM.
+ */
+int result_cpu_time_new(uint64_t few, struct result_cpu_time **ret);
+struct result_cpu_time *result_cpu_time_free(struct result_cpu_time *t);
+/**
+ * result_cpu_time_add - the sums of a thread
+ * Returns: 0, -ENOMEM, -E2BIG.
+ */
+int result_cpu_time_add(struct result_cpu_time *t, const struct smp_cpu_time *v);
+/**
+ * result_cpu_time_add_rest - sums of threads without an entry: they share a ratio however many
+ * samples they have
+ */
+void result_cpu_time_add_rest(struct result_cpu_time *t, uint64_t ran_ns, uint64_t seen);
+/**
+ * result_cpu_time_total - of all threads; borrowed until the next change
+ */
+const struct result_cpu_time_total *result_cpu_time_total(const struct result_cpu_time *t);
+/**
+ * result_cpu_time_weight - weight of a count, scaled to the time of its thread
+ */
+uint64_t result_cpu_time_weight(const struct result_cpu_time *t, const struct ev_count *c);
+
+/* ---- what addresses mean ----------------------------------------------------------------------
+ */
+
+/* A file whose code had a frame without a rule, so that its caller was found heuristically. */
+struct result_gap {
+	uint32_t image; /* 0: no mapping was known there */
+	bool bare;      /* it has no table now */
+};
+
+/* Whoever knows: the tracker and the symbolizer of a capture, tables in tests. */
+struct result_source {
+	uint32_t n_images; /* ids 1 … n_images */
+	const struct trk_image *(*image)(void *arg, uint32_t id);
+	/* Resolves a raw frame of a process to its mapping; RAW as it was where there is none. */
+	void (*resolve)(void *arg, const struct ev_proc_id *proc, const struct ev_frame *raw,
+	                struct ev_frame *ret);
+	/* As trk_place_image. */
+	int (*mapping)(void *arg, const struct ev_proc_id *proc, uint32_t image, uint64_t off,
+	               struct trk_place *ret);
+	/* As trk_main_image, of the newest program of a pid. */
+	uint32_t (*main_image)(void *arg, uint32_t pid);
+	/* As trk_proc_reason. */
+	enum ev_reason (*proc_reason)(void *arg, const struct ev_proc_id *proc);
+	/* As symbolizer_find. */
+	struct sym_named (*name)(void *arg, uint32_t image, uint64_t addr);
+	/* Whether the caller of frame @i of a heuristic stack was found heuristically; @any: one of
+	 * an earlier frame of it was. @placed: the frame resolved. */
+	bool (*gap)(void *arg, const struct ev_stack *st, uint32_t i, const struct ev_frame *placed,
+	            bool any, struct result_gap *ret);
+	/* Labels of a process: 0 with (*ret)[*ret_n], at most RESULT_LABELS_MAX, borrowed until the
+	 * next call; -ENOMEM. NULL: there are none. */
+	int (*labels)(void *arg, const struct ev_count *c, const char *comm,
+	              const struct met_label **ret, uint32_t *ret_n);
+	struct jit *jit; /* may be NULL */
+	void *arg;
+};
+
+/* ---- the profile ------------------------------------------------------------------------------
+ */
+
+/* What kind of profile, and of what time. */
+struct result_kind {
+	bool offcpu; /* counts with a state; else those without */
+	bool cycles; /* on-CPU weights are cycles, else nanoseconds */
+	bool all;    /* the whole machine: its main mapping is the kernel */
+	bool freq;   /* the kernel chose periods: the mean is the profile's */
+	uint32_t target_pid;
+	uint64_t period;
+	uint64_t begin_realtime_ns, duration_ns;
+};
+
+/* How good the stacks are, in weight. */
+struct result_quality {
+	uint64_t weight;
+	/* Of samples that have a user stack: kernel threads have none, nor have exiting tasks. */
+	uint64_t user_weight;
+	uint64_t walk[EV_WALK_CNT]; /* by outcome of the user walk */
+	uint64_t kernel_cut, stack_lost;
+	/* Frames times weight, which may pass 64 bits; and those of them with a name. */
+	double user_frames, user_named, kernel_frames, kernel_named;
+	uint64_t reason_frames[EV_REASON_CNT]; /* distinct frames by reason */
+	uint64_t guessed, jit;                 /* user stacks with such a frame */
+	/* User walks that did not reach their root, by the image of their last frame:
+	 * incomplete[n_incomplete], by id; [0] JIT code. NULL: none. */
+	uint64_t *incomplete;
+	uint32_t n_incomplete;
+	uint64_t incomplete_unknown; /* in no known mapping, or without a frame */
+	/* Heuristic stacks by the image of a frame without a rule: guessed_in[2 * n_incomplete],
+	 * two for each image: it has a table, and it has none; [0]: no known mapping. A stack
+	 * counts for each of its images. NULL: none. */
+	uint64_t *guessed_in;
+	uint64_t guessed_early; /* all of whose frames have a rule by now */
+};
+
+struct result {
+	struct prof_model *model; /* NULL: it could not be made */
+	uint64_t kept, weight;    /* samples or intervals in it, and what they weigh */
+	uint64_t dropped;         /* over a limit of the profile, or without memory */
+	uint64_t lost_stacks;     /* samples in it whose stack never arrived */
+	struct result_quality quality;
+};
+
+/**
+ * result_build - the profile of one kind
+ * @before: negative: no sample fits, and that is returned: what the caller lacks
+ * @cpu_time: scales the weights of on-CPU samples; NULL: they weigh what they came with
+ * @ret: zeroed; filled as far as it went, also after a failure; for result_done
+ * A sample that does not fit is dropped, and counted there.
+ * Returns: 0, -ENOMEM, -E2BIG. Cost: O(frames of all distinct stacks).
+ */
+int result_build(const struct prof_agg *agg, const struct result_kind *kind,
+                 const struct result_source *src, const struct result_cpu_time *cpu_time,
+                 int before, struct result *ret);
+/**
+ * result_done - free the model and what belongs to it; leaves it zeroed
+ */
+void result_done(struct result *r);
+/**
+ * result_has_user_stack - kernel threads have none, and tasks whose mm is released have none any
+ * more
+ */
+static inline bool result_has_user_stack(enum ev_walk walk)
+{
+	return walk != EV_WALK_NONE && walk != EV_WALK_LEFT;
+}
+
+/* ---- off-CPU ----------------------------------------------------------------------------------
+ */
+
+/* A function of a program in whose behalf threads are blocked; strings are the model's. */
+struct result_site {
+	const char *name, *module; /* name: of several addresses without a name, one of them */
+	const char *where;    /* kernel function with most of the time, or the threads' state */
+	uint32_t where_cnt;   /* how many of them there are */
+	uint32_t unnamed_cnt; /* addresses without a name; 0: it has one */
+	uint64_t wait_ns, waits, longest_ns;
+};
+/**
+ * result_sites - in which functions of programs threads were blocked, longest first
+ * @m: of an off-CPU profile; @ret: ret[max]
+ * An interval belongs to the innermost user frame that is in no library of the system (libc and the
+ * like); where there is none to the innermost user frame, else to the kernel function. Addresses
+ * without a name are one entry for each module and kernel function.
+ * Returns: how many, -ENOMEM, -E2BIG. Cost: O(frames of all samples).
+ */
+int result_sites(const struct prof_model *m, struct result_site *ret, size_t max);
+/**
+ * result_is_switch - is a function of the kernel part of every off-CPU interval?
+ * @path: of its mapping
+ * That is what switches threads, and the program that is called by it.
+ */
+bool result_is_switch(const char *path, const char *name);
+
+#endif

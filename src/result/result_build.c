@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counts to samples of the model, and how good their stacks are. */
+#include "result/result_priv.h"
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* Frames of a stack, and those of them with a name. */
+struct named {
+	uint32_t n, named;
+};
+
+static struct named count_named(const struct build *b, size_t first, uint8_t walk)
+{
+	/* The last is no frame but a mark: [truncated]. */
+	struct named ret = {.n = (uint32_t)(b->locs.n - first) - (walk == EV_WALK_DEPTH)};
+
+	for (uint32_t i = 0; i < ret.n; i++) {
+		uint32_t loc = b->locs.p[first + i];
+
+		ret.named += b->m->locations.p[loc - 1].reason == EV_REASON_NAMED;
+	}
+	return ret;
+}
+
+static void add_gaps(struct build *b, const struct result_outcome *user, uint64_t weight)
+{
+	b->ret->quality.guessed += weight;
+	if (user->n_gaps == 0)
+		b->ret->quality.guessed_early += weight;
+	for (uint32_t i = 0; i < user->n_gaps; i++) {
+		const struct result_gap *gap = &b->gaps.p[user->gap + i];
+		uint32_t image = gap->image <= b->n_images ? gap->image : 0;
+
+		b->ret->quality.guessed_in[2 * (size_t)image + (image && gap->bare)] += weight;
+	}
+}
+
+/* The figures of a sample none of whose stacks was lost. */
+static void add_outcome(struct build *b, const struct result_outcome *user, bool kernel_cut,
+                        uint64_t weight)
+{
+	/* What is incomplete for its kernel stack alone is of no outcome; where there is no user
+	 * stack nothing of it is missing. */
+	if (kernel_cut)
+		b->ret->quality.kernel_cut += weight;
+	if (!kernel_cut || !result_has_user_stack(user->walk))
+		b->ret->quality.walk[user->walk] += weight;
+	if (user->flags & EV_STACK_GUESSED)
+		add_gaps(b, user, weight);
+	if (user->flags & EV_STACK_JIT)
+		b->ret->quality.jit += weight;
+	if (user->walk == EV_WALK_ROOT || !result_has_user_stack(user->walk))
+		return;
+	if (user->space == EV_SPACE_IMAGE && user->image <= b->n_images)
+		b->ret->quality.incomplete[user->image] += weight;
+	else if (user->space == EV_SPACE_ANON)
+		b->ret->quality.incomplete[0] += weight;
+	else
+		b->ret->quality.incomplete_unknown += weight;
+}
+
+/* Labels of a sample under construction. */
+struct labels {
+	struct prof_label v[8 + RESULT_LABELS_MAX]; /* ours, and enrichers' */
+	uint32_t n;
+};
+
+static int add_text(struct build *b, struct labels *l, uint32_t key, const char *text)
+{
+	uint32_t id;
+	int r = prof_model_text(b->m, text, &id);
+
+	if (r == 0)
+		l->v[l->n++] = (struct prof_label){.key = key, .str = id};
+	return r;
+}
+
+static void add_number(struct labels *l, uint32_t key, uint64_t num, uint32_t unit)
+{
+	l->v[l->n++] = (struct prof_label){
+	        .key = key, .num = (int64_t)MIN_OF(num, (uint64_t)INT64_MAX), .unit = unit};
+}
+
+/* The thread that woke it: its stack, and a label. */
+static int add_waker(struct build *b, const struct ev_count *c, struct labels *l)
+{
+	const char *name;
+	int r = result_append_waker(b, c, &name);
+
+	return r < 0 ? r : add_text(b, l, b->key.waker, name);
+}
+
+/* What is said of waits: their state, and figures that do not add up from sample to sample. */
+static int add_wait_labels(struct build *b, const struct ev_count *c, struct labels *l)
+{
+	int r = add_text(b, l, b->key.state, ev_off_name((enum ev_off)c->off));
+
+	add_number(l, b->key.longest, c->longest_ns, b->key.nanoseconds);
+	add_number(l, b->key.runqueue, c->runq_ns, b->key.nanoseconds);
+	return r;
+}
+
+/* What enrichers say of the process. */
+static int add_process_labels(struct build *b, const struct ev_count *c, struct labels *l)
+{
+	const struct met_label *v;
+	uint32_t n, key;
+	int r = b->src->labels(b->src->arg, c, prof_agg_comm(b->agg, &c->proc, c->proc.pid), &v,
+	                       &n);
+
+	for (uint32_t i = 0; r == 0 && i < MIN_OF(n, (uint32_t)RESULT_LABELS_MAX); i++) {
+		r = prof_model_string(b->m, v[i].key, &key);
+		if (r == 0)
+			r = add_text(b, l, key, v[i].value);
+	}
+	return r;
+}
+
+/* Of a process that has no number here nothing but its stack can be read. Who only looks at what
+ * could not be found calls that ended, or not there yet. */
+static void name_foreign(struct result_outcome *user)
+{
+	if (user->walk == EV_WALK_GONE || user->walk == EV_WALK_NO_TABLE ||
+	    user->walk == EV_WALK_NO_REGS)
+		user->walk = EV_WALK_FOREIGN;
+}
+
+static int add_sample(struct build *b, const struct ev_count *c, uint64_t weight)
+{
+	struct labels labels = {0};
+	uint32_t loc;
+	const char *comm;
+	int64_t values[2] = {(int64_t)c->samples, (int64_t)weight};
+	struct result_outcome user_end = {.walk = EV_WALK_NONE, .shared = true},
+	                      kernel_end = user_end;
+	struct named kernel = {0}, user = {0};
+	bool lost = false, klost = false;
+	int r = 0;
+
+	b->locs.n = 0;
+	b->epoch = c->epoch;
+	if (c->kstack) {
+		r = result_append_stack(b, &c->proc, c->kstack, &kernel_end, &klost);
+		if (r == 0 && !klost && b->locs.n)
+			kernel = count_named(b, 0, kernel_end.walk);
+	}
+	if (r == 0 && c->ustack) {
+		size_t first = b->locs.n;
+
+		r = result_append_stack(b, &c->proc, c->ustack, &user_end, &lost);
+		if (r == 0 && !lost && b->locs.n > first)
+			user = count_named(b, first, user_end.walk);
+		if (c->foreign_ns)
+			name_foreign(&user_end);
+	}
+	if (r == 0 && b->locs.n == 0) {
+		r = result_synthetic(b, c->kthread ? "[kernel thread]" : "[no stack]", &loc);
+		if (r == 0)
+			r = vec_push(&b->locs, loc);
+	}
+	if (r < 0)
+		return r;
+	if (!c->foreign_ns) {
+		add_number(&labels, b->key.pid, c->proc.pid, 0);
+		add_number(&labels, b->key.tid, c->tid, 0);
+	}
+	comm = prof_agg_comm(b->agg, &c->proc, c->tid);
+	if (comm && comm[0])
+		r = add_text(b, &labels, b->key.comm, comm);
+	if (r == 0 && c->off)
+		r = add_wait_labels(b, c, &labels);
+	if (r == 0 && c->waker)
+		r = add_waker(b, c, &labels);
+	if (r == 0 && b->src->labels)
+		r = add_process_labels(b, c, &labels);
+	if (r == 0)
+		r = prof_model_sample(b->m, b->locs.p, (uint32_t)b->locs.n, labels.v, labels.n,
+		                      values);
+	if (r < 0)
+		return r;
+
+	b->ret->quality.weight += weight;
+	b->ret->quality.kernel_frames += (double)kernel.n * (double)weight;
+	b->ret->quality.kernel_named += (double)kernel.named * (double)weight;
+	b->ret->quality.user_frames += (double)user.n * (double)weight;
+	b->ret->quality.user_named += (double)user.named * (double)weight;
+	if (lost || result_has_user_stack(user_end.walk))
+		b->ret->quality.user_weight += weight;
+	if (lost || klost) {
+		b->ret->quality.stack_lost += weight;
+		if (!c->off)
+			b->ret->lost_stacks += c->samples;
+	} else {
+		add_outcome(b, &user_end, kernel_end.walk == EV_WALK_DEPTH, weight);
+	}
+	if (!user_end.shared)
+		b->gaps.n = user_end.gap; /* none refers to them any more */
+	return 0;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static int set_header(struct build *b)
+{
+	const struct result_kind *kind = b->kind;
+	struct prof_model *m = b->m;
+	const bool offcpu = kind->offcpu, cycles = kind->cycles && !offcpu;
+	const struct {
+		const char *text;
+		uint32_t *id;
+	} strings[] = {
+	        {offcpu ? "contentions" : "samples", &m->sample_type[0].type},
+	        {"count", &m->sample_type[0].unit},
+	        {offcpu   ? "offcpu"
+	         : cycles ? "cycles"
+	                  : "cpu",
+	         &m->sample_type[1].type},
+	        {cycles ? "count" : "nanoseconds", &m->sample_type[1].unit},
+	        {"nanoseconds", &b->key.nanoseconds},
+	        {"state", &b->key.state},
+	        {"longest", &b->key.longest},
+	        {"runqueue", &b->key.runqueue},
+	        {"waker", &b->key.waker},
+	        {"pid", &b->key.pid},
+	        {"tid", &b->key.tid},
+	        {"comm", &b->key.comm},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++) {
+		int r = prof_model_string(m, strings[i].text, strings[i].id);
+
+		if (r < 0)
+			return r;
+	}
+	m->n_types = 2;
+	m->default_type = m->sample_type[1].type;
+	m->period_type = m->sample_type[1];
+	m->period = offcpu ? 1 : (int64_t)kind->period;
+	m->time_realtime_ns = (int64_t)kind->begin_realtime_ns;
+	m->duration_ns = (int64_t)kind->duration_ns;
+	return 0;
+}
+
+/* The target's own executable comes first: pprof takes it for the main binary. */
+static int main_mapping(struct build *b)
+{
+	const struct ev_proc_id id = {.pid = b->kind->target_pid};
+	struct trk_place pl;
+	uint32_t image, map = 0;
+	uint64_t addr;
+	int r = 0;
+
+	if (b->kind->all) {
+		r = result_kernel_mapping(b, &map);
+	} else {
+		image = b->src->main_image(b->src->arg, id.pid);
+		if (image && image <= b->n_images && b->images[image].v.n)
+			map = b->images[image].v.p[0].mapping;
+		else if (image && b->src->mapping(b->src->arg, &id, image, TRK_OFF_ANY, &pl) == 0)
+			/* Not sampled itself; its mapping still belongs there. */
+			(void)result_image_address(b, &id, image, pl.map_pgoff, &map, &addr);
+	}
+	if (r == 0 && map)
+		prof_model_main_mapping(b->m, map);
+	return r;
+}
+
+/* Of one image: they are looked through; frames past them have no mapping. */
+#define STRETCHES_MAX 1024
+
+/* What all samples need. */
+static int prepare(struct build *b)
+{
+	struct result_quality *q = &b->ret->quality;
+	int r;
+
+	b->frame_locs.max = b->stacks.max = b->stack_locs.max = b->locs.max = b->gaps.max =
+	        UINT32_MAX;
+	r = prof_model_new(&b->ret->model);
+	if (r < 0)
+		return r;
+	b->m = b->ret->model;
+	b->n_images = b->src->n_images;
+	b->images = calloc((size_t)b->n_images + 1, sizeof(*b->images));
+	b->memo = calloc(RESULT_MEMO_FRAMES, sizeof(*b->memo));
+	q->incomplete = calloc((size_t)b->n_images + 1, sizeof(*q->incomplete));
+	q->guessed_in = calloc((size_t)b->n_images + 1, 2 * sizeof(*q->guessed_in));
+	if (!b->memo || !b->images || !q->incomplete || !q->guessed_in)
+		return -ENOMEM;
+	q->n_incomplete = b->n_images + 1;
+	for (uint32_t i = 0; i <= b->n_images; i++)
+		b->images[i].v.max = STRETCHES_MAX;
+	r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &b->frame_keys);
+	if (r == 0)
+		r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &b->stack_keys);
+	return r == 0 ? set_header(b) : r;
+}
+
+/* Adds all samples; one that cannot be added is counted and left out, and without memory (@r too)
+ * so are all that follow. */
+static int add_samples(struct build *b, int r)
+{
+	for (size_t i = 0; i < prof_agg_count_cnt(b->agg); i++) {
+		const struct ev_count *c = prof_agg_count_at(b->agg, i);
+		const bool offcpu = b->kind->offcpu;
+		uint64_t weight =
+		        offcpu || !b->cpu_time ? c->weight : result_cpu_time_weight(b->cpu_time, c);
+		int failed;
+
+		if ((c->off != EV_OFF_NONE) != offcpu)
+			continue;
+		failed = r < 0 ? r : add_sample(b, c, weight);
+		if (failed == -ENOMEM)
+			r = failed;
+		if (failed < 0) {
+			b->ret->dropped += c->samples;
+			continue;
+		}
+		b->ret->kept += c->samples;
+		b->ret->weight += weight;
+	}
+	return r;
+}
+
+static void build_done(struct build *b)
+{
+	free(b->memo);
+	for (uint32_t i = 0; b->images && i <= b->n_images; i++)
+		vec_done(&b->images[i].v);
+	free(b->images);
+	vec_done(&b->gaps);
+	b->frame_keys = intern_free(b->frame_keys);
+	vec_done(&b->frame_locs);
+	b->stack_keys = intern_free(b->stack_keys);
+	vec_done(&b->stacks);
+	vec_done(&b->stack_locs);
+	vec_done(&b->locs);
+}
+
+int result_build(const struct prof_agg *agg, const struct result_kind *kind,
+                 const struct result_source *src, const struct result_cpu_time *cpu_time,
+                 int before, struct result *ret)
+{
+	_cleanup_(build_done) struct build b = {
+	        .agg = agg, .kind = kind, .src = src, .cpu_time = cpu_time, .ret = ret};
+	int r = add_samples(&b, before < 0 ? before : prepare(&b));
+
+	if (r == 0 && !kind->offcpu && kind->freq && ret->kept)
+		b.m->period = (int64_t)(ret->weight / ret->kept);
+	if (r == 0)
+		r = main_mapping(&b);
+	if (r < 0)
+		return r;
+	vec_each (loc, &b.m->locations)
+		ret->quality.reason_frames[loc->reason]++;
+	return 0;
+}
+
+void result_done(struct result *r)
+{
+	free(r->quality.incomplete);
+	free(r->quality.guessed_in);
+	r->model = prof_model_free(r->model);
+	memset(r, 0, sizeof(*r));
+}

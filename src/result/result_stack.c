@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks to lists of locations, each distinct one once. */
+#include "result/result_priv.h"
+
+static const char *kernel_name(const struct build *b, const struct ev_frame *f)
+{
+	struct sym_named n = b->src->name(b->src->arg, 0, f->exact ? f->addr : f->addr - 1);
+
+	return n.n ? n.frames[0].name : "";
+}
+
+/* What a kernel stack of a switch or a wake-up begins with: our program, and how it was called. */
+#define TRACED_MAX 12
+static uint32_t skip_traced(const struct build *b, const struct ev_stack *st)
+{
+	static const char *const names[] = {"bpf_trace_run", "__bpf_trace_sched_",
+	                                    "__traceiter_sched_"};
+	uint32_t skip = 0;
+
+	for (uint32_t i = 0; i < st->n && i < TRACED_MAX; i++) {
+		const char *name = kernel_name(b, &st->frames[i]);
+		bool traced = strcmp(name, "__schedule") == 0;
+
+		for (size_t k = 0; k < ARRAY_SIZE(names) && !traced; k++)
+			traced = str_starts(name, names[k]);
+		if (traced)
+			skip = i + 1;
+	}
+	return skip < st->n ? skip : 0;
+}
+
+/* Frames of a waker's kernel stack up to where an interrupt came in, 0: none did. The rest is what
+ * was interrupted, and has nothing to do with it. */
+static uint32_t interrupt_depth(const struct build *b, const struct ev_stack *st)
+{
+	static const char *const names[] = {"asm_sysvec_", "asm_common_interrupt",
+	                                    "el1h_64_irq", "el0t_64_irq",
+	                                    "el1_irq",     "el0_irq",
+	                                    "asm_exc_nmi"};
+
+	for (uint32_t i = 0; i < st->n; i++) {
+		const char *name = kernel_name(b, &st->frames[i]);
+
+		for (size_t k = 0; k < ARRAY_SIZE(names); k++)
+			if (str_starts(name, names[k]))
+				return i + 1;
+	}
+	return 0;
+}
+
+/* Appends the file of frame @i where its caller was found heuristically, unless it is there from
+ * index @first on. */
+static int add_gap(struct build *b, const struct ev_stack *st, uint32_t i,
+                   const struct ev_frame *placed, size_t first)
+{
+	struct result_gap gap;
+
+	if (st->kernel || !(st->flags & EV_STACK_GUESSED) ||
+	    !b->src->gap(b->src->arg, st, i, placed, b->gaps.n > first, &gap))
+		return 0;
+	for (size_t k = first; k < b->gaps.n; k++)
+		if (b->gaps.p[k].image == gap.image && b->gaps.p[k].bare == gap.bare)
+			return 0;
+	return vec_push(&b->gaps, gap);
+}
+
+/* Appends the locations of a stack to b->locs; *ret: how it ended, as far as is known now. */
+int result_append_frames(struct build *b, const struct ev_proc_id *proc, const struct ev_stack *st,
+                         struct result_outcome *ret)
+{
+	uint32_t loc;
+	int r = 0;
+
+	*ret = (struct result_outcome){.walk = st->walk,
+	                               .flags = st->flags,
+	                               .space = EV_SPACE_RAW,
+	                               .shared = true,
+	                               .gap = (uint32_t)b->gaps.n};
+	if (st->kernel && st->n == 0) {
+		/* The sample was in the kernel: without this frame it would pass for user code. */
+		r = result_synthetic(b, "[kernel stack failed]", &loc);
+		return r < 0 ? r : vec_push(&b->locs, loc);
+	}
+	for (uint32_t i = st->kernel && b->kind->offcpu ? skip_traced(b, st) : 0;
+	     i < st->n && r == 0; i++) {
+		struct ev_frame f = st->frames[i];
+
+		if (f.space == EV_SPACE_RAW) {
+			ret->shared = false;
+			b->src->resolve(b->src->arg, proc, &st->frames[i], &f);
+			if (f.space == EV_SPACE_RAW && i > 0 &&
+			    b->src->proc_reason(b->src->arg, proc) == EV_REASON_NAMED) {
+				/* Not code of a process whose mappings are known: the frame pointer
+				 * led astray. */
+				ret->walk = EV_WALK_IMPLAUSIBLE;
+				return 0;
+			}
+		}
+		if (jit_any(b->src->jit) && jit_maybe(b->src->jit, &f))
+			ret->shared = false;
+		ret->space = f.space;
+		ret->image = f.image;
+		if (f.space == EV_SPACE_RAW)
+			r = result_make_location(b, proc, &f, &loc);
+		else
+			r = result_frame_location(b, proc, &f, &loc);
+		if (r == 0)
+			r = vec_push(&b->locs, loc);
+		if (r == 0)
+			r = add_gap(b, st, i, &f, ret->gap);
+		ret->n_gaps = (uint32_t)b->gaps.n - ret->gap;
+	}
+	if (r == 0 && st->walk == EV_WALK_DEPTH) {
+		r = result_synthetic(b, st->kernel ? "[truncated kernel stack]" : "[truncated]",
+		                     &loc);
+		if (r == 0)
+			r = vec_push(&b->locs, loc);
+	}
+	return r;
+}
+
+int result_append_stack(struct build *b, const struct ev_proc_id *proc, uint64_t hash,
+                        struct result_outcome *ret, bool *ret_lost)
+{
+	uint32_t id = intern_find(b->stack_keys, &hash, sizeof(hash)), first = (uint32_t)b->locs.n,
+	         loc;
+	const struct ev_stack *st;
+	int r;
+
+	*ret_lost = false;
+	if (id != INTERN_NONE) {
+		const struct result_stack *k = &b->stacks.p[id];
+
+		r = vec_reserve(&b->locs, k->n);
+		if (r < 0)
+			return r;
+		if (k->n)
+			memcpy(b->locs.p + b->locs.n, b->stack_locs.p + k->first,
+			       k->n * sizeof(uint32_t));
+		b->locs.n += k->n;
+		*ret = k->o;
+		return 0;
+	}
+	st = prof_agg_stack(b->agg, hash);
+	if (!st) {
+		*ret_lost = true;
+		*ret = (struct result_outcome){.walk = EV_WALK_NONE, .shared = true};
+		r = result_synthetic(b, "[stack lost]", &loc);
+		return r < 0 ? r : vec_push(&b->locs, loc);
+	}
+	r = result_append_frames(b, proc, st, ret);
+	if (r == 0 && ret->shared) {
+		struct result_stack k = {.first = (uint32_t)b->stack_locs.n,
+		                         .n = (uint32_t)b->locs.n - first,
+		                         .o = *ret};
+
+		r = vec_reserve(&b->stack_locs, k.n);
+		if (r == 0)
+			r = vec_reserve(&b->stacks, 1);
+		if (r == 0)
+			r = intern_add(b->stack_keys, &hash, sizeof(hash), &id, NULL);
+		if (r == 0 && k.n)
+			memcpy(b->stack_locs.p + b->stack_locs.n, b->locs.p + first,
+			       k.n * sizeof(uint32_t));
+		if (r == 0) {
+			b->stack_locs.n += k.n;
+			r = vec_push(&b->stacks, k);
+		}
+	}
+	return r;
+}
+
+int result_append_waker(struct build *b, const struct ev_count *c, const char **ret)
+{
+	const struct ev_waker *w = prof_agg_waker(b->agg, c->waker);
+	const struct ev_stack *kernel = w && w->kstack ? prof_agg_stack(b->agg, w->kstack) : NULL;
+	uint32_t loc, irq = kernel ? interrupt_depth(b, kernel) : 0;
+	struct ev_stack cut;
+	struct result_outcome end;
+	bool lost;
+	int r = result_synthetic(b, "[woken by]", &loc);
+
+	/* The leaf stays where the thread is blocked. */
+	if (r == 0)
+		r = vec_push(&b->locs, loc);
+	*ret = w ? (w->tid && !irq ? w->comm : "[interrupt]") : "[waker lost]";
+	if (r < 0 || !w)
+		return r;
+	if (irq) {
+		cut = *kernel;
+		cut.n = irq;
+		return result_append_frames(b, &w->proc, &cut, &end);
+	}
+	if (w->kstack)
+		r = result_append_stack(b, &w->proc, w->kstack, &end, &lost);
+	if (r == 0 && w->ustack)
+		r = result_append_stack(b, &w->proc, w->ustack, &end, &lost);
+	return r;
+}
