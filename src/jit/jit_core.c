@@ -58,11 +58,12 @@ int jit_new(const struct jit_options *o, struct jit **ret)
 		r = intern_new(2 * JIT_PROCS_ALL, SIZE_MAX / 2, &j->ids);
 	if (r == 0)
 		r = vec_push(&j->epoch_ns, 0);
-	if (r < 0)
-		j = jit_free(j);
-	else
-		*ret = j;
-	return r;
+	if (r < 0) {
+		(void)jit_free(j); /* NULL */
+		return r;
+	}
+	*ret = j;
+	return 0;
 }
 
 struct jit *jit_free(struct jit *j)

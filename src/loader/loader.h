@@ -24,18 +24,22 @@ struct load_sizes {
 	uint32_t image_entries;   /* images that can have an unwind table; 0: no tables (frame
 	                           * pointers only) */
 	uint32_t copy_ring_bytes; /* power of two: first samples; a page at least */
+	bool no_sample;           /* without the program that samples: no load_oncpu_attach */
+	bool no_walk;             /* nor the one that sees mappings: nothing is walked beside it */
+	const char *programs; /* what the user asked for, for messages; NULL: "sampling program" */
 };
 
 /**
  * load_oncpu_open - open, size and load the object; no program is attached yet
  * @cfg:   copied; shipped_mask, ring_wake_bytes and copy_wake_bytes are filled in from @sizes
  * @sizes: copied; entries of each table, bytes of the ring
- * The fork programs are loaded only with cfg->follow. The program that sees mappings is attached
- * here, where the kernel lets it (load_hooked): it marks what load_settled then clears. Where the
- * kernel refuses tables that allocate as they go (-EINVAL, before 6.1), it is tried again with
- * preallocated ones. Returns: 0, -ENOMEM, errno of bpf(2), mmap or the list of CPUs. @err names the
- * call, the last words of libbpf or the verifier, and the remedy where it is known (BTF,
- * RLIMIT_MEMLOCK).
+ * The fork programs are loaded only with cfg->follow, the sampling program unless @sizes says that
+ * the maps alone are needed, for others: its verification takes most of the time of this call. The
+ * program that sees mappings is attached here, where the kernel lets it (load_hooked): it marks
+ * what load_settled then clears. Where the kernel refuses tables that allocate as they go (-EINVAL,
+ * before 6.1), it is tried again with preallocated ones. Returns: 0, -ENOMEM, errno of bpf(2), mmap
+ * or the list of CPUs. @err names the call, the last words of libbpf or the verifier, and the
+ * remedy where it is known (BTF, RLIMIT_MEMLOCK).
  */
 int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes,
                     struct load_oncpu **ret, struct err *err);

@@ -2,6 +2,7 @@
 #include "loader/load_priv.h"
 
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
@@ -79,11 +80,16 @@ static int open_and_load(const struct abi_config *cfg, const struct load_sizes *
 	bpf_program__set_autoload(skel->progs.cpu_time_switch, cfg->cpu_time);
 	bpf_program__set_autoload(skel->progs.cpu_time_mark, cfg->cpu_time);
 	bpf_program__set_autoload(skel->progs.note_mapping, how.hook);
+	bpf_program__set_autoload(skel->progs.oncpu_sample, !z->no_sample);
 	r = size_maps(skel, z, cfg->n_cgroups, how);
 	if (r == 0)
 		r = oncpu_bpf__load(skel);
 	if (r < 0) {
-		r = load_explain(&log, r, "bpf(BPF_PROG_LOAD) of the sampling program", err);
+		char what[128];
+
+		(void)snprintf(what, sizeof(what), "bpf(BPF_PROG_LOAD) of the %s",
+		               z->programs ? z->programs : "sampling program");
+		r = load_explain(&log, r, what, err);
 		oncpu_bpf__destroy(skel);
 		goto out;
 	}
@@ -175,7 +181,7 @@ int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes
 {
 	_cleanup_(load_oncpu_freep) struct load_oncpu *l = NULL;
 	struct err first = {0};
-	bool hook = may_hook();
+	bool hook = !sizes->no_walk && may_hook();
 	int r;
 
 	l = calloc(1, sizeof(*l));

@@ -90,24 +90,7 @@ static void cut_at(char *msg, const char *mark)
 		*at = '\0';
 }
 
-/* All programs share the maps of those that sample, and these are loaded in each mode: who asked
- * for no samples is told of what was asked for. */
-static void name_programs(const struct ses *s, struct err *err)
-{
-	static const char loaded[] = "the sampling program";
-	const bool off = s->o.modes & SES_OFFCPU, pmu = s->o.modes & SES_PMU;
-	const char *at = strstr(err->msg, loaded);
-
-	if (!at || s->o.modes & SES_PROFILE || (!off && !pmu))
-		return;
-	(void)err_set(err, err->code, "%.*sthe %s programs%s", (int)(at - err->msg), err->msg,
-	              off && pmu ? "off-CPU and scheduler"
-	              : off      ? "off-CPU"
-	                         : "scheduler",
-	              at + strlen(loaded));
-}
-
-int ses_explain(struct ses *s, int code, struct err *err)
+int ses_explain(int code, struct err *err)
 {
 	static const int need[] = {CAP_BPF, CAP_PERFMON};
 	char missing[128] = "", lockdown[32] = "";
@@ -115,7 +98,6 @@ int ses_explain(struct ses *s, int code, struct err *err)
 
 	if (!err)
 		return code;
-	name_programs(s, err);
 	if (code == -ENOSYS && !strstr(err->msg, "seccomp"))
 		return err_set(
 		        err, code,

@@ -43,7 +43,7 @@ int ses_off_open(struct ses *s, struct err *err)
 	};
 	int r = smp_off_open(s->smp, &o, &s->off, err);
 
-	return r < 0 ? ses_explain(s, r, err) : 0;
+	return r < 0 ? ses_explain(r, err) : 0;
 }
 
 int ses_off_counters_now(const struct ses *s, struct abi_counters *ret, struct abi_counters *all)

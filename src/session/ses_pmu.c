@@ -149,7 +149,7 @@ int ses_pmu_open(struct ses *s, struct err *err)
 	o.thread_entries = s->o.off_threads ? s->o.off_threads : all ? THREADS_MANY : THREADS_ONE;
 	r = load_sched_open(smp_loader(s->smp), &o, &p->loader, err);
 	if (r < 0)
-		return ses_explain(s, r, err);
+		return ses_explain(r, err);
 	return o.n_counters ? give_counters(p, err) : 0;
 }
 
@@ -165,7 +165,7 @@ int ses_pmu_start(struct ses *s, struct err *err)
 	if (r == 0)
 		r = load_sched_attach(p->loader, err);
 	p->folded_ns = now_ns();
-	return r < 0 ? ses_explain(s, r, err) : 0;
+	return r < 0 ? ses_explain(r, err) : 0;
 }
 
 void ses_pmu_fold(struct ses *s, uint64_t now)

@@ -17,7 +17,7 @@ static int choose_event(struct ses *s, struct err *err)
 		return 0;
 	r = pev_probe_cycles(s->cpus[0], s->o.rate_hz, &s->spec, &e, err);
 	if (r < 0)
-		return ses_explain(s, r, err);
+		return ses_explain(r, err);
 	if (r == 1) {
 		s->cycles = true;
 		return 0;
@@ -96,10 +96,24 @@ static uint32_t range_entries(const struct ses *s)
 
 static void choose_sizes(const struct ses *s, struct load_sizes *z)
 {
+	const bool off = s->o.modes & SES_OFFCPU, pmu = s->o.modes & SES_PMU;
 	bool one = s->o.target == SES_TARGET_PID && !ses_targets_tree(s);
 	uint64_t per_s = (uint64_t)s->o.rate_hz * s->n_cpus, page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t mib;
 
+	z->no_sample = !(s->o.modes & SES_PROFILE);
+	if (z->no_sample)
+		z->programs = off && pmu ? "off-CPU and scheduler programs"
+		              : off      ? "off-CPU programs"
+		                         : "scheduler programs";
+	if (!ses_walks(s)) {
+		/* Target and filters alone, whose sizes are set. */
+		z->no_walk = true;
+		z->ring_bytes = z->copy_ring_bytes = (uint32_t)page;
+		z->count_entries = z->thread_entries = z->range_entries = z->proc_entries =
+		        z->shipped_entries = 1;
+		return;
+	}
 	/* Stacks: what a second of nothing but new, deep stacks needs is more than anyone has; 256
 	 * KiB hold 1,000 of 30 frames, and a stack that finds no place comes again. */
 	z->ring_bytes = pow2_at_least(
@@ -181,7 +195,7 @@ static int open_sampler(struct ses *s, struct err *err)
 	choose_sizes(s, &o.sizes);
 	r = smp_open(&o, &s->smp, err);
 	if (r < 0)
-		return ses_explain(s, r, err);
+		return ses_explain(r, err);
 	return ses_targets_load(s, smp_loader(s->smp), err);
 }
 
@@ -247,11 +261,57 @@ static int go_without(struct ses *s, uint32_t mode, int r, struct err *err)
 	return 0;
 }
 
+/* What stacks need: the aggregation, the tracker, tables, the symbolizer. */
+static int open_walk(struct ses *s, const struct load_procs *procs, struct err *err)
+{
+	struct trk_options to = {0};
+	struct prof_agg_limits limits = {0};
+	int r;
+
+	r = prof_agg_new(&limits, &s->agg);
+	if (r == 0)
+		r = ses_jit_new(s);
+	if (r < 0)
+		return err_set(err, r, "aggregation: %s", err_name(r));
+
+	/* Rings first: what changes while /proc is read is then told by a record. */
+	r = pev_sideband_open(s->cpus, s->n_cpus, s->o.target == SES_TARGET_ALL ? 64 : 32,
+	                      &s->sideband, err);
+	if (r < 0)
+		return ses_explain(r, err);
+	to.loader = smp_loader(s->smp);
+	to.target_pids = procs->tgids;
+	to.n_target_pids = procs->n;
+	to.follow_children = s->o.target == SES_TARGET_COMMAND || s->o.follow_children;
+	r = trk_new(&to, &s->trk, err);
+	if (r == 0)
+		r = open_tables(s, err);
+	if (r < 0)
+		return r;
+	if (s->o.target != SES_TARGET_ALL) {
+		r = trk_scan(s->trk, err);
+		if (r == -ESRCH && s->o.target == SES_TARGET_PID)
+			return ended_early(s, err);
+		if (r < 0)
+			return r;
+		trk_flush(s->trk);
+		ses_check_privileges(s, 0);
+	}
+	/* B alone: it reads files, and waits for nobody. */
+	r = ses_naming_start(s, err);
+	if (r < 0)
+		return r;
+	if (s->o.target != SES_TARGET_ALL) {
+		r = deferred_prepare(s->deferred, ses_prepare_check, &s->prepare_ns);
+		if (r < 0 && r != -EINTR)
+			return ended_early(s, err);
+	}
+	return 0;
+}
+
 int ses_start_capture(struct ses *s, struct err *err)
 {
 	struct load_procs procs = {0};
-	struct trk_options to = {0};
-	struct prof_agg_limits limits = {0};
 	int r, n;
 
 	r = check_interrupted(s, err);
@@ -299,46 +359,13 @@ int ses_start_capture(struct ses *s, struct err *err)
 		if (s->ended_fd < 0)
 			return err_set(err, s->ended_fd, "pidfd_open: %s", err_name(s->ended_fd));
 	}
-	r = prof_agg_new(&limits, &s->agg);
-	if (r == 0)
-		r = ses_jit_new(s);
-	if (r < 0)
-		return err_set(err, r, "aggregation: %s", err_name(r));
-
-	/* Rings first: what changes while /proc is read is then told by a record. */
-	r = pev_sideband_open(s->cpus, s->n_cpus, s->o.target == SES_TARGET_ALL ? 64 : 32,
-	                      &s->sideband, err);
-	if (r < 0)
-		return ses_explain(s, r, err);
-	to.loader = smp_loader(s->smp);
 	procs.tgids = s->o.target == SES_TARGET_PID ? s->targets.pids : &s->target_pid;
 	procs.n = s->o.target == SES_TARGET_PID ? s->targets.n : s->o.target == SES_TARGET_COMMAND;
 	procs.existing = s->o.follow_children;
-	to.target_pids = procs.tgids;
-	to.n_target_pids = procs.n;
-	to.follow_children = s->o.target == SES_TARGET_COMMAND || s->o.follow_children;
-	r = trk_new(&to, &s->trk, err);
-	if (r == 0)
-		r = open_tables(s, err);
-	if (r < 0)
-		return r;
-	if (s->o.target != SES_TARGET_ALL) {
-		r = trk_scan(s->trk, err);
-		if (r == -ESRCH && s->o.target == SES_TARGET_PID)
-			return ended_early(s, err);
+	if (ses_walks(s)) {
+		r = open_walk(s, &procs, err);
 		if (r < 0)
 			return r;
-		trk_flush(s->trk);
-		ses_check_privileges(s, 0);
-	}
-	/* B alone: it reads files, and waits for nobody. */
-	r = ses_naming_start(s, err);
-	if (r < 0)
-		return r;
-	if (s->o.target != SES_TARGET_ALL) {
-		r = deferred_prepare(s->deferred, ses_prepare_check, &s->prepare_ns);
-		if (r < 0 && r != -EINTR)
-			return ended_early(s, err);
 	}
 	r = check_interrupted(s, err);
 	if (r < 0)
@@ -347,13 +374,14 @@ int ses_start_capture(struct ses *s, struct err *err)
 	if (proc_idle_ns(s->cpus, s->n_cpus, &s->idle_start_ns) < 0)
 		s->idle_start_ns = 0; /* idle_pct is left out */
 	s->start_ns = now_and_realtime_ns(&s->start_realtime_ns);
-	jit_begin(s->jit, s->start_ns);
+	if (s->jit)
+		jit_begin(s->jit, s->start_ns);
 	r = smp_start(s->smp, s->cpus, s->o.modes & SES_PROFILE ? s->n_cpus : 0,
 	              ses_targets_tree(s) ? &procs : NULL, err);
 	if (r == -ESRCH && s->o.target == SES_TARGET_PID)
 		return ended_early(s, err);
 	if (r < 0)
-		return ses_explain(s, r, err);
+		return ses_explain(r, err);
 	/* Programs run in the order in which they are attached: the short one first, so that the
 	 * walks of the other are no part of what it measures. */
 	if (s->pmu) {
@@ -363,7 +391,7 @@ int ses_start_capture(struct ses *s, struct err *err)
 	}
 	if (r == 0 && s->off) {
 		r = smp_off_start(s->off, err);
-		r = go_without(s, SES_OFFCPU, r < 0 ? ses_explain(s, r, err) : 0, err);
+		r = go_without(s, SES_OFFCPU, r < 0 ? ses_explain(r, err) : 0, err);
 		if (s->without & SES_OFFCPU)
 			s->off = smp_off_free(s->off);
 	}

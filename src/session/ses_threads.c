@@ -259,6 +259,9 @@ static void push_settled(struct ses *s)
 #define FOLLOW_EVERY_MS 5
 #define FOLLOW_NS       NSEC_PER_SEC
 
+/* 32-bit sums of a process wrap after 2^31 switches, a minute at the very least. */
+#define FOLD_EVERY_MS 1000
+
 /* Stacks of threads that waited at the beginning are taken as W has room for them, as often. */
 #define BLOCKED_EVERY_MS 2
 
@@ -340,6 +343,24 @@ static void drain_main(void *arg)
 	(void)pev_sideband_read(s->sideband, true, on_proc_event, s);
 	push_settled(s);
 	queue_close(s->q_w);
+}
+
+/* The same for scheduler statistics alone: there are no rings and no side-band. */
+static void fold_main(void *arg)
+{
+	struct ses *s = arg;
+	struct pollfd p[] = {{.fd = s->stop_fd, .events = POLLIN},
+	                     {.fd = s->targets.epoll_fd, .events = POLLIN}};
+
+	thread_begin(s, 0);
+	for (;;) {
+		(void)poll(p, ARRAY_SIZE(p), FOLD_EVERY_MS); /* early or late: it is the same */
+		if (p[0].revents)
+			break;
+		if (p[1].revents)
+			ses_targets_look(s);
+		ses_pmu_fold(s, now_ns());
+	}
 }
 
 /* ---- W --------------------------------------------------------------------------------------- */
@@ -500,9 +521,9 @@ int ses_threads_start(struct ses *s, struct err *err)
 	s->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (s->stop_fd < 0)
 		return err_set(err, -errno, "eventfd: %s", err_name(errno));
-	r = thread_start(&s->w, identify_main, s, "pa-identify");
+	r = ses_walks(s) ? thread_start(&s->w, identify_main, s, "pa-identify") : 0;
 	if (r == 0)
-		r = thread_start(&s->d, drain_main, s, "pa-drain");
+		r = thread_start(&s->d, ses_walks(s) ? drain_main : fold_main, s, "pa-drain");
 	return r < 0 ? err_set(err, r, "pthread_create: %s", err_name(r)) : 0;
 }
 

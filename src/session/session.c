@@ -316,18 +316,24 @@ int ses_start(struct ses *s, struct err *err)
 
 /* ---- stop ------------------------------------------------------------------------------------ */
 
-/* CPUs that are online now and were not at the start. Events exist for those of the start. */
-static uint32_t came_online(const struct ses *s)
+/* CPUs that are online now and were not at the start, and those that are not any more (@ret_gone).
+ * Events exist for those of the start. */
+static uint32_t came_online(const struct ses *s, uint32_t *ret_gone)
 {
 	_cleanup_free_ uint32_t *now = calloc(PEV_CPUS_MAX, sizeof(*now));
 	int n = now ? proc_online_cpus(now, PEV_CPUS_MAX, NULL) : 0;
-	uint32_t came = 0;
+	uint32_t came = 0, same;
 
+	*ret_gone = 0;
+	if (n <= 0)
+		return 0;
 	for (int i = 0, at = 0; i < n; i++) { /* both ascending */
 		while (at < (int)s->n_cpus && s->cpus[at] < now[i])
 			at++;
 		came += at == (int)s->n_cpus || s->cpus[at] != now[i];
 	}
+	same = (uint32_t)n - came;
+	*ret_gone = s->n_cpus - same;
 	return came;
 }
 
@@ -344,13 +350,35 @@ static void count_changed_cpus(struct ses *s, uint32_t changed)
 	        changed, changed == 1 ? "" : "s", changed == 1 ? "it" : "them");
 }
 
+static void count_walk(struct ses *s)
+{
+	const struct pev_sideband_stats *sb = pev_sideband_stats(s->sideband);
+	const struct trk_stats *t = trk_stats(s->trk);
+
+	tally_count(&s->tally, TALLY_SB_RECORDS, sb->records);
+	tally_count(&s->tally, TALLY_SB_LOST, sb->lost);
+	tally_count(&s->tally, TALLY_SB_BAD, sb->malformed);
+	tally_count(&s->tally, TALLY_PROCS, t->procs);
+	tally_count(&s->tally, TALLY_PROCS_DENIED, t->procs_denied);
+	tally_count(&s->tally, TALLY_PROCS_DROPPED, t->dropped_procs);
+	tally_count(&s->tally, TALLY_IMAGES, t->images);
+	tally_count(&s->tally, TALLY_IMAGES_FAILED, t->images_failed);
+	tally_count(&s->tally, TALLY_IMAGES_SHUT, t->images_shut);
+	tally_count(&s->tally, TALLY_IMAGES_DAMAGED, t->damaged_notes);
+	tally_count(&s->tally, TALLY_IMAGES_DROPPED, t->dropped_images);
+	tally_count(&s->tally, TALLY_MAPPINGS_DROPPED, t->dropped_mappings);
+	tally_count(&s->tally, TALLY_RANGES_FULL, t->ranges_full);
+	tally_count(&s->tally, TALLY_MAPS_BAD, t->bad_map_lines);
+	deferred_count(s->deferred);
+	ses_off_figures(s);
+}
+
 static void final_figures(struct ses *s)
 {
 	const struct smp_stats *st = smp_stats(s->smp);
-	const struct pev_sideband_stats *sb = pev_sideband_stats(s->sideband);
-	const struct trk_stats *t = trk_stats(s->trk);
 	struct abi_counters *c = &s->tally.kernel;
 	uint64_t taken = st->taken_samples + st->copied_samples, idle_ns;
+	uint32_t came, gone;
 
 	if (load_counters(smp_loader(s->smp), c) < 0) {
 		tally_count(&s->tally, TALLY_READ_ERRORS, 1);
@@ -365,24 +393,14 @@ static void final_figures(struct ses *s)
 		tally_count(&s->tally, TALLY_DROP_UNREAD, c->v[ABI_CNT_KEPT] - taken);
 	tally_count(&s->tally, TALLY_RING_BAD, st->bad_records);
 	tally_count(&s->tally, TALLY_READ_ERRORS, st->read_errors);
-	tally_count(&s->tally, TALLY_SB_RECORDS, sb->records);
-	tally_count(&s->tally, TALLY_SB_LOST, sb->lost);
-	tally_count(&s->tally, TALLY_SB_BAD, sb->malformed);
-	count_changed_cpus(s, sb->stopped_cpus + came_online(s));
-	tally_count(&s->tally, TALLY_PROCS, t->procs);
-	tally_count(&s->tally, TALLY_PROCS_DENIED, t->procs_denied);
-	tally_count(&s->tally, TALLY_PROCS_DROPPED, t->dropped_procs);
-	tally_count(&s->tally, TALLY_IMAGES, t->images);
-	tally_count(&s->tally, TALLY_IMAGES_FAILED, t->images_failed);
-	tally_count(&s->tally, TALLY_IMAGES_SHUT, t->images_shut);
-	tally_count(&s->tally, TALLY_IMAGES_DAMAGED, t->damaged_notes);
-	tally_count(&s->tally, TALLY_IMAGES_DROPPED, t->dropped_images);
-	tally_count(&s->tally, TALLY_MAPPINGS_DROPPED, t->dropped_mappings);
-	tally_count(&s->tally, TALLY_RANGES_FULL, t->ranges_full);
-	tally_count(&s->tally, TALLY_MAPS_BAD, t->bad_map_lines);
-	deferred_count(s->deferred);
-	ses_off_figures(s);
-	if (deferred_has_tables(s->deferred)) { /* segments of tables were made meanwhile */
+	came = came_online(s, &gone);
+	/* The side-band tells of those that went offline and came back, too. */
+	count_changed_cpus(s, came + (s->sideband ? pev_sideband_stats(s->sideband)->stopped_cpus
+	                                          : gone));
+	if (ses_walks(s))
+		count_walk(s);
+	if (s->deferred &&
+	    deferred_has_tables(s->deferred)) { /* segments of tables were made meanwhile */
 		uint64_t bytes = load_locked_bytes(smp_loader(s->smp));
 
 		pthread_mutex_lock(&s->stats_lock);
@@ -532,7 +550,8 @@ int ses_stop(struct ses *s, struct err *err)
 		tally_count(&s->tally, TALLY_READ_ERRORS, 1);
 	pthread_mutex_lock(&s->stats_lock);
 	s->end_ns = now_ns();
-	symbolizer_late(s->symbolizer);
+	if (s->symbolizer)
+		symbolizer_late(s->symbolizer);
 	s->capture_cpu_ns = ses_threads_cpu_ns(s);
 	pthread_mutex_unlock(&s->stats_lock);
 	s->stop_cpu_ns = thread_own_cpu_ns();
@@ -543,13 +562,15 @@ int ses_stop(struct ses *s, struct err *err)
 	if (s->scan_error < 0)
 		tally_note(&s->tally, "the first look at all processes failed: %s",
 		           err_name(s->scan_error));
-	deferred_merge(s->deferred);
+	if (ses_walks(s))
+		deferred_merge(s->deferred);
 	final_figures(s);
 	ses_check_waits(s);
 	read_cpu_time(s);
 	/* What one of them lacks is no loss of the others. */
 	r = s->pmu ? ses_pmu_collect(s, err) : 0;
-	r = first_of(r, ses_profile_build(s, r == 0 ? err : NULL));
+	if (ses_walks(s))
+		r = first_of(r, ses_profile_build(s, r == 0 ? err : NULL));
 	r = first_of(r, ses_labels_metrics(s, r == 0 ? err : NULL));
 	r = first_of(r, write_outputs(s, r == 0 ? err : NULL));
 	if (r == 0 && s->without)

@@ -233,6 +233,13 @@ struct ses {
 	struct met_snapshot *metrics;
 };
 
+/* Are stacks walked? Without it there is no tracker, no aggregation, no symbolizer, and nothing
+ * that they need: scheduler statistics alone. */
+static inline bool ses_walks(const struct ses *s)
+{
+	return (s->o.modes & (SES_PROFILE | SES_OFFCPU)) != 0;
+}
+
 static inline bool ses_has(const struct ses *s, enum ses_kind kind)
 {
 	return kind == SES_KIND_ONCPU ? (s->o.modes & SES_PROFILE) != 0 : s->off != NULL;
@@ -270,7 +277,7 @@ uint64_t ses_asleep_cnt(const struct ses_targets *t, uint32_t pid);
 /* Of a capture of processes that had no waits at all: a note when threads of theirs sleep. C, at
  * the end of sampling. */
 void ses_check_waits(struct ses *s);
-int ses_explain(struct ses *s, int code, struct err *err);
+int ses_explain(int code, struct err *err);
 
 /* ses_result.c: the profiles. C. */
 int ses_profile_build(struct ses *s, struct err *err);
