@@ -106,7 +106,7 @@ def check_switches(s, w, tid):
     within(slept, spent.slept * 0.998 - 2 - told, spent.slept * (1 + fast + edges) + 3, t, spent)
     # How many fall into the edges is a matter of chance.
     within(ran_on, spent.ran_on * 0.998 - 2 - told,
-           spent.ran_on * (1 + fast + edges) + 3 + 2 * spent.ran_on ** 0.5, t, spent)
+           spent.ran_on * (1 + fast + edges) + 3 + SIGMAS * spent.ran_on ** 0.5, t, spent)
     return t
 
 
