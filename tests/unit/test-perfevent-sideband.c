@@ -180,7 +180,7 @@ static void test_young_records_wait(void **state)
 /* Random sizes, times and CPUs, through rings that wrap many times: each record once, in order. */
 static void test_nothing_is_lost_or_doubled(void **state)
 {
-	uint64_t t = now_ns() - 600 * NSEC_PER_SEC;
+	uint64_t t = now_ns() / 2; /* past, however short ago the machine booted */
 	struct pev_sideband *s = open_rings(4, 1);
 	struct seen seen = seen_new(20000);
 	uint32_t rnd = 12345, pid = 0;
