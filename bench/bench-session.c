@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 		o.flags = PFA_EXCLUDE_OWN_PROCESS;
 	o.sample_rate_hz = (uint32_t)strtoul(argv[2], NULL, 10);
 	seconds = strtod(argv[3], NULL);
-	o.profile_path = argv[4];
+	o.profile.path = argv[4];
 	if (!getenv("NO_BPF_STATS"))
 		bench_stats_enable();
 	if (pfa_new(&o, &s, &e) < 0 || pfa_start(s, &e) < 0)

@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 	if (o.target == PFA_TARGET_PID)
 		o.pid = (int32_t)strtol(argv[1], NULL, 10);
 	o.sample_rate_hz = (uint32_t)strtoul(argv[2], NULL, 10);
-	o.profile_path = argv[4];
+	o.profile.path = argv[4];
 	if (pfa_new(&o, &s, &e) < 0 || pfa_start(s, &e) < 0)
 		die(&e);
 	started = now_ms();

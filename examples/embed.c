@@ -146,8 +146,8 @@ int main(void)
 	o.target = PFA_TARGET_PID;
 	o.pid = getpid();
 	o.sample_rate_hz = RATE_HZ;
-	o.profile_write = keep_profile;
-	o.profile_write_arg = &p;
+	o.profile.write = keep_profile;
+	o.profile.write_arg = &p;
 
 	rc = pfa_new(&o, &s, &err);
 	if (rc < 0) {

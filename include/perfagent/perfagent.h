@@ -143,6 +143,16 @@ enum pfa_scope {
  * during the call. */
 typedef int (*pfa_write_fn)(void *arg, const void *data, size_t len);
 
+/* Where an output goes: at most one of the three; all zero: nowhere, and its results are kept for
+ * the questions below. Stays as it is. */
+struct pfa_output {
+	const char *path;  /* written to a temporary file beside it and renamed */
+	int32_t fd;        /* > 0; stays the caller's */
+	int32_t reserved0; /* 0 */
+	pfa_write_fn write;
+	void *write_arg;
+};
+
 struct pfa_options {
 	size_t size; /* sizeof(struct pfa_options): PFA_OPTIONS_INIT sets it */
 
@@ -159,13 +169,7 @@ struct pfa_options {
 	const char *const *tags; /* "key=value" strings for the profile's comments, NULL-terminated;
 	                            may be NULL */
 
-	/* Where the profile (gzipped pprof) goes: at most one of the three; none: kept for pfa_top
-	 * only. */
-	const char *profile_path; /* written to a temporary file beside it and renamed */
-	int32_t profile_fd;       /* > 0; stays the caller's */
-	int32_t reserved0;        /* 0 */
-	pfa_write_fn profile_write;
-	void *profile_write_arg;
+	struct pfa_output profile; /* gzipped pprof */
 
 	/* Sizes of kernel-side memory; 0 = chosen by target, rate and CPUs. Rounded up to what the
 	 * kernel needs. */
@@ -206,21 +210,14 @@ struct pfa_options {
 
 	uint32_t modes; /* PFA_MODE_…; 0: PROFILE */
 
-	/* OFFCPU: gzipped pprof; at most one of the three, as for the profile. */
-	int32_t offcpu_fd;
-	const char *offcpu_path;
-	pfa_write_fn offcpu_write;
-	void *offcpu_write_arg;
-	uint32_t offcpu_states;  /* PFA_STATE_…; 0: interruptible, uninterruptible and iowait */
-	uint32_t offcpu_threads; /* threads of the target at a time; 0: chosen */
+	struct pfa_output offcpu; /* OFFCPU: gzipped pprof */
+	uint32_t offcpu_states;   /* PFA_STATE_…; 0: interruptible, uninterruptible and iowait */
+	uint32_t offcpu_threads;  /* threads of the target at a time; 0: chosen */
 	uint64_t offcpu_min_ns, offcpu_max_ns; /* of one wait, inclusive; max 0: no limit */
 
-	/* PMU: at most one of the three. */
-	const char *pmu_path;
-	int32_t pmu_fd;
+	struct pfa_output pmu;
 	uint32_t pmu_format; /* enum pfa_format */
-	pfa_write_fn pmu_write;
-	void *pmu_write_arg;
+	uint32_t reserved0;  /* 0 */
 };
 #define PFA_OPTIONS_INIT                                                                           \
 	{                                                                                          \
@@ -456,7 +453,7 @@ PFA_API uint32_t pfa_modes_written(const struct pfa_session *s);
  * no memory. */
 PFA_API const struct pfa_metrics *pfa_metrics(struct pfa_session *s);
 /* Metrics as PFA_FORMAT_TEXT or _JSON, the whole in one call of @write: what the library itself
- * writes to pmu_path, pmu_fd or pmu_write. @m: of pfa_metrics, or an exporter's. 0, -EINVAL,
+ * writes to the output pmu. @m: of pfa_metrics, or an exporter's. 0, -EINVAL,
  * -ENOMEM, or what @write returned. */
 PFA_API int pfa_export_text(const struct pfa_metrics *m, pfa_write_fn write, void *arg);
 PFA_API int pfa_export_json(const struct pfa_metrics *m, pfa_write_fn write, void *arg);

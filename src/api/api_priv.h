@@ -5,12 +5,8 @@
 
 #include "perfagent/perfagent.h"
 
+#include "label/label.h"
 #include "session/session.h"
-
-struct api_enricher {
-	pfa_enrich_fn fn;
-	void *arg;
-};
 
 struct pfa_session {
 	struct ses *ses;
@@ -23,8 +19,6 @@ struct pfa_session {
 		void *arg;
 	} exporters[PFA_EXPORTERS_MAX];
 	uint32_t n_exporters;
-	struct api_enricher enrichers[PFA_ENRICHERS_MAX];
-	uint32_t n_enrichers;
 };
 
 /* Hands an error on to the caller, who may not want it. Returns: @code. */

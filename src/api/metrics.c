@@ -3,6 +3,8 @@
  * adds labels. Values of the public enums are those of the metrics. */
 #include "api/api_priv.h"
 
+#include "encode/encode.h"
+
 _Static_assert((int)PFA_TIME_ON_CPU == (int)MET_SLICE && (int)PFA_TIME_RUN_QUEUE == (int)MET_RUNQ &&
                        (int)PFA_TIME_OFF_CPU == (int)MET_OFF && (int)PFA_TIMES == (int)MET_TIME_CNT,
                "one numbering");
@@ -18,11 +20,6 @@ _Static_assert((int)PFA_REASON_PREEMPTED == (int)MET_REASON_PREEMPTED &&
 _Static_assert((int)PFA_SCOPE_PIDS == (int)MET_PIDS && (int)PFA_SCOPE_ALL == (int)MET_ALL &&
                        (int)PFA_SCOPE_PER_PID == (int)MET_PER_PID,
                "one numbering");
-_Static_assert(PFA_ENRICHERS_MAX == SES_ENRICHERS_MAX && PFA_LABELS_MAX == SES_LABELS_MAX &&
-                       PFA_LABEL_KEY_BYTES == SES_LABEL_KEY_BYTES &&
-                       PFA_LABEL_VALUE_BYTES == SES_LABEL_VALUE_BYTES,
-               "one limit");
-
 /* ---- the snapshot ---------------------------------------------------------------------------- */
 
 /* What pfa_metrics shows. Strings and sums that need no copy are the snapshot's. */
@@ -236,9 +233,14 @@ void api_metrics_done(struct pfa_session *s)
 
 static int export_as(const struct pfa_metrics *m, bool json, pfa_write_fn write, void *arg)
 {
+	_cleanup_(sbuf_done) struct sbuf b;
+	int r;
+
+	sbuf_init(&b, SIZE_MAX / 2);
 	if (!m || !m->library || !write)
 		return -EINVAL;
-	return ses_export_metrics(m->library, json, write, arg, NULL);
+	r = json ? enc_metrics_json(m->library, &b) : enc_metrics_text(m->library, &b);
+	return r < 0 ? r : write(arg, b.p, b.len);
 }
 
 int pfa_export_text(const struct pfa_metrics *m, pfa_write_fn write, void *arg)
@@ -311,24 +313,9 @@ int api_export(struct pfa_session *s, int r, struct err *err)
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* A sink has one shape here and there, and is only handed through. */
-static void ask(void *arg, const struct ses_process *p, struct ses_label_sink *sink)
-{
-	const struct api_enricher *e = arg;
-	const struct pfa_process shown = {
-	        .size = sizeof(shown),
-	        .pid = p->pid,
-	        .start_ns = p->start_ns,
-	        .comm = p->comm,
-	        .cgroup = p->cgroup,
-	};
-
-	e->fn(e->arg, &shown, (struct pfa_label_sink *)sink);
-}
-
 int pfa_label_add(struct pfa_label_sink *sink, const char *key, const char *value)
 {
-	return sink ? ses_label_add((struct ses_label_sink *)sink, key, value) : -EINVAL;
+	return sink ? label_add(sink, key, value) : -EINVAL;
 }
 
 int pfa_add_enricher(struct pfa_session *s, pfa_enrich_fn fn, void *arg, struct pfa_error *error)
@@ -336,17 +323,7 @@ int pfa_add_enricher(struct pfa_session *s, pfa_enrich_fn fn, void *arg, struct 
 	struct err err = {0};
 	int r = check_idle(s, "enricher", &err);
 
-	if (r == 0 && !fn)
-		r = err_set(&err, -EINVAL, "enricher: no function");
-	if (r == 0 && s->n_enrichers == PFA_ENRICHERS_MAX)
-		r = err_set(&err, -E2BIG, "enrichers: more than %d", PFA_ENRICHERS_MAX);
-	if (r == 0) {
-		struct api_enricher *e = &s->enrichers[s->n_enrichers];
-
-		*e = (struct api_enricher){.fn = fn, .arg = arg};
-		r = ses_add_enricher(s->ses, ask, e, &err);
-	}
 	if (r == 0)
-		s->n_enrichers++;
+		r = ses_add_enricher(s->ses, fn, arg, &err);
 	return api_give_error(error, &err, r);
 }

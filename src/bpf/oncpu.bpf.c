@@ -8,7 +8,7 @@
  */
 #include "bpf/lib/cpu_time.h"
 #include "bpf/lib/sample.h"
-#include "bpf/lib/target.h"
+#include "bpf/lib/filter.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

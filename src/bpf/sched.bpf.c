@@ -10,7 +10,7 @@
  */
 #include "bpf/lib/reason.h"
 #include "bpf/lib/state_of.h"
-#include "bpf/lib/target.h"
+#include "bpf/lib/filter.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

@@ -195,9 +195,9 @@ static void give_outputs(const struct run *r, struct pfa_options *p)
 		const char **path;
 		int32_t *fd;
 	} to[CLI_PRODUCT_CNT] = {
-	        [CLI_PROFILE] = {&p->profile_path, &p->profile_fd},
-	        [CLI_OFFCPU] = {&p->offcpu_path, &p->offcpu_fd},
-	        [CLI_METRICS] = {&p->pmu_path, &p->pmu_fd},
+	        [CLI_PROFILE] = {&p->profile.path, &p->profile.fd},
+	        [CLI_OFFCPU] = {&p->offcpu.path, &p->offcpu.fd},
+	        [CLI_METRICS] = {&p->pmu.path, &p->pmu.fd},
 	};
 
 	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++) {

@@ -31,7 +31,7 @@ struct enc_output {
 	int fd, dir_fd;
 	bool replaces; /* a regular file, whose owner is: */
 	uid_t old_owner;
-	enc_write_fn write;
+	pfa_write_fn write;
 	void *arg;
 	char *label;             /* for messages: the path as given, or "descriptor 3" */
 	char *name;              /* in dir_fd */
@@ -318,7 +318,7 @@ static int open_fd(struct enc_output *o, int fd, struct err *err)
 	return 0;
 }
 
-int enc_output_open(const struct enc_target *t, struct enc_output **ret, struct err *err)
+int enc_output_open(const struct pfa_output *t, struct enc_output **ret, struct err *err)
 {
 	_cleanup_(enc_output_freep) struct enc_output *o = NULL;
 	int r = 0;
@@ -335,7 +335,7 @@ int enc_output_open(const struct enc_target *t, struct enc_output **ret, struct 
 	} else if (t->write) {
 		o->kind = OUTPUT_WRITE;
 		o->write = t->write;
-		o->arg = t->arg;
+		o->arg = t->write_arg;
 	} else {
 		r = open_fd(o, t->fd, err);
 	}

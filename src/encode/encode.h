@@ -7,6 +7,7 @@
 #define PA_ENCODE_H
 
 #include "metrics/metrics.h"
+#include "perfagent/perfagent.h"
 #include "profile/profile.h"
 
 /**
@@ -33,19 +34,11 @@ int enc_pprof_raw(const struct prof_model *m, struct sbuf *out);
 int enc_metrics_text(const struct met_snapshot *s, struct sbuf *out);
 int enc_metrics_json(const struct met_snapshot *s, struct sbuf *out);
 
-/* Where an output goes. Exactly one of path, fd > 0 and write is set. */
-typedef int (*enc_write_fn)(void *arg, const void *data, size_t len);
-struct enc_target {
-	const char *path;
-	int fd; /* open for writing, borrowed until commit or free; may be non-blocking */
-	enc_write_fn write; /* called once, by commit; 0 or negative errno */
-	void *arg;
-};
-
 /* An output that was checked before the capture and is written once, at its end. */
 struct enc_output;
 /**
  * enc_output_open - check that the output can be written, before anything is captured
+ * @t: exactly one of path, fd (borrowed until commit or free, may be non-blocking) and write is set
  * A path: its directory must be there and writable; a temporary file is created in it (mode 0666 &
  * ~umask), without a name where the file system can, so that nothing stays when the process dies.
  * Commit puts it in place by link or rename, so there is never a partial file. A file that is
@@ -58,7 +51,7 @@ struct enc_output;
  * sticky directory), -ENXIO (a FIFO without reader, a socket), -EBADF (a descriptor that is not
  * open for writing), what else open gives; -ENOMEM.
  */
-int enc_output_open(const struct enc_target *t, struct enc_output **ret, struct err *err);
+int enc_output_open(const struct pfa_output *t, struct enc_output **ret, struct err *err);
 /**
  * enc_output_commit - write all, put the file in place; on failure remove the temporary file
  * @data: @len bytes

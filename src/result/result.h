@@ -12,12 +12,11 @@
 #include "event/event.h"
 #include "jit/jit.h"
 #include "metrics/metrics.h"
+#include "perfagent/perfagent.h"
 #include "profile/profile.h"
 #include "sampler/sampler.h"
 #include "symbolize/symbolize.h"
 #include "track/track.h"
-
-#define RESULT_LABELS_MAX 16 /* of a process, by its enrichers */
 
 /* ---- the target's on-CPU time -----------------------------------------------------------------
  */
@@ -83,7 +82,7 @@ struct result_source {
 	 * an earlier frame of it was. @placed: the frame resolved. */
 	bool (*gap)(void *arg, const struct ev_stack *st, uint32_t i, const struct ev_frame *placed,
 	            bool any, struct result_gap *ret);
-	/* Labels of a process: 0 with (*ret)[*ret_n], at most RESULT_LABELS_MAX, borrowed until the
+	/* Labels of a process: 0 with (*ret)[*ret_n], at most PFA_LABELS_MAX, borrowed until the
 	 * next call; -ENOMEM. NULL: there are none. */
 	int (*labels)(void *arg, const struct ev_count *c, const char *comm,
 	              const struct met_label **ret, uint32_t *ret_n);
@@ -96,10 +95,12 @@ struct result_source {
 
 /* What kind of profile, and of what time. */
 struct result_kind {
-	bool offcpu; /* counts with a state; else those without */
-	bool cycles; /* on-CPU weights are cycles, else nanoseconds */
-	bool all;    /* the whole machine: its main mapping is the kernel */
-	bool freq;   /* the kernel chose periods: the mean is the profile's */
+	bool offcpu;       /* counts with a state; else those without */
+	bool cycles;       /* on-CPU weights are cycles, else nanoseconds */
+	bool all;          /* the whole machine: its main mapping is the kernel */
+	bool freq;         /* the kernel chose periods: the mean is the profile's */
+	const char *event; /* "cpu-clock": static; for the line "event" */
+	uint32_t rate_hz;  /* for the line "sample_rate_hz"; 0: none */
 	uint32_t target_pid;
 	uint64_t period;
 	uint64_t begin_realtime_ns, duration_ns;
@@ -160,26 +161,40 @@ static inline bool result_has_user_stack(enum ev_walk walk)
 	return walk != EV_WALK_NONE && walk != EV_WALK_LEFT;
 }
 
+/* ---- what a profile says of itself --------------------------------------------------------- */
+
+/* One "key: value" a line, each malloc'ed. All zero: none. */
+struct result_lines {
+	VEC(char *) v;
+	int error; /* of the first line that could not be added; later ones are left out */
+};
+#define RESULT_LINES_MAX 1024
+/**
+ * result_line - add a line
+ * Returns: 0, -ENOMEM, -E2BIG; also an earlier failure.
+ */
+int result_line(struct result_lines *l, const char *fmt, ...) PRINTF_FMT(2, 3);
+void result_lines_done(struct result_lines *l); /* free all; leaves it zeroed */
+/**
+ * result_pct - a share in percent; of nothing 0
+ */
+static inline double result_pct(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
 /* ---- off-CPU ----------------------------------------------------------------------------------
  */
 
-/* A function of a program in whose behalf threads are blocked; strings are the model's. */
-struct result_site {
-	const char *name, *module; /* name: of several addresses without a name, one of them */
-	const char *where;    /* kernel function with most of the time, or the threads' state */
-	uint32_t where_cnt;   /* how many of them there are */
-	uint32_t unnamed_cnt; /* addresses without a name; 0: it has one */
-	uint64_t wait_ns, waits, longest_ns;
-};
 /**
  * result_sites - in which functions of programs threads were blocked, longest first
- * @m: of an off-CPU profile; @ret: ret[max]
+ * @m: of an off-CPU profile; @ret: ret[max]; strings are the model's
  * An interval belongs to the innermost user frame that is in no library of the system (libc and the
  * like); where there is none to the innermost user frame, else to the kernel function. Addresses
  * without a name are one entry for each module and kernel function.
  * Returns: how many, -ENOMEM, -E2BIG. Cost: O(frames of all samples).
  */
-int result_sites(const struct prof_model *m, struct result_site *ret, size_t max);
+int result_sites(const struct prof_model *m, struct pfa_wait *ret, size_t max);
 /**
  * result_is_switch - is a function of the kernel part of every off-CPU interval?
  * @path: of its mapping

@@ -61,7 +61,7 @@ static void add_outcome(struct build *b, const struct result_outcome *user, bool
 
 /* Labels of a sample under construction. */
 struct labels {
-	struct prof_label v[8 + RESULT_LABELS_MAX]; /* ours, and enrichers' */
+	struct prof_label v[8 + PFA_LABELS_MAX]; /* ours, and enrichers' */
 	uint32_t n;
 };
 
@@ -108,7 +108,7 @@ static int add_process_labels(struct build *b, const struct ev_count *c, struct 
 	int r = b->src->labels(b->src->arg, c, prof_agg_comm(b->agg, &c->proc, c->proc.pid), &v,
 	                       &n);
 
-	for (uint32_t i = 0; r == 0 && i < MIN_OF(n, (uint32_t)RESULT_LABELS_MAX); i++) {
+	for (uint32_t i = 0; r == 0 && i < MIN_OF(n, (uint32_t)PFA_LABELS_MAX); i++) {
 		r = prof_model_string(b->m, v[i].key, &key);
 		if (r == 0)
 			r = add_text(b, l, key, v[i].value);

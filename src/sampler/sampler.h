@@ -11,15 +11,7 @@
 #include "loader/loader.h"
 #include "perfevent/perfevent.h"
 
-struct smp;
-
-struct smp_options {
-	struct abi_config cfg; /* what to sample; sizes are filled in by the loader */
-	struct load_sizes sizes;
-	struct pev_spec spec;
-};
-
-/* Who takes what comes back. Called by D, in smp_drain and smp_finish. */
+/* Who takes what comes back. Called by D, in the calls that drain and finish. */
 struct smp_sink {
 	void (*stack)(void *arg, const struct ev_stack *s);
 	void (*count)(void *arg, const struct ev_count *c);
@@ -29,67 +21,120 @@ struct smp_sink {
 	void *arg;
 };
 
-/* Figures of the user side. */
-struct smp_stats {
-	uint64_t taken_samples; /* read from the tables of counts, or with their stacks */
+/* ---- the walker -------------------------------------------------------------------------------
+ */
+
+/* Target, filters, process map, unwind tables, rings and the table of thread names: what the
+ * programs of all modes share, beside which those of each mode are loaded. */
+struct smp_walker;
+
+struct smp_walker_stats {
+	uint64_t ring_samples; /* came with their stacks */
 	uint64_t
 	        copied_samples; /* handed on as copies, those of ABI_WALK_COPY_ALL not among them */
 	uint64_t bad_records;   /* records of both rings that contradict themselves */
+	uint64_t read_errors;   /* failed reads of a table */
+};
+
+/**
+ * smp_walker_open, smp_walker_free - load the maps, and the programs that @sizes asks for; nothing
+ * runs yet. Free accepts NULL and returns NULL: what belongs to a mode must be freed before.
+ * Returns: 0, -ENOMEM, what load_oncpu_open gives.
+ */
+int smp_walker_open(const struct abi_config *cfg, const struct load_sizes *sizes,
+                    struct smp_walker **ret, struct err *err);
+struct smp_walker *smp_walker_free(struct smp_walker *w);
+void smp_walker_freep(struct smp_walker **w);
+/**
+ * smp_walker_drain - hand on the stacks and copies in the rings, and names once their table is half
+ * full
+ * Returns: 0, or the first negative errno of reading a table; each is counted in read_errors, and
+ * the capture goes on.
+ */
+int smp_walker_drain(struct smp_walker *w, const struct smp_sink *sink);
+/**
+ * smp_walker_detach - no program of the walker or of on-CPU samples runs from here on
+ */
+void smp_walker_detach(struct smp_walker *w);
+/**
+ * smp_walker_finish - hand on everything that is left, after all modes were finished
+ * Returns: as smp_walker_drain.
+ */
+int smp_walker_finish(struct smp_walker *w, const struct smp_sink *sink);
+/**
+ * smp_walker_loader - the BPF object, for who writes its maps; borrowed until smp_walker_free
+ */
+struct load_oncpu *smp_walker_loader(struct smp_walker *w);
+/**
+ * smp_walker_poll_fd - descriptor that is readable when the ring passed its fill mark
+ */
+int smp_walker_poll_fd(const struct smp_walker *w);
+/**
+ * smp_walker_stats - written by smp_walker_drain and _finish; borrowed until smp_walker_free
+ */
+const struct smp_walker_stats *smp_walker_stats(const struct smp_walker *w);
+
+/* ---- on-CPU -----------------------------------------------------------------------------------
+ */
+
+struct smp_oncpu;
+
+struct smp_oncpu_options {
+	struct pev_spec spec;
+	bool cpu_time; /* measure the on-CPU time of the targets: as cfg's cpu_time */
+};
+
+struct smp_oncpu_stats {
+	uint64_t taken_samples; /* read from the tables of counts */
 	uint64_t read_errors;   /* failed reads of a table */
 	int cpu_time_error;     /* on-CPU time is not measured: why, negative errno; else 0 */
 };
 
 /**
- * smp_open - load the program and its maps; nothing runs yet
- * @o: copied
- * Returns: 0, -ENOMEM, what load_oncpu_open gives.
+ * smp_oncpu_open, smp_oncpu_free - for a walker that has the program which samples
+ * @walker: must live longer
+ * Free detaches and closes; what smp_oncpu_finish has not handed on is lost. NULL is accepted, free
+ * returns NULL.
+ * Returns: 0, -ENOMEM.
  */
-int smp_open(const struct smp_options *o, struct smp **ret, struct err *err);
+int smp_oncpu_open(struct smp_walker *walker, const struct smp_oncpu_options *o,
+                   struct smp_oncpu **ret);
+struct smp_oncpu *smp_oncpu_free(struct smp_oncpu *s);
 /**
- * smp_start - open an event on each CPU, attach the program, enable; with cfg's cpu_time measure
- * the on-CPU time of the targets: where that fails smp_stats says why, and sampling goes on
- * @cpus:  cpus[n_cpus], 0: no events; those that are offline are skipped, see smp_skipped_cpus
- * @procs: the processes to sample (ABI_TARGET_TREE); else NULL
+ * smp_oncpu_start - open an event on each CPU, attach the program, enable; with cpu_time measure
+ * the on-CPU time of the targets: where that fails smp_oncpu_stats says why, and sampling goes on
+ * @cpus: cpus[n_cpus]; those that are offline are skipped, see smp_oncpu_skipped_cpus
  * A failure takes everything back.
- * Returns: 0, what pev_open_cpus, load_oncpu_attach, load_follow or pev_set_enable give.
+ * Returns: 0, what pev_open_cpus, load_oncpu_attach or pev_set_enable give.
  */
-int smp_start(struct smp *s, const uint32_t *cpus, uint32_t n_cpus, const struct load_procs *procs,
-              struct err *err);
+int smp_oncpu_start(struct smp_oncpu *s, const uint32_t *cpus, uint32_t n_cpus, struct err *err);
 /**
- * smp_drain - hand on the stacks and copies in the rings; counts and names too once their table is
- * half full Returns: 0, or the first negative errno of reading a table; each is counted in
- * read_errors, and sampling goes on. Cost: where counts are taken it waits a grace period, see
- * load_counts_take.
- */
-int smp_drain(struct smp *s, const struct smp_sink *sink);
-/**
- * smp_take - hand on the counts up to now
+ * smp_oncpu_drain - hand on the counts once their table is half full; after smp_walker_drain
+ * smp_oncpu_take  - hand on the counts up to now
  * Returns: 0, negative errno of reading the table, counted in read_errors.
- * Cost: waits a grace period, see load_counts_take.
+ * Cost: where counts are taken it waits a grace period, see load_counts_take.
  */
-int smp_take(struct smp *s, const struct smp_sink *sink);
+int smp_oncpu_drain(struct smp_oncpu *s, const struct smp_sink *sink);
+int smp_oncpu_take(struct smp_oncpu *s, const struct smp_sink *sink);
 /**
- * smp_end - end sampling now; what was sampled stays for smp_finish
+ * smp_oncpu_end - end sampling now; what was sampled stays for smp_oncpu_finish
  * Thread: C, while D may still drain. Returns: 0, what pev_set_disable gives.
  */
-int smp_end(struct smp *s);
+int smp_oncpu_end(struct smp_oncpu *s);
 /**
- * smp_finish - end sampling unless smp_end did, then hand on everything that is left
- * Goes on after a failure.
- * Returns: as smp_drain, or what pev_set_disable gives.
+ * smp_oncpu_finish - end sampling unless smp_oncpu_end did, then hand on all counts
+ * Goes on after a failure. Their stacks and names come from smp_walker_finish.
+ * Returns: as smp_oncpu_drain, or what pev_set_disable gives.
  */
-int smp_finish(struct smp *s, const struct smp_sink *sink);
+int smp_oncpu_finish(struct smp_oncpu *s, const struct smp_sink *sink);
 /**
- * smp_free, smp_freep - detach, close, unload; what smp_finish has not handed on is lost
- * NULL is accepted; free returns NULL.
+ * smp_oncpu_stats - written by the calls that hand on; borrowed until smp_oncpu_free
  */
-struct smp *smp_free(struct smp *s);
-void smp_freep(struct smp **s);
-
+const struct smp_oncpu_stats *smp_oncpu_stats(const struct smp_oncpu *s);
 /**
- * smp_loader - the BPF object, for who writes its process map; borrowed until smp_free
+ * smp_oncpu_skipped_cpus - how many CPUs smp_oncpu_start found offline
  */
-struct load_oncpu *smp_loader(struct smp *s);
+uint32_t smp_oncpu_skipped_cpus(const struct smp_oncpu *s);
 /* On-CPU time and weight of samples of a thread. */
 struct smp_cpu_time {
 	struct ev_proc_id proc; /* exec_id 0: of all its programs */
@@ -104,27 +149,16 @@ struct smp_cpu_time_cost {
 };
 typedef void (*smp_cpu_time_fn)(void *arg, const struct smp_cpu_time *t);
 /**
- * smp_cpu_times - hand on the on-CPU time between switch events of each thread; after smp_finish
+ * smp_oncpu_times - hand on the on-CPU time between switch events of each thread; after
+ * smp_oncpu_finish
  * @ret: of threads that have no entry of their own; only ran_ns and seen
  * @ret_cost: time that the program at switches took, and switches that it missed
  * Returns: 0, -ENODATA (it was not measured), -ENOMEM, errno of reading the tables.
  */
-int smp_cpu_times(struct smp *s, smp_cpu_time_fn fn, void *arg, struct smp_cpu_time *ret,
-                  struct smp_cpu_time_cost *ret_cost);
-/**
- * smp_poll_fd - descriptor that is readable when the ring passed its fill mark
- * Borrowed until smp_free.
+int smp_oncpu_times(struct smp_oncpu *s, smp_cpu_time_fn fn, void *arg, struct smp_cpu_time *ret,
+                    struct smp_cpu_time_cost *ret_cost);
+/* ---- records ----------------------------------------------------------------------------------
  */
-int smp_poll_fd(const struct smp *s);
-/**
- * smp_stats - figures of the user side, written by smp_drain and smp_finish
- * Borrowed until smp_free.
- */
-const struct smp_stats *smp_stats(const struct smp *s);
-/**
- * smp_skipped_cpus - how many CPUs smp_start found offline
- */
-uint32_t smp_skipped_cpus(const struct smp *s);
 
 /**
  * smp_record_parse - one record of the ring of stacks
@@ -154,8 +188,8 @@ int smp_frame_decode(uint64_t v, struct ev_frame *ret);
 
 /* ---- off-CPU --------------------------------------------------------------------------------- */
 
-/* Waits, as counts with a state; their stacks, names and copies come through the sampler that they
- * lie beside. Threads as above. */
+/* Waits, as counts with a state; their stacks, names and copies come through the walker. Threads as
+ * above. */
 struct smp_off;
 
 struct smp_off_stats {
@@ -173,7 +207,7 @@ struct smp_off_stats {
  * @base: must live longer
  * Returns: 0, what load_off_open gives.
  */
-int smp_off_open(struct smp *base, const struct load_off_options *o, struct smp_off **ret,
+int smp_off_open(struct smp_walker *base, const struct load_off_options *o, struct smp_off **ret,
                  struct err *err);
 struct smp_off *smp_off_free(struct smp_off *o);
 void smp_off_freep(struct smp_off **o);
@@ -207,7 +241,7 @@ size_t smp_off_blocked(struct smp_off *o, bool tables, size_t room, const struct
  */
 bool smp_off_reread(const struct smp_off *o, struct ev_copy *c, uint8_t *buf);
 /**
- * smp_off_drain - as smp_drain, of waits that have ended
+ * smp_off_drain - as smp_oncpu_drain, of waits that have ended
  */
 int smp_off_drain(struct smp_off *o, const struct smp_sink *sink);
 /**
@@ -216,7 +250,7 @@ int smp_off_drain(struct smp_off *o, const struct smp_sink *sink);
 void smp_off_end(struct smp_off *o);
 /**
  * smp_off_finish - end it, then hand on all waits, those too that go on
- * Before smp_finish, which has the rest of their stacks and names.
+ * Before smp_walker_finish, which has the rest of their stacks and names.
  */
 int smp_off_finish(struct smp_off *o, const struct smp_sink *sink);
 /**

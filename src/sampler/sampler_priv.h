@@ -5,8 +5,9 @@
 #include "sampler/sampler.h"
 
 struct ev_count smp_count_of(const struct abi_count_key *k, const struct abi_count *v);
-/* The table of thread names, which the off-CPU programs fill too. */
-uint32_t smp_thread_entries(const struct smp *s);
-int smp_take_threads(struct smp *s, const struct smp_sink *sink); /* as smp_take */
+/* The kernel side's counters as the last smp_walker_drain read them. */
+const struct abi_counters *smp_walker_counters(const struct smp_walker *w);
+const struct load_sizes *smp_walker_sizes(const struct smp_walker *w);
+int smp_walker_take_threads(struct smp_walker *w, const struct smp_sink *sink); /* as _drain */
 
 #endif

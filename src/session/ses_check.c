@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+#include "proc/proc.h"
+
 /* /proc shows the numbers of the namespace it was mounted for: another one's would be believed to
  * be ours. */
 static int check_proc_is_ours(struct err *err)
@@ -29,7 +31,7 @@ static int check_proc_is_ours(struct err *err)
 	return 0;
 }
 
-int ses_check_target(struct ses *s, struct err *err)
+int ses_check_start(const struct ses *s, struct err *err)
 {
 	int64_t max = 0;
 	int r;
@@ -38,12 +40,12 @@ int ses_check_target(struct ses *s, struct err *err)
 	if (r < 0)
 		return r;
 	if (proc_sysctl("kernel/perf_event_max_sample_rate", &max) == 0 && max > 0 &&
-	    s->o.rate_hz > (uint64_t)max)
+	    s->o.sample_rate_hz > (uint64_t)max)
 		return err_set(err, -EINVAL,
 		               "sample rate %u is above kernel.perf_event_max_sample_rate=%lld: "
 		               "lower it or raise the sysctl",
-		               s->o.rate_hz, (long long)max);
-	return ses_targets_check(s, err);
+		               s->o.sample_rate_hz, (long long)max);
+	return 0;
 }
 
 /* What a capture holds open at the same time beside one file of each image: maps, programs and
@@ -54,7 +56,7 @@ int ses_check_target(struct ses *s, struct err *err)
 
 int ses_check_descriptors(const struct ses *s, struct err *err)
 {
-	uint64_t need = DESCRIPTORS + (uint64_t)DESCRIPTORS_PER_CPU * s->n_cpus, used = 0;
+	uint64_t need = DESCRIPTORS + (uint64_t)DESCRIPTORS_PER_CPU * s->env.n_cpus, used = 0;
 	struct rlimit lim;
 	DIR *d;
 
@@ -76,7 +78,7 @@ int ses_check_descriptors(const struct ses *s, struct err *err)
 		               "%u CPUs needs %llu "
 		               "more: raise it with ulimit -n %llu",
 		               (unsigned long long)lim.rlim_cur, (unsigned long long)used,
-		               s->n_cpus, (unsigned long long)need,
+		               s->env.n_cpus, (unsigned long long)need,
 		               2 * ((unsigned long long)used + (unsigned long long)need));
 	return 0;
 }
@@ -147,7 +149,7 @@ int ses_explain(int code, struct err *err)
 
 void ses_check_privileges(struct ses *s, int kernel_error)
 {
-	const struct trk_stats *t = trk_stats(s->trk);
+	const struct trk_stats *t = trk_stats(s->walk.trk);
 
 	if (t->procs_denied && !cap_effective(CAP_SYS_PTRACE))
 		tally_note(&s->tally,
@@ -181,93 +183,4 @@ void ses_check_privileges(struct ses *s, int kernel_error)
 		tally_note(&s->tally, "kernel frames have no names: /proc/kallsyms: %s",
 		           err_name(kernel_error));
 	}
-}
-
-uint64_t ses_asleep_cnt(const struct ses_targets *t, uint32_t pid)
-{
-	struct proc_status st;
-	char path[64];
-	uint64_t n = 0, tid;
-	DIR *d;
-
-	(void)snprintf(path, sizeof(path), "/proc/%u/task", pid);
-	d = opendir(path);
-	for (struct dirent *e; d && (e = readdir(d));)
-		if (parse_u64(e->d_name, 10, &tid) == 0 && tid <= UINT32_MAX &&
-		    (!t->n_tids || ses_targets_have_tid(t, (uint32_t)tid)) &&
-		    proc_status_read((uint32_t)tid, &st, NULL) == 0 && st.tgid == pid)
-			n += st.asleep;
-	if (d)
-		(void)closedir(d); /* only read from */
-	return n;
-}
-
-static void check_refused(struct ses *s)
-{
-	uint64_t n = s->off ? smp_off_stats(s->off)->refused : 0;
-
-	if (n)
-		tally_note(&s->tally,
-		           "the stacks of %llu thread(s) that waited when the capture began could "
-		           "not be read, only CAP_SYS_PTRACE may: they end early",
-		           (unsigned long long)n);
-}
-
-/* A few are nothing to talk about. */
-#define UNSEEN_FEW     10
-#define UNSEEN_PER_100 1
-
-static void check_unseen(struct ses *s)
-{
-	const struct abi_counters *c = &s->tally.offcpu;
-	const uint64_t begin = c->v[ABI_CNT_WAITS_BEGIN_UNSEEN],
-	               all = tally_get(&s->tally, TALLY_OFF_SEEN) + begin,
-	               n = c->v[ABI_CNT_WAITS_UNSEEN] + begin;
-
-	/* How long these were, and so whether they were asked for, is not known. */
-	if (s->o.off_min_ns || s->o.off_max_ns)
-		return;
-	if (n > UNSEEN_FEW && n * 100 > all * UNSEEN_PER_100)
-		tally_note(&s->tally,
-		           "of %llu waits, BPF programs were not told of %llu beginnings or ends: "
-		           "these are estimated, or missing (waits_end_unseen, waits_begin_unseen)",
-		           (unsigned long long)all, (unsigned long long)n);
-}
-
-void ses_check_waits(struct ses *s)
-{
-	const uint32_t sleeps = 1U << EV_OFF_INTERRUPTIBLE | 1U << EV_OFF_UNINTERRUPTIBLE;
-	const uint64_t seen = tally_get(&s->tally, TALLY_OFF_SEEN);
-	uint64_t n = 0;
-	uint32_t of = 0;
-
-	check_refused(s);
-	check_unseen(s);
-	/* Of others it is not known that they should have been seen. */
-	if (!(s->o.modes & ~s->without & SES_OFFCPU) || s->o.target != SES_TARGET_PID ||
-	    (seen && s->targets.n == 1) || tally_get(&s->tally, TALLY_OFF_DROP_FULL) ||
-	    s->o.off_min_ns || s->o.off_max_ns || (ses_off_states(s) & sleeps) != sleeps ||
-	    (s->o.comms && s->o.comms[0]) || (s->o.cgroups && s->o.cgroups[0]))
-		return;
-	for (uint32_t i = 0; i < s->targets.n; i++) {
-		uint64_t asleep = s->off && smp_off_knows(s->off, s->targets.pids[i])
-		                          ? 0
-		                          : ses_asleep_cnt(&s->targets, s->targets.pids[i]);
-
-		n += asleep;
-		of += asleep > 0;
-	}
-	if (n && seen)
-		tally_note(
-		        &s->tally,
-		        "no waits were seen of %u of the %u processes, but %llu of their threads "
-		        "sleep: unless they have only just begun to, their switches are hidden "
-		        "from BPF programs on this machine",
-		        of, s->targets.n, (unsigned long long)n);
-	else if (n)
-		tally_note(&s->tally,
-		           "no waits were seen, but %llu thread(s) of the target sleep: unless "
-		           "they have only just begun to, their switches are hidden from BPF "
-		           "programs on this machine",
-		           (unsigned long long)n);
 }

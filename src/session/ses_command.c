@@ -30,6 +30,11 @@ static _Noreturn void child(int go, int error, const char *const *argv)
 	_exit(127);
 }
 
+void ses_command_init(struct ses_command *c)
+{
+	*c = (struct ses_command){.go_fd = -EBADF, .error_fd = -EBADF};
+}
+
 int ses_command_spawn(const char *const *argv, struct ses_command *ret, struct err *err)
 {
 	_cleanup_close_ int go_r = -EBADF, go_w = -EBADF, error_r = -EBADF, error_w = -EBADF;

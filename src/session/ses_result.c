@@ -2,6 +2,8 @@
 /* What the parts of a capture know, for its profiles. Thread: C, after D and W. */
 #include "session/session_priv.h"
 
+#define NAMING_MS 30000 /* symbolization after the end of sampling */
+
 /* ---- places ---------------------------------------------------------------------------------- */
 
 struct place_key {
@@ -35,7 +37,7 @@ static void find_place(struct ses *s, const struct ev_proc_id *proc, const struc
 	int r;
 
 	*ret = *f;
-	r = trk_place_any(s->trk, proc, f->exact ? f->addr : f->addr - 1, &pl);
+	r = trk_place_any(s->walk.trk, proc, f->exact ? f->addr : f->addr - 1, &pl);
 	if (r == -ENOTUNIQ) {
 		ret->space = EV_SPACE_MOVED;
 	} else if (r < 0) {
@@ -73,21 +75,21 @@ static void place_raw(struct ses *s, struct places *p, const struct ev_proc_id *
 /* The frames of a user stack that belong to its process. */
 static void request_stack(struct ses *s, struct places *p, const struct ev_count *c)
 {
-	const struct ev_stack *st = c->ustack ? prof_agg_stack(s->agg, c->ustack) : NULL;
+	const struct ev_stack *st = c->ustack ? prof_agg_stack(s->walk.agg, c->ustack) : NULL;
 
 	for (uint32_t k = 0; st && k < st->n; k++) {
 		const struct ev_frame *f = &st->frames[k];
 		struct ev_frame at;
 
-		if (jit_maybe(s->jit, f))
-			jit_want(s->jit, c);
+		if (jit_maybe(s->walk.jit, f))
+			jit_want(s->walk.jit, c);
 		if (f->space != EV_SPACE_RAW)
 			continue;
 		place_raw(s, p, &c->proc, f, &at);
-		if (jit_maybe(s->jit, &at))
-			jit_want(s->jit, c);
+		if (jit_maybe(s->walk.jit, &at))
+			jit_want(s->walk.jit, c);
 		if (at.space == EV_SPACE_IMAGE)
-			symbolizer_request(s->symbolizer, at.image,
+			symbolizer_request(s->walk.symbolizer, at.image,
 			                   at.exact ? at.addr : at.addr - 1);
 	}
 }
@@ -95,24 +97,24 @@ static void request_stack(struct ses *s, struct places *p, const struct ev_count
 /* Asks for what raw frames turn out to be, and for frames that W's queue had no room for. */
 static void request_rest(struct ses *s, struct places *p)
 {
-	bool all = queue_drops(s->q_w) > 0;
+	bool all = queue_drops(s->walk.queue) > 0;
 
-	for (size_t i = 0; all && i < prof_agg_stack_cnt(s->agg); i++) {
-		const struct ev_stack *st = prof_agg_stack_at(s->agg, i);
+	for (size_t i = 0; all && i < prof_agg_stack_cnt(s->walk.agg); i++) {
+		const struct ev_stack *st = prof_agg_stack_at(s->walk.agg, i);
 
 		for (uint32_t k = 0; k < st->n; k++) {
 			const struct ev_frame *f = &st->frames[k];
 			uint64_t addr = f->exact ? f->addr : f->addr - 1;
 
 			if (f->space == EV_SPACE_KERNEL)
-				symbolizer_request(s->symbolizer, SYMBOLIZER_KERNEL, addr);
+				symbolizer_request(s->walk.symbolizer, SYMBOLIZER_KERNEL, addr);
 			else if (f->space == EV_SPACE_IMAGE)
-				symbolizer_request(s->symbolizer, f->image, addr);
+				symbolizer_request(s->walk.symbolizer, f->image, addr);
 		}
 	}
-	for (size_t i = 0; i < prof_agg_count_cnt(s->agg); i++) {
-		struct ev_count c = *prof_agg_count_at(s->agg, i);
-		const struct ev_waker *w = c.waker ? prof_agg_waker(s->agg, c.waker) : NULL;
+	for (size_t i = 0; i < prof_agg_count_cnt(s->walk.agg); i++) {
+		struct ev_count c = *prof_agg_count_at(s->walk.agg, i);
+		const struct ev_waker *w = c.waker ? prof_agg_waker(s->walk.agg, c.waker) : NULL;
 
 		request_stack(s, p, &c);
 		if (w) {
@@ -132,7 +134,7 @@ struct knows {
 
 static const struct trk_image *image(void *arg, uint32_t id)
 {
-	return trk_image(((const struct knows *)arg)->s->trk, id);
+	return trk_image(((const struct knows *)arg)->s->walk.trk, id);
 }
 
 static void resolve(void *arg, const struct ev_proc_id *proc, const struct ev_frame *raw,
@@ -146,24 +148,24 @@ static void resolve(void *arg, const struct ev_proc_id *proc, const struct ev_fr
 static int mapping(void *arg, const struct ev_proc_id *proc, uint32_t id, uint64_t off,
                    struct trk_place *ret)
 {
-	return trk_place_image(((const struct knows *)arg)->s->trk, proc, id, off, ret);
+	return trk_place_image(((const struct knows *)arg)->s->walk.trk, proc, id, off, ret);
 }
 
 static uint32_t main_image(void *arg, uint32_t pid)
 {
 	const struct ev_proc_id id = {.pid = pid};
 
-	return trk_main_image(((const struct knows *)arg)->s->trk, &id);
+	return trk_main_image(((const struct knows *)arg)->s->walk.trk, &id);
 }
 
 static enum ev_reason proc_reason(void *arg, const struct ev_proc_id *proc)
 {
-	return trk_proc_reason(((const struct knows *)arg)->s->trk, proc);
+	return trk_proc_reason(((const struct knows *)arg)->s->walk.trk, proc);
 }
 
 static struct sym_named name(void *arg, uint32_t id, uint64_t addr)
 {
-	return symbolizer_find(((const struct knows *)arg)->s->symbolizer, id, addr);
+	return symbolizer_find(((const struct knows *)arg)->s->walk.symbolizer, id, addr);
 }
 
 static bool gap(void *arg, const struct ev_stack *st, uint32_t i, const struct ev_frame *placed,
@@ -171,7 +173,8 @@ static bool gap(void *arg, const struct ev_stack *st, uint32_t i, const struct e
 {
 	struct deferred_gap at;
 
-	if (!deferred_gap_at(((const struct knows *)arg)->s->deferred, st, i, placed, any, &at))
+	if (!deferred_gap_at(((const struct knows *)arg)->s->walk.deferred, st, i, placed, any,
+	                     &at))
 		return false;
 	*ret = (struct result_gap){.image = at.image, .bare = at.bare};
 	return true;
@@ -180,8 +183,9 @@ static bool gap(void *arg, const struct ev_stack *st, uint32_t i, const struct e
 static int labels(void *arg, const struct ev_count *c, const char *comm,
                   const struct met_label **ret, uint32_t *ret_n)
 {
-	struct ses_proc_labels of;
-	int r = ses_labels_of(((const struct knows *)arg)->s, &c->proc, c->foreign_ns, comm, &of);
+	const struct ses *s = ((const struct knows *)arg)->s;
+	struct label_list of;
+	int r = labels_of(s->labels, s->walk.trk, &c->proc, c->foreign_ns, comm, &of);
 
 	if (r < 0)
 		return r;
@@ -192,46 +196,28 @@ static int labels(void *arg, const struct ev_count *c, const char *comm,
 
 /* ---- the profiles ---------------------------------------------------------------------------- */
 
-static struct result_kind kind_of(const struct ses *s, enum ses_kind kind)
+void ses_kind(struct ses *s, size_t i)
 {
-	struct result_kind k = {.offcpu = kind == SES_KIND_OFFCPU,
-	                        .cycles = s->cycles,
-	                        .all = s->o.target == SES_TARGET_ALL,
-	                        .freq = s->spec.freq,
-	                        .target_pid = s->target_pid,
-	                        .period = s->spec.period,
-	                        .begin_realtime_ns = s->start_realtime_ns,
-	                        .duration_ns = s->final.elapsed_ns};
+	struct result_kind *k = &s->product[i].kind;
 
-	if (k.offcpu) {
-		const struct smp_off_stats *st = smp_off_stats(s->off);
-
-		k.begin_realtime_ns += st->begin_ns - s->start_ns;
-		k.duration_ns = st->end_ns - st->begin_ns;
-	}
-	return k;
+	*k = (struct result_kind){.all = tgt_all(&s->target),
+	                          .target_pid = s->target.pid,
+	                          .begin_realtime_ns = s->env.start_realtime_ns,
+	                          .duration_ns = s->env.end_ns - s->env.start_ns};
+	src_all[i]->kind(s->src[i], k);
 }
 
 /* @r: what went wrong before: then no sample fits. */
-static int build_product(struct ses *s, enum ses_kind kind, const struct result_source *src, int r)
+static int build_product(struct ses *s, size_t i, const struct result_source *src, int r)
 {
-	const struct result_kind k = kind_of(s, kind);
-	struct ses_product *p = &s->product[kind];
-	const struct prof_agg_stats *as = prof_agg_stats(s->agg);
+	const struct source *source = src_all[i];
+	struct src_product *p = &s->product[i];
 
-	r = result_build(s->agg, &k, src, s->cpu_time, r, &p->result);
-	if (kind == SES_KIND_ONCPU) {
-		tally_count(&s->tally, TALLY_STACK_LOST, p->result.lost_stacks);
-		tally_count(&s->tally, TALLY_DROP_MODEL_FULL, p->result.dropped);
-		tally_count(&s->tally, TALLY_DROP_AGG_FULL, as->counts_dropped_samples);
-		s->final.kept = p->result.kept;
-		s->final.weight = p->result.weight;
-		s->final.dropped = tally_dropped(&s->tally, &s->tally.kernel);
-	} else {
-		tally_count(&s->tally, TALLY_OFF_DROP_FULL_AGG, p->result.dropped);
-		ses_off_kept(s);
-	}
-	return r < 0 ? r : ses_quality_add(s, kind, &p->result.quality);
+	ses_kind(s, i);
+	r = result_build(s->walk.agg, &p->kind, src,
+	                 source->cpu_time ? source->cpu_time(s->src[i]) : NULL, r, &p->result);
+	source->built(s->src[i], p, &s->final);
+	return r < 0 ? r : ses_quality_add(s, i);
 }
 
 int ses_profile_build(struct ses *s, struct err *err)
@@ -245,24 +231,57 @@ int ses_profile_build(struct ses *s, struct err *err)
 	                            .proc_reason = proc_reason,
 	                            .name = name,
 	                            .gap = gap,
-	                            .labels = s->n_enrichers ? labels : NULL,
-	                            .jit = s->jit,
+	                            .labels = labels_any(s->labels) ? labels : NULL,
+	                            .jit = s->walk.jit,
 	                            .arg = &knows};
-	const struct prof_agg_stats *as = prof_agg_stats(s->agg);
-	const uint64_t limit_ms = s->o.naming_limit_ms ? s->o.naming_limit_ms : SES_NAMING_MS;
+	const struct prof_agg_stats *as = prof_agg_stats(s->walk.agg);
+	const uint64_t limit_ms = s->hooks.naming_limit_ms ? s->hooks.naming_limit_ms : NAMING_MS;
 	const uint64_t until_ns = now_ns() + limit_ms * NSEC_PER_MSEC;
 	int r;
 
 	places_init(&places);
 	request_rest(s, &places);
-	jit_finish(s->jit);
-	r = symbolizer_finish(s->symbolizer, until_ns, limit_ms);
-	ses_check_privileges(s, symbolizer_kernel_error(s->symbolizer));
+	jit_finish(s->walk.jit);
+	r = symbolizer_finish(s->walk.symbolizer, until_ns, limit_ms);
+	ses_check_privileges(s, symbolizer_kernel_error(s->walk.symbolizer));
 	tally_count(&s->tally, TALLY_STACKS_OVER_LIMIT, as->stacks_dropped);
 	s->final.stacks = as->stacks;
-	src.n_images = (uint32_t)trk_image_cnt(s->trk);
-	for (int i = 0; i < SES_KIND_CNT; i++)
-		if (ses_has(s, (enum ses_kind)i))
-			r = build_product(s, (enum ses_kind)i, &src, r);
+	src.n_images = (uint32_t)trk_image_cnt(s->walk.trk);
+	for (size_t i = 0; i < SRC_CNT; i++)
+		if (s->src[i] && src_all[i]->kind)
+			r = build_product(s, i, &src, r);
 	return r < 0 ? err_set(err, r, "building the profile: %s", err_name(r)) : 0;
+}
+
+/* ---- outputs --------------------------------------------------------------------------------- */
+
+static int write_output(struct ses *s, size_t i, struct err *err)
+{
+	struct sbuf b;
+	int r;
+
+	sbuf_init(&b, SIZE_MAX / 2);
+	r = src_all[i]->encode(&s->product[i], &s->o, &b);
+	if (r < 0)
+		r = err_set(err, r, "encoding the %s: %s", src_all[i]->title, err_name(r));
+	else
+		r = enc_output_commit(s->out[i], b.p, b.len, err);
+	sbuf_done(&b);
+	return r;
+}
+
+int ses_write_outputs(struct ses *s, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < SRC_CNT; i++) {
+		int one;
+
+		if (!s->out[i] || (!s->product[i].result.model && !s->product[i].metrics))
+			continue;
+		one = write_output(s, i, r == 0 ? err : NULL);
+		s->written |= one < 0 ? 0 : src_all[i]->mode;
+		r = ses_first(r, one);
+	}
+	return r;
 }

@@ -91,13 +91,13 @@ int tally_each(const struct tally *t, enum tally_kind kind, tally_fn fn, void *a
 }
 
 int tally_counter(const struct tally *t, const struct abi_counters *kernel, size_t i,
-                  struct tally_counter *ret)
+                  struct pfa_counter *ret)
 {
 	if (i >= ARRAY_SIZE(table))
 		return -ENOENT;
-	*ret = (struct tally_counter){.name = table[i].name,
-	                              .unit = table[i].unit,
-	                              .help = table[i].help,
-	                              .value = value_of(t, kernel, i)};
+	*ret = (struct pfa_counter){.name = table[i].name,
+	                            .unit = table[i].unit,
+	                            .help = table[i].help,
+	                            .value = value_of(t, kernel, i)};
 	return 0;
 }

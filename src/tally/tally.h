@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "bpf/abi/abi.h"
+#include "perfagent/perfagent.h"
 
 #include <stdatomic.h>
 
@@ -34,12 +35,6 @@ struct tally {
 	/* notes[n_notes], each malloc'ed. Thread: the owner's. */
 	char *notes[TALLY_NOTES_MAX];
 	size_t n_notes;
-};
-
-/* A counter of either side as an operator sees it; strings are static. */
-struct tally_counter {
-	const char *name, *unit, *help;
-	uint64_t value;
 };
 
 /* Called for a counter that is not 0. Negative ends the enumeration. */
@@ -89,10 +84,10 @@ uint64_t tally_dropped(const struct tally *t, const struct abi_counters *kernel)
 int tally_each(const struct tally *t, enum tally_kind kind, tally_fn fn, void *arg);
 /**
  * tally_counter - counter number @i: first the kernel side's, then the user side's
- * @kernel: counters of the kernel side, running or final
+ * @kernel: counters of the kernel side, running or final; @ret: strings are static
  * Returns: 0, -ENOENT (past the last). Thread: any.
  */
 int tally_counter(const struct tally *t, const struct abi_counters *kernel, size_t i,
-                  struct tally_counter *ret);
+                  struct pfa_counter *ret);
 
 #endif

@@ -239,4 +239,17 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
  */
 uint64_t uw_stack_hash(uint64_t seed, const uint64_t *frames, size_t n, int walk, uint8_t flags);
 
+/* ---- what tables know about a file --------------------------------------------------------- */
+
+/* One line without newline; borrowed until it returns. */
+typedef void (*uw_line_fn)(void *arg, const char *text);
+/**
+ * uw_info - what unwind tables know about a file, "key: value" a line
+ * @pc: NULL: sources, functions, rows, rules and bytes; else the rule at this virtual address
+ * Returns: 0; errno of open; -EINVAL (not a regular file, or damaged headers), -ENOEXEC (no ELF
+ * file), -ENOTSUP (32 bits, or another processor), -ENOENT (no call-frame information, or @pc is no
+ * code), -E2BIG, -ENOMEM, errno of pread. @err says what to do. Thread: any.
+ */
+int uw_info(const char *path, const uint64_t *pc, uw_line_fn line, void *arg, struct err *err);
+
 #endif

@@ -147,11 +147,11 @@ static void log_options(const struct pfa_options *o)
 		fprintf(f, "cgroup %s\n", o->cgroups[i]);
 	for (size_t i = 0; o->tags && o->tags[i]; i++)
 		fprintf(f, "tag %s\n", o->tags[i]);
-	fprintf(f, "path %s\nfd %d\n", o->profile_path ? o->profile_path : "(none)",
-	        o->profile_fd > 0);
+	fprintf(f, "path %s\nfd %d\n", o->profile.path ? o->profile.path : "(none)",
+	        o->profile.fd > 0);
 	fprintf(f, "modes %u\noffcpu_path %s\noffcpu_fd %d\npmu_path %s\npmu_fd %d\n", o->modes,
-	        o->offcpu_path ? o->offcpu_path : "(none)", o->offcpu_fd > 0,
-	        o->pmu_path ? o->pmu_path : "(none)", o->pmu_fd > 0);
+	        o->offcpu.path ? o->offcpu.path : "(none)", o->offcpu.fd > 0,
+	        o->pmu.path ? o->pmu.path : "(none)", o->pmu.fd > 0);
 	fprintf(f, "states %u\nmin %llu\nmax %llu\noff_threads %u\nformat %u\n", o->offcpu_states,
 	        (unsigned long long)o->offcpu_min_ns, (unsigned long long)o->offcpu_max_ns,
 	        o->offcpu_threads, o->pmu_format);
@@ -198,9 +198,9 @@ int pfa_new(const struct pfa_options *opts, struct pfa_session **ret, struct pfa
 	s->o = *opts;
 	s->ended_fd = -1;
 	s->argv = copy_strings(opts->argv);
-	s->path[0] = opts->profile_path ? strdup(opts->profile_path) : NULL;
-	s->path[1] = opts->offcpu_path ? strdup(opts->offcpu_path) : NULL;
-	s->path[2] = opts->pmu_path ? strdup(opts->pmu_path) : NULL;
+	s->path[0] = opts->profile.path ? strdup(opts->profile.path) : NULL;
+	s->path[1] = opts->offcpu.path ? strdup(opts->offcpu.path) : NULL;
+	s->path[2] = opts->pmu.path ? strdup(opts->pmu.path) : NULL;
 	*ret = s;
 	return 0;
 }
@@ -296,12 +296,12 @@ static int write_output(const char *path, int fd, const char *text, struct pfa_e
 /* All of them, as the real one: the first failure is told. */
 static int write_outputs(struct pfa_session *s, struct pfa_error *err)
 {
-	const int fds[PRODUCTS] = {s->o.profile_fd, s->o.offcpu_fd, s->o.pmu_fd};
+	const int fds[PRODUCTS] = {s->o.profile.fd, s->o.offcpu.fd, s->o.pmu.fd};
 	int first = 0;
 
 	s->written = 0;
-	if (s->o.profile_write)
-		return s->o.profile_write(s->o.profile_write_arg, content[0], strlen(content[0]));
+	if (s->o.profile.write)
+		return s->o.profile.write(s->o.profile.write_arg, content[0], strlen(content[0]));
 	for (int i = 0; i < PRODUCTS; i++) {
 		int rc = 0;
 

@@ -110,14 +110,16 @@ static void install_new(struct cap *c)
 
 static int open_sampler(struct cap *c, struct err *err)
 {
-	struct smp_options o = {.spec = pev_spec_cpu_clock(c->o.rate_hz)};
+	struct smp_oncpu_options o = {.spec = pev_spec_cpu_clock(c->o.rate_hz)};
+	struct abi_config cfg;
+	struct load_sizes sizes;
 	uint64_t dev, ino;
 	bool initial = true;
 	int r = proc_self_pidns(&dev, &ino, &initial);
 
 	if (r < 0)
 		return err_set(err, r, "/proc/self/ns/pid: %s", err_name(r));
-	o.cfg = (struct abi_config){
+	cfg = (struct abi_config){
 	        .target = ABI_TARGET_PID,
 	        .target_tgid = c->o.pid,
 	        .nested_ns = !initial,
@@ -127,9 +129,9 @@ static int open_sampler(struct cap *c, struct err *err)
 	        .walk_flags = c->o.walk_flags,
 	        .copy_quota = 32,
 	};
-	if (getrandom(&o.cfg.hash_seed, sizeof(o.cfg.hash_seed), 0) != sizeof(o.cfg.hash_seed))
+	if (getrandom(&cfg.hash_seed, sizeof(cfg.hash_seed), 0) != sizeof(cfg.hash_seed))
 		return err_set(err, -EIO, "getrandom: %s", err_name(errno));
-	o.sizes = (struct load_sizes){
+	sizes = (struct load_sizes){
 	        .ring_bytes = 1 << 20,
 	        .count_entries = 16384,
 	        .thread_entries = 1024,
@@ -140,10 +142,14 @@ static int open_sampler(struct cap *c, struct err *err)
 	        .image_entries = IMAGES_MAX,
 	        .copy_ring_bytes = 4 << 20,
 	};
-	r = smp_open(&o, &c->smp, err);
+	r = smp_walker_open(&cfg, &sizes, &c->walker, err);
 	if (r < 0)
 		return r;
-	(void)load_target(smp_loader(c->smp), c->o.pid); /* else its number alone has to do */
+	r = smp_oncpu_open(c->walker, &o, &c->oncpu);
+	if (r < 0)
+		return err_set(err, r, "out of memory");
+	(void)load_target(smp_walker_loader(c->walker),
+	                  c->o.pid); /* else its number alone has to do */
 	return 0;
 }
 
@@ -151,7 +157,7 @@ static int open_tables(struct cap *c, struct err *err)
 {
 	struct uw_rules_mem mem;
 	struct uw_backing backing;
-	int r = load_tables(smp_loader(c->smp), &mem, &backing);
+	int r = load_tables(smp_walker_loader(c->walker), &mem, &backing);
 
 	mem.no_inline = c->o.no_inline;
 	if (r == 0)
@@ -177,7 +183,7 @@ static int start(struct cap *c, struct err *err)
 	r = pev_sideband_open(cpus, (uint32_t)n, 32, &c->sideband, err);
 	if (r < 0)
 		return r;
-	to.loader = smp_loader(c->smp);
+	to.loader = smp_walker_loader(c->walker);
 	r = trk_new(&to, &c->trk, err);
 	if (r == 0)
 		r = trk_scan(c->trk, err);
@@ -185,7 +191,7 @@ static int start(struct cap *c, struct err *err)
 		return r;
 	trk_flush(c->trk);
 	install_new(c);
-	return smp_start(c->smp, cpus, (uint32_t)n, NULL, err);
+	return smp_oncpu_start(c->oncpu, cpus, (uint32_t)n, err);
 }
 
 int cap_start(const struct cap_options *o, struct cap **ret, struct err *err)
@@ -219,12 +225,14 @@ int cap_run(struct cap *c, uint32_t ms)
 	uint64_t end = now_ns() + ms * 1000000ULL;
 
 	while (now_ns() < end) {
-		struct pollfd p = {.fd = smp_poll_fd(c->smp), .events = POLLIN};
+		struct pollfd p = {.fd = smp_walker_poll_fd(c->walker), .events = POLLIN};
 		int r;
 
 		(void)poll(&p, 1, 20);
 		side(c, false);
-		r = smp_drain(c->smp, &sink);
+		r = smp_walker_drain(c->walker, &sink);
+		if (r == 0)
+			r = smp_oncpu_drain(c->oncpu, &sink);
 		if (r < 0)
 			return r;
 		if (c->o.max_copies && c->copies.n >= c->o.max_copies)
@@ -236,7 +244,10 @@ int cap_run(struct cap *c, uint32_t ms)
 int cap_finish(struct cap *c)
 {
 	const struct smp_sink sink = sink_of(c);
-	int r = smp_finish(c->smp, &sink);
+	int r = smp_oncpu_finish(c->oncpu, &sink);
+
+	if (r == 0)
+		r = smp_walker_finish(c->walker, &sink);
 
 	side(c, true);
 	return r;
@@ -254,7 +265,7 @@ uint64_t cap_counter(const struct cap *c, enum abi_counter id)
 {
 	struct abi_counters v;
 
-	if (load_counters(smp_loader(c->smp), &v) < 0) {
+	if (load_counters(smp_walker_loader(c->walker), &v) < 0) {
 		fprintf(stderr, "stack-capture: counters cannot be read\n");
 		exit(1);
 	}
@@ -275,7 +286,8 @@ struct cap *cap_free(struct cap *c)
 	c->sideband = pev_sideband_free(c->sideband);
 	c->store = uw_store_free(c->store);
 	c->rules = uw_rules_free(c->rules);
-	c->smp = smp_free(c->smp);
+	c->oncpu = smp_oncpu_free(c->oncpu);
+	c->walker = smp_walker_free(c->walker);
 	free(c);
 	return NULL;
 }

@@ -39,7 +39,8 @@ struct cap_options {
 };
 struct cap {
 	struct cap_options o;
-	struct smp *smp;
+	struct smp_walker *walker;
+	struct smp_oncpu *oncpu;
 	struct trk *trk;
 	struct pev_sideband *sideband;
 	struct uw_rules *rules;

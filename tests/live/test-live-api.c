@@ -112,7 +112,7 @@ static void test_free_while_running_writes_nothing(void **state)
 
 	snprintf(path, sizeof(path), "%s/profile.pb.gz", folder);
 	o = own_process(NULL);
-	o.profile_path = path;
+	o.profile.path = path;
 	ok(pfa_new(&o, &s, &err));
 	ok(pfa_start(s, &err));
 	/* 1: the temporary file, on file systems that know none without a name. */
@@ -163,7 +163,7 @@ static void test_failed_start_releases_everything(void **state)
 	struct pfa_error err = {0};
 
 	(void)state;
-	o.profile_path = "/nonexistent-directory/x.pb.gz";
+	o.profile.path = "/nonexistent-directory/x.pb.gz";
 	ok(pfa_new(&o, &s, &err));
 	assert_int_equal(pfa_start(s, &err), -ENOENT);
 	assert_non_null(strstr(err.message, "/nonexistent-directory"));

@@ -100,10 +100,10 @@ static void test_labels_of_enrichers_are_in_all_outputs(void **state)
 
 	(void)state;
 	o.modes = PFA_MODE_PROFILE | PFA_MODE_OFFCPU | PFA_MODE_PMU;
-	o.profile_write = o.offcpu_write = o.pmu_write = keep;
-	o.profile_write_arg = &on;
-	o.offcpu_write_arg = &off;
-	o.pmu_write_arg = &pmu;
+	o.profile.write = o.offcpu.write = o.pmu.write = keep;
+	o.profile.write_arg = &on;
+	o.offcpu.write_arg = &off;
+	o.pmu.write_arg = &pmu;
 	o.pmu_format = PFA_FORMAT_JSON;
 	ok(pfa_new(&o, &s, &err));
 	ok(pfa_add_enricher(s, tell, &told, &err));
@@ -171,8 +171,8 @@ static void test_exporters_get_what_is_written(void **state)
 
 	(void)state;
 	o.modes = PFA_MODE_PROFILE | PFA_MODE_PMU;
-	o.pmu_write = keep;
-	o.pmu_write_arg = &pmu;
+	o.pmu.write = keep;
+	o.pmu.write_arg = &pmu;
 	o.pmu_format = PFA_FORMAT_JSON;
 	ok(pfa_new(&o, &s, &err));
 	c.s = s;
@@ -218,8 +218,8 @@ static void test_waits_are_counted_while_it_runs(void **state)
 
 	(void)state;
 	o.modes = PFA_MODE_OFFCPU;
-	o.offcpu_write = keep;
-	o.offcpu_write_arg = &off;
+	o.offcpu.write = keep;
+	o.offcpu.write_arg = &off;
 	ok(pfa_new(&o, &s, &err));
 	ok(pfa_start(s, &err));
 	for (int i = 0; i < 20; i++) {

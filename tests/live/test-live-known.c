@@ -35,6 +35,7 @@
 #include "base/base.h"
 #include "bpf/abi/abi.h"
 #include "session/session_priv.h"
+#include "source/source_priv.h"
 #include "bpfmaps.h"
 #include "live-main.h"
 
@@ -223,32 +224,33 @@ static void end(pid_t pid)
 /* Of the programs that see waits, while they run. */
 static uint64_t counter(struct ses *s, enum abi_counter id)
 {
-	struct abi_counters c;
+	struct abi_counters c = {0};
 
-	assert_int_equal(load_off_counters(smp_off_loader(s->off), &c), 0);
+	for (size_t i = 0; i < SRC_CNT; i++)
+		if (s->src[i] && src_all[i] == &src_offcpu)
+			assert_int_equal(src_offcpu_counters(s->src[i], &c), 0);
 	return c.v[id];
 }
 
-static struct ses *start_with(pid_t pid, enum ses_unwind unwind)
+static struct ses *start_with(pid_t pid, enum pfa_unwind unwind)
 {
-	const struct ses_options o = {.target = SES_TARGET_PID,
-	                              .pid = pid,
-	                              .rate_hz = 99,
-	                              .kernel_stacks = true,
-	                              .modes = SES_OFFCPU,
-	                              .unwind = unwind,
-	                              .walk_flags = ABI_WALK_TWICE};
+	const struct pfa_options o = {
+	        .target = PFA_TARGET_PID, .pid = pid, .modes = PFA_MODE_OFFCPU, .unwind = unwind};
+	const struct ses_hooks hooks = {.walk_flags = ABI_WALK_TWICE};
 	struct err err = {0};
 	struct ses *s;
 
-	if (ses_new(&o, &s, &err) < 0 || ses_start(s, &err) < 0)
+	if (ses_new(&o, &s, &err) < 0)
+		fail_msg("%s", err.msg);
+	ses_set_hooks(s, &hooks);
+	if (ses_start(s, &err) < 0)
 		fail_msg("%s", err.msg);
 	return s;
 }
 
 static struct ses *start(pid_t pid)
 {
-	return start_with(pid, SES_UNWIND_AUTO);
+	return start_with(pid, PFA_UNWIND_AUTO);
 }
 
 /* Goes on until @id is @min, or it takes too long. */
@@ -383,7 +385,7 @@ static void test_what_one_file_showed_is_not_known_of_another(void **state)
 	if (pid == 0)
 		nap_by_turns();
 	s = start(pid);
-	hooked = load_hooked(smp_loader(s->smp));
+	hooked = load_hooked(smp_walker_loader(s->walker));
 	run_until(s, ABI_CNT_SEEN, NAPS_MIN);
 	known = counter(s, ABI_CNT_UMEMO_HIT);
 	seen = counter(s, ABI_CNT_SEEN);
@@ -403,7 +405,7 @@ static void test_what_one_file_showed_is_not_known_of_another(void **state)
 }
 
 /* Captures @child; returns how many user stacks were known again, none of them wrongly. */
-static uint64_t known_of(void (*child)(void), enum ses_unwind unwind)
+static uint64_t known_of(void (*child)(void), enum pfa_unwind unwind)
 {
 	pid_t pid = fork();
 	struct err err = {0};
@@ -429,7 +431,7 @@ static uint64_t known_of(void (*child)(void), enum ses_unwind unwind)
 static void test_words_at_each_others_places_are_another_stack(void **state)
 {
 	(void)state;
-	assert_true(known_of(nap_through_thunks, SES_UNWIND_AUTO) >= KNOWN_MIN);
+	assert_true(known_of(nap_through_thunks, PFA_UNWIND_AUTO) >= KNOWN_MIN);
 }
 
 static void nap_on(void)
@@ -442,7 +444,7 @@ static void nap_on(void)
 static void test_stacks_by_frame_pointers_are_what_a_walk_finds(void **state)
 {
 	(void)state;
-	assert_true(known_of(nap_on, SES_UNWIND_FP) >= KNOWN_MIN);
+	assert_true(known_of(nap_on, PFA_UNWIND_FP) >= KNOWN_MIN);
 }
 
 /* ---- the proof ------------------------------------------------------------------------------- */

@@ -162,8 +162,13 @@ def frame_pointers_give_the_stacks_of_code_that_has_them():
         within(weight(p.of(tid=tid)) + runqueue(p.of(tid=tid)), 0.98 * p.duration_nanos, 1.001 * p.duration_nanos)
         # libc's call has no frame of its own: who called it is left out, and so is what is above the last frame.
         want = ['read', *CHAIN, 'repeat', 'thread_main']
+        # The one that the capture begins in may be over before its stack is read, and says so.
+        over = [s for s in p.of(tid=tid) if not s.user_names] if kind == 'pipe' else []
+        check(sum(s.count for s in over) <= 1, *over)
+        check(not over or 'walk_wait_over_pct' in p.comments, p.text())
         for s in p.of(tid=tid):
-            equal(s.user_names[:len(want)], want, s)
+            if s not in over:
+                equal(s.user_names[:len(want)], want, s)
             check(s.kernel, 'no kernel frames', s)
         w.stop()
 

@@ -415,7 +415,7 @@ static int write_model(struct prof_model *m, const char *pprof, const char *text
 		return 1;
 	}
 	sbuf_init(&gz, (size_t)1 << 30);
-	if (enc_output_open(&(struct enc_target){.path = pprof}, &o, &err) < 0 ||
+	if (enc_output_open(&(struct pfa_output){.path = pprof}, &o, &err) < 0 ||
 	    enc_pprof(m, &gz) < 0 || enc_output_commit(o, gz.p, gz.len, &err) < 0) {
 		fprintf(stderr, "%s: %s\n", pprof, gz.err ? err_name(gz.err) : err.msg);
 		sbuf_done(&gz);

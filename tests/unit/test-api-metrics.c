@@ -50,8 +50,9 @@ static struct pfa_session *new_session(void)
 static struct met_snapshot *stop_with(struct pfa_session *s, size_t sample)
 {
 	s->ses->state = SES_STOPPED;
-	s->ses->metrics = metrics_sample(&metrics_samples[sample]);
-	return s->ses->metrics;
+	s->ses->product[1].metrics = metrics_sample(&metrics_samples[sample]);
+	assert_ptr_equal(src_all[1], &src_sched);
+	return s->ses->product[1].metrics;
 }
 
 static int keep(void *arg, const void *data, size_t len)
@@ -384,12 +385,12 @@ static void test_an_enricher_is_told_of_the_process(void **state)
 {
 	const struct ev_proc_id id = {.pid = UINT32_MAX, .start_ns = 6};
 	struct pfa_session *s = new_session();
-	struct ses_proc_labels of;
+	struct label_list of;
 	struct told told = {0};
 
 	(void)state;
 	assert_int_equal(pfa_add_enricher(s, tell, &told, NULL), 0);
-	assert_int_equal(ses_labels_of(s->ses, &id, false, "shop", &of), 0);
+	assert_int_equal(labels_of(s->ses->labels, NULL, &id, false, "shop", &of), 0);
 	assert_int_equal(told.calls, 1);
 	assert_int_equal(told.p.size, sizeof(told.p));
 	assert_int_equal(told.p.pid, UINT32_MAX);

@@ -89,7 +89,7 @@ static void test_older_caller_gets_defaults(void **state)
 	o.unwind = 99;
 	o.flags = ~0U;
 	o.reserved0 = 1;
-	o.profile_fd = -4;
+	o.profile.fd = -4;
 	assert_int_equal(pfa_new(&o, &s, NULL), 0);
 	pfa_free(s);
 }
@@ -161,11 +161,11 @@ static void test_bad_options_are_named(void **state)
 	        {{.target = PFA_TARGET_ALL, .reserved0 = 1}, "reserved0"},
 	        {{.target = PFA_TARGET_ALL, .tags = tag}, "tag: 'novalue'"},
 	        {{.target = PFA_TARGET_ALL, .tags = no_key}, "tag: '=b'"},
-	        {{.target = PFA_TARGET_ALL, .profile_fd = -1}, "output"},
-	        {{.target = PFA_TARGET_ALL, .profile_fd = 3, .profile_path = "x"}, "output"},
-	        {{.target = PFA_TARGET_ALL, .profile_write = no_write, .profile_path = "x"},
+	        {{.target = PFA_TARGET_ALL, .profile.fd = -1}, "output"},
+	        {{.target = PFA_TARGET_ALL, .profile.fd = 3, .profile.path = "x"}, "output"},
+	        {{.target = PFA_TARGET_ALL, .profile.write = no_write, .profile.path = "x"},
 	         "output"},
-	        {{.target = PFA_TARGET_ALL, .profile_write = no_write, .profile_fd = 3}, "output"},
+	        {{.target = PFA_TARGET_ALL, .profile.write = no_write, .profile.fd = 3}, "output"},
 	        {{.target = PFA_TARGET_ALL, .ring_bytes = UINT32_MAX}, "sizes"},
 	        {{.target = PFA_TARGET_ALL, .count_entries = UINT32_MAX}, "sizes"},
 	        {{.target = PFA_TARGET_ALL, .range_entries = UINT32_MAX}, "sizes"},
@@ -212,7 +212,7 @@ static void test_out_of_memory_at_each_allocation(void **state)
 	o.target = PFA_TARGET_COMMAND;
 	o.argv = command;
 	o.tags = tags;
-	o.profile_path = "x";
+	o.profile.path = "x";
 	o.comms = tags;
 	o.cgroups = command;
 	for (;; failures++) {

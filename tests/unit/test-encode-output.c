@@ -88,7 +88,7 @@ static void make_file(const char *path, const char *text)
 
 static int open_path(const char *path, struct enc_output **ret, struct err *err)
 {
-	return enc_output_open(&(struct enc_target){.path = path}, ret, err);
+	return enc_output_open(&(struct pfa_output){.path = path}, ret, err);
 }
 
 /* Opening fails with @code and says @text, and leaves nothing. */
@@ -626,7 +626,7 @@ static void test_pipe_that_does_not_block_gets_all(void **state)
 	assert_int_equal(fcntl(fds[1], F_SETFL, O_NONBLOCK), 0);
 	sink.fd = fds[0];
 	assert_int_equal(pthread_create(&thread, NULL, drain, &sink), 0);
-	assert_int_equal(enc_output_open(&(struct enc_target){.fd = fds[1]}, &o, NULL), 0);
+	assert_int_equal(enc_output_open(&(struct pfa_output){.fd = fds[1]}, &o, NULL), 0);
 	assert_int_equal(enc_output_commit(o, data, len, NULL), 0);
 	enc_output_free(o);
 	assert_true(fcntl(fds[1], F_GETFD) >= 0); /* still the caller's */
@@ -644,7 +644,7 @@ static int commit_to_closed_pipe(struct err *err)
 	int fds[2], r;
 
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	assert_int_equal(enc_output_open(&(struct enc_target){.fd = fds[1]}, &o, NULL), 0);
+	assert_int_equal(enc_output_open(&(struct pfa_output){.fd = fds[1]}, &o, NULL), 0);
 	close(fds[0]);
 	r = enc_output_commit(o, "x", 1, err);
 	enc_output_free(o);
@@ -695,17 +695,17 @@ static void test_descriptor_must_be_open_for_writing(void **state)
 
 	(void)state;
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	assert_int_equal(enc_output_open(&(struct enc_target){.fd = fds[0]}, &o, &err), -EBADF);
+	assert_int_equal(enc_output_open(&(struct pfa_output){.fd = fds[0]}, &o, &err), -EBADF);
 	assert_non_null(strstr(err.msg, "not open for writing"));
 	close(fds[0]);
 	close(fds[1]);
-	assert_int_equal(enc_output_open(&(struct enc_target){.fd = fds[1]}, &o, &err), -EBADF);
+	assert_int_equal(enc_output_open(&(struct pfa_output){.fd = fds[1]}, &o, &err), -EBADF);
 	fd = open("/dev/null", O_PATH | O_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_int_equal(enc_output_open(&(struct enc_target){.fd = fd}, &o, &err), -EBADF);
+	assert_int_equal(enc_output_open(&(struct pfa_output){.fd = fd}, &o, &err), -EBADF);
 	close(fd);
 	fd = open("/dev/full", O_RDWR | O_CLOEXEC);
-	assert_int_equal(enc_output_open(&(struct enc_target){.fd = fd}, &o, &err), 0);
+	assert_int_equal(enc_output_open(&(struct pfa_output){.fd = fd}, &o, &err), 0);
 	assert_int_equal(enc_output_commit(o, "x", 1, &err), -ENOSPC);
 	assert_non_null(strstr(err.msg, "descriptor "));
 	enc_output_free(o);
@@ -731,7 +731,7 @@ static int on_write(void *arg, const void *data, size_t len)
 static void test_call_back_is_called_once(void **state)
 {
 	struct call call = {0};
-	struct enc_target t = {.write = on_write, .arg = &call};
+	struct pfa_output t = {.write = on_write, .write_arg = &call};
 	struct enc_output *o;
 	struct err err = {0};
 
@@ -755,7 +755,7 @@ static void test_call_back_is_called_once(void **state)
 
 static void test_exactly_one_target(void **state)
 {
-	const struct enc_target bad[] = {
+	const struct pfa_output bad[] = {
 	        {0},
 	        {.fd = -1},
 	        {.path = "/dev/null", .fd = 1},

@@ -86,7 +86,7 @@ static void wait_at(struct fixture *f, const char *state, int64_t waits, int64_t
 }
 #define STACK(...) ((const uint32_t[]){__VA_ARGS__, 0})
 
-static void assert_row(const struct result_site *w, const char *name, const char *module,
+static void assert_row(const struct pfa_wait *w, const char *name, const char *module,
                        const char *where)
 {
 	assert_string_equal(w->name, name);
@@ -120,7 +120,7 @@ static void test_waits_belong_to_the_innermost_function_of_no_system_library(voi
 			        named(&f, own[k], "my_wait"),  named(&f, own[k], "main"),
 			        named(&f, system[i], "start"), 0,
 			};
-			struct result_site w[ROWS];
+			struct pfa_wait w[ROWS];
 
 			wait_at(&f, "interruptible", 3, 500, 200, locs);
 			assert_int_equal(result_sites(f.m, w, ROWS), 1);
@@ -142,7 +142,7 @@ static void test_what_has_no_such_function(void **state)
 	         libc = named(&f, "/lib/libc.so.6", "nanosleep"),
 	         start = named(&f, "/lib/libc.so.6", "start_thread"),
 	         raw = frame(&f, "", "0x7f00", EV_REASON_NO_MAPPING);
-	struct result_site w[ROWS];
+	struct pfa_wait w[ROWS];
 
 	(void)state;
 	wait_at(&f, "interruptible", 1, 60, 60, STACK(sched, sleeps, libc, start));
@@ -170,7 +170,7 @@ static void test_what_has_no_such_function(void **state)
 static void test_frames_of_a_waker_are_nobody_who_waits(void **state)
 {
 	struct fixture f = new_model();
-	struct result_site w[ROWS];
+	struct pfa_wait w[ROWS];
 
 	(void)state;
 	wait_at(&f, "interruptible", 1, 10, 10,
@@ -191,7 +191,7 @@ static void test_waits_of_one_function_add_up(void **state)
 	uint32_t loop = named(&f, "/bin/app", "loop"), main_ = named(&f, "/bin/app", "main"),
 	         polls = kernel(&f, "do_epoll_wait"), locks = kernel(&f, "futex_wait"),
 	         resumes = kernel(&f, "irqentry_exit");
-	struct result_site w[ROWS];
+	struct pfa_wait w[ROWS];
 
 	(void)state;
 	wait_at(&f, "interruptible", 10, 100, 90, STACK(locks, loop, main_));
@@ -229,7 +229,7 @@ static void test_addresses_without_a_name_are_one_row_for_what_they_wait_in(void
 	         b = frame(&f, "/bin/app", "0x20 [app]", EV_REASON_NO_SYMBOL),
 	         c = frame(&f, "/bin/other", "0x20 [other]", EV_REASON_NO_SYMBOL),
 	         sleeps = kernel(&f, "do_nanosleep"), reads = kernel(&f, "pipe_read");
-	struct result_site w[ROWS];
+	struct pfa_wait w[ROWS];
 
 	(void)state;
 	wait_at(&f, "interruptible", 1, 100, 100, STACK(sleeps, a));

@@ -13,7 +13,7 @@
 static struct abi_off_blocked blocked; /* the one thread that waits */
 static bool still_waits;
 
-struct load_oncpu *__wrap_smp_loader(struct smp *s);
+struct load_oncpu *__wrap_smp_walker_loader(struct smp_walker *w);
 int __wrap_load_off_open(struct load_oncpu *base, const struct load_off_options *o,
                          struct load_off **ret, struct err *err);
 struct load_off *__wrap_load_off_free(struct load_off *l);
@@ -26,9 +26,9 @@ int __wrap_load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg
 int __wrap_load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg);
 bool __wrap_load_off_waits(const struct load_off *l, uint32_t kernel_tid, uint64_t ustack);
 
-struct load_oncpu *__wrap_smp_loader(struct smp *s)
+struct load_oncpu *__wrap_smp_walker_loader(struct smp_walker *w)
 {
-	(void)s;
+	(void)w;
 	return NULL;
 }
 

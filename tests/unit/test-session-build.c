@@ -145,10 +145,10 @@ int __wrap_uw_store_code(const struct uw_store *s, uint32_t image, uint64_t off,
 	return 0;
 }
 
-struct load_oncpu *__wrap_smp_loader(struct smp *s);
+struct load_oncpu *__wrap_smp_walker_loader(struct smp_walker *s);
 struct abi_control *__wrap_load_control(struct load_oncpu *l);
 
-struct load_oncpu *__wrap_smp_loader(struct smp *s)
+struct load_oncpu *__wrap_smp_walker_loader(struct smp_walker *s)
 {
 	(void)s;
 	return NULL;
@@ -192,23 +192,22 @@ static void open_any(void *arg, uint32_t image, struct trk_open *ret)
 static struct ses *new_capture(void)
 {
 	struct symbolizer_options so = {.open = open_any, .in_process = true};
-	struct ses_options o = {.target = SES_TARGET_PID, .pid = 77, .rate_hz = 99};
+	const struct pfa_options o = {.target = PFA_TARGET_PID, .pid = 77};
 	struct ses *s = NULL;
 
 	assert_int_equal(ses_new(&o, &s, NULL), 0);
-	s->target_pid = 77;
-	s->spec = pev_spec_cpu_clock(99);
-	assert_int_equal(prof_agg_new(NULL, &s->agg), 0);
-	assert_int_equal(ses_jit_new(s), 0);
+	s->target.pid = 77;
+	assert_int_equal(src_oncpu.open(&s->env, &s->src[0], NULL), 0);
+	assert_int_equal(ses_walk_new(s), 0);
+	s->env.agg = s->walk.agg;
 	assert_int_equal(ses_deferred_new(s, NULL, NULL, NULL, NULL), 0);
-	assert_int_equal(queue_new(sizeof(struct ses_item), SES_QUEUE_W, &s->q_w), 0);
 	so.tally = &s->tally;
-	assert_int_equal(symbolizer_new(&so, &s->symbolizer, NULL), 0);
+	assert_int_equal(symbolizer_new(&so, &s->walk.symbolizer, NULL), 0);
 	assert_int_equal(
 	        pool_new(&(struct pool_options){.name = "b", .n_threads = 1, .max_jobs = 64},
-	                 &s->pool),
+	                 &s->walk.pool),
 	        0);
-	symbolizer_use(s->symbolizer, s->pool);
+	symbolizer_use(s->walk.symbolizer, s->walk.pool);
 	return s;
 }
 
@@ -226,8 +225,8 @@ static void count_stack(struct ses *s, uint32_t tid, uint64_t hash, const uint64
 
 	for (uint32_t i = 0; i < n; i++)
 		frames[i] = (struct ev_frame){.addr = addrs[i], .space = EV_SPACE_RAW, .exact = 1};
-	assert_int_equal(prof_agg_add_stack(s->agg, &st, NULL), 0);
-	assert_int_equal(prof_agg_add_count(s->agg, &c), 0);
+	assert_int_equal(prof_agg_add_stack(s->walk.agg, &st, NULL), 0);
+	assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
 }
 
 /* B: names everything "f". */
@@ -267,18 +266,19 @@ static void test_w_looks_up_from_a_full_queue(void **state)
 	(void)state;
 	for (size_t i = 0; i < n; i++) {
 		item.addrs[0].addr = i;
-		assert_int_equal(queue_push(s->q_w, &item), 0);
+		assert_int_equal(queue_push(s->walk.queue, &item), 0);
 	}
-	queue_close(s->q_w);
+	queue_close(s->walk.queue);
 	assert_int_equal(ses_identify_round(s), 0);
 	/* Fewer where 50 ms are over first. */
-	assert_true(queue_len(s->q_w) >= n - SES_ROUND_ITEMS && queue_len(s->q_w) < n);
+	assert_true(queue_len(s->walk.queue) >= n - SES_ROUND_ITEMS &&
+	            queue_len(s->walk.queue) < n);
 	assert_int_equal(flush_calls, 1);
 	while (ses_identify_round(s) == 0)
 		;
-	assert_int_equal(queue_len(s->q_w), 0);
+	assert_int_equal(queue_len(s->walk.queue), 0);
 	assert_true(flush_calls >= 3);
-	assert_int_equal(symbolizer_requested(s->symbolizer), n);
+	assert_int_equal(symbolizer_requested(s->walk.symbolizer), n);
 	ses_free(s);
 }
 
@@ -289,13 +289,13 @@ static void test_deferred_samples_leave_half_of_the_queue(void **state)
 
 	(void)state;
 	assert_true(ses_deferred_room(s) == SIZE_MAX); /* without tables none comes */
-	s->deferred->has_tables = true;
-	assert_in_range(ses_deferred_room(s), 100, SES_QUEUE_W / 2);
-	for (int i = 0; i < SES_QUEUE_W / 2 - 10; i++)
-		assert_int_equal(queue_push(s->q_w, &item), 0);
+	s->walk.deferred->has_tables = true;
+	assert_in_range(ses_deferred_room(s), 100, SES_QUEUE_ITEMS / 2);
+	for (int i = 0; i < SES_QUEUE_ITEMS / 2 - 10; i++)
+		assert_int_equal(queue_push(s->walk.queue, &item), 0);
 	assert_int_equal(ses_deferred_room(s), 10);
 	for (int i = 0; i < 20; i++)
-		assert_int_equal(queue_push(s->q_w, &item), 0);
+		assert_int_equal(queue_push(s->walk.queue, &item), 0);
 	assert_int_equal(ses_deferred_room(s), 0);
 	ses_free(s);
 }
@@ -319,10 +319,10 @@ static void test_frames_past_the_stretches_of_an_image(void **state)
 	assert_int_equal(s->final.kept, 3000);
 	assert_int_equal(s->final.weight, 30000);
 	assert_int_equal(s->final.dropped, 0);
-	assert_int_equal(s->product[SES_KIND_ONCPU].result.model->mappings.n, 1024);
-	assert_int_equal(s->product[SES_KIND_ONCPU].result.model->locations.n, 1500);
-	for (size_t i = 0; i < s->product[SES_KIND_ONCPU].result.model->locations.n; i++)
-		bare += s->product[SES_KIND_ONCPU].result.model->locations.p[i].mapping == 0;
+	assert_int_equal(s->product[0].result.model->mappings.n, 1024);
+	assert_int_equal(s->product[0].result.model->locations.n, 1500);
+	for (size_t i = 0; i < s->product[0].result.model->locations.n; i++)
+		bare += s->product[0].result.model->locations.p[i].mapping == 0;
 	assert_int_equal(bare, 1500 - 1024);
 	ses_free(s);
 }
@@ -356,15 +356,15 @@ struct asked {
 	uint64_t start_ns;
 };
 
-static void say_team(void *arg, const struct ses_process *p, struct ses_label_sink *to)
+static void say_team(void *arg, const struct pfa_process *p, struct pfa_label_sink *to)
 {
 	struct asked *a = arg;
 
 	a->calls++;
 	a->pid = p->pid;
 	a->start_ns = p->start_ns;
-	assert_int_equal(ses_label_add(to, "team", p->pid == 77 ? "red" : "blue"), 0);
-	assert_int_equal(ses_label_add(to, "zone", "north"), 0);
+	assert_int_equal(label_add(to, "team", p->pid == 77 ? "red" : "blue"), 0);
+	assert_int_equal(label_add(to, "zone", "north"), 0);
 }
 
 static void test_labels_of_enrichers_are_on_all_samples(void **state)
@@ -383,7 +383,7 @@ static void test_labels_of_enrichers_are_on_all_samples(void **state)
 	assert_int_equal(asked.calls, 1);
 	assert_int_equal(asked.pid, 77);
 	assert_int_equal(asked.start_ns, 5);
-	m = s->product[SES_KIND_ONCPU].result.model;
+	m = s->product[0].result.model;
 	assert_int_equal(m->samples.n, 5);
 	vec_each (sample, &m->samples) {
 		const struct prof_label *l =
@@ -422,10 +422,10 @@ static const char *figure(const struct ses *s, const char *key)
 {
 	size_t len = strlen(key);
 
-	for (size_t i = 0; i < s->product[SES_KIND_ONCPU].quality.n; i++)
-		if (strncmp(s->product[SES_KIND_ONCPU].quality.p[i], key, len) == 0 &&
-		    s->product[SES_KIND_ONCPU].quality.p[i][len] == ':')
-			return s->product[SES_KIND_ONCPU].quality.p[i] + len + 2;
+	for (size_t i = 0; i < s->product[0].quality.v.n; i++)
+		if (strncmp(s->product[0].quality.v.p[i], key, len) == 0 &&
+		    s->product[0].quality.v.p[i][len] == ':')
+			return s->product[0].quality.v.p[i] + len + 2;
 	return "none";
 }
 
@@ -463,7 +463,7 @@ static void test_an_address_is_placed_once(void **state)
 	count_stack(s, 1, 2, addrs, 2, 1);
 	assert_int_equal(build(s, &err), 0);
 	assert_int_equal(place_calls, 3);
-	assert_int_equal(s->product[SES_KIND_ONCPU].result.model->locations.n, 3);
+	assert_int_equal(s->product[0].result.model->locations.n, 3);
 	assert_string_equal(figure(s, "named_user_pct"), "100.00");
 	ses_free(s);
 }
@@ -481,8 +481,8 @@ static void count_walk(struct ses *s, uint64_t hash, enum ev_walk walk, uint8_t 
 	                           .samples = 1,
 	                           .weight = weight};
 
-	assert_int_equal(prof_agg_add_stack(s->agg, &st, NULL), 0);
-	assert_int_equal(prof_agg_add_count(s->agg, &c), 0);
+	assert_int_equal(prof_agg_add_stack(s->walk.agg, &st, NULL), 0);
+	assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
 }
 
 static void test_incomplete_stacks_count_for_their_last_frame(void **state)
@@ -507,15 +507,13 @@ static void test_incomplete_stacks_count_for_their_last_frame(void **state)
 	assert_string_equal(figure(s, "complete_stacks_pct"), "40.00");
 	assert_string_equal(figure(s, "guessed_stacks_pct"), "45.00");
 	assert_string_equal(figure(s, "jit_stacks_pct"), "30.00");
-	while (strncmp(s->product[SES_KIND_ONCPU].quality.p[first], "incomplete_in", 13) != 0)
+	while (strncmp(s->product[0].quality.v.p[first], "incomplete_in", 13) != 0)
 		first++;
-	assert_string_equal(s->product[SES_KIND_ONCPU].quality.p[first],
-	                    "incomplete_in: [jit] 25.00");
-	assert_string_equal(s->product[SES_KIND_ONCPU].quality.p[first + 1],
-	                    "incomplete_in: two.so 25.00");
-	assert_string_equal(s->product[SES_KIND_ONCPU].quality.p[first + 2],
+	assert_string_equal(s->product[0].quality.v.p[first], "incomplete_in: [jit] 25.00");
+	assert_string_equal(s->product[0].quality.v.p[first + 1], "incomplete_in: two.so 25.00");
+	assert_string_equal(s->product[0].quality.v.p[first + 2],
 	                    "incomplete_in: made-up.so 10.00");
-	assert_null(strstr(s->product[SES_KIND_ONCPU].quality.p[first + 3], "incomplete_in"));
+	assert_null(strstr(s->product[0].quality.v.p[first + 3], "incomplete_in"));
 	ses_free(s);
 }
 
@@ -544,8 +542,8 @@ static void count_stacks(struct ses *s, uint32_t tid, bool kthread, uint64_t ker
 
 	for (size_t i = 0; i < ARRAY_SIZE(stacks); i++)
 		if (stacks[i].hash == kernel || stacks[i].hash == user)
-			assert_int_equal(prof_agg_add_stack(s->agg, &stacks[i], NULL), 0);
-	assert_int_equal(prof_agg_add_count(s->agg, &c), 0);
+			assert_int_equal(prof_agg_add_stack(s->walk.agg, &stacks[i], NULL), 0);
+	assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
 }
 
 static void test_kernel_threads_are_in_no_share_of_user_stacks(void **state)
@@ -615,10 +613,10 @@ static void test_stacks_of_other_pid_namespaces_say_so(void **state)
 		                     .weight = 10};
 		struct err err = {0};
 
-		assert_int_equal(prof_agg_add_stack(s->agg, &st, NULL), 0);
-		assert_int_equal(prof_agg_add_count(s->agg, &c), 0);
+		assert_int_equal(prof_agg_add_stack(s->walk.agg, &st, NULL), 0);
+		assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
 		c.tid = 2; /* by the memory of stacks */
-		assert_int_equal(prof_agg_add_count(s->agg, &c), 0);
+		assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
 		assert_int_equal(build(s, &err), 0);
 		assert_string_equal(figure(s, foreign ? cases[i / 2].there : cases[i / 2].here),
 		                    "100.00");
@@ -645,7 +643,7 @@ static void count_guessed(struct ses *s, uint64_t hash, enum ev_walk walk,
 	                            .n = n,
 	                            .frames = frames};
 
-	assert_int_equal(prof_agg_add_stack(s->agg, &st, NULL), 0);
+	assert_int_equal(prof_agg_add_stack(s->walk.agg, &st, NULL), 0);
 	for (uint32_t tid = 1; tid <= 2; tid++) {
 		const struct ev_count c = {.proc = {.pid = 77, .start_ns = 5},
 		                           .tid = tid,
@@ -653,7 +651,7 @@ static void count_guessed(struct ses *s, uint64_t hash, enum ev_walk walk,
 		                           .samples = 1,
 		                           .weight = weight / 2};
 
-		assert_int_equal(prof_agg_add_count(s->agg, &c), 0);
+		assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
 	}
 }
 
@@ -663,8 +661,8 @@ static struct ses *new_tables(void)
 	struct ses *s = new_capture();
 	static const char *const paths[] = {"/a/one.so", "/a/two.so", "/a/none.so", "/a/gone.so"};
 
-	s->deferred->has_tables = true;
-	assert_int_equal(uw_rules_new(NULL, &s->deferred->rules), 0);
+	s->walk.deferred->has_tables = true;
+	assert_int_equal(uw_rules_new(NULL, &s->walk.deferred->rules), 0);
 	n_images = ARRAY_SIZE(paths);
 	for (uint32_t i = 0; i < n_images; i++)
 		images[i].path = paths[i];
@@ -678,11 +676,11 @@ static const char *lines(const struct ses *s, const char *key)
 	size_t len = strlen(key), n = 0;
 
 	text[0] = '\0';
-	for (size_t i = 0; i < s->product[SES_KIND_ONCPU].quality.n; i++)
-		if (strncmp(s->product[SES_KIND_ONCPU].quality.p[i], key, len) == 0 &&
-		    s->product[SES_KIND_ONCPU].quality.p[i][len] == ':')
+	for (size_t i = 0; i < s->product[0].quality.v.n; i++)
+		if (strncmp(s->product[0].quality.v.p[i], key, len) == 0 &&
+		    s->product[0].quality.v.p[i][len] == ':')
 			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n",
-			                      s->product[SES_KIND_ONCPU].quality.p[i] + len + 2);
+			                      s->product[0].quality.v.p[i] + len + 2);
 	return text;
 }
 

@@ -2,6 +2,7 @@
 /* test-session - options, commands, counters, quality figures and what refusals are said to mean;
  * no kernel side */
 #include "session/session_priv.h"
+#include "source/source_priv.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -98,18 +99,50 @@ static int setup(void **state)
 	return 0;
 }
 
-static struct ses *new_session(enum ses_target target)
+static struct ses *new_session(enum pfa_target target)
 {
 	static const char *const argv[] = {"true", NULL};
-	struct ses_options o = {.target = target, .rate_hz = 99, .kernel_stacks = true};
+	struct pfa_options o = {.target = target};
 	struct err err = {0};
 	struct ses *s = NULL;
 
-	o.pid = target == SES_TARGET_PID ? getpid() : 0;
-	o.argv = target == SES_TARGET_COMMAND ? argv : NULL;
+	o.pid = target == PFA_TARGET_PID ? getpid() : 0;
+	o.argv = target == PFA_TARGET_COMMAND ? argv : NULL;
 	if (ses_new(&o, &s, &err) < 0)
 		fail_msg("%s", err.msg);
 	return s;
+}
+
+/* The same, as if it had sampled by CPU clock ticks: one profile, which is empty. */
+static struct ses *new_capture(enum pfa_target target)
+{
+	struct ses *s = new_session(target);
+
+	assert_int_equal(src_oncpu.open(&s->env, &s->src[0], NULL), 0);
+	assert_ptr_equal(src_all[0], &src_oncpu);
+	assert_int_equal(prof_model_new(&s->product[0].result.model), 0);
+	ses_kind(s, 0);
+	return s;
+}
+
+static void measure(struct ses *s, uint64_t ran_ns, uint64_t seen)
+{
+	struct oncpu *on = s->src[0];
+
+	assert_int_equal(result_cpu_time_new(0, &on->cpu_time), 0);
+	assert_int_equal(result_cpu_time_add(on->cpu_time, &(struct smp_cpu_time){.ran_ns = ran_ns,
+	                                                                          .seen = seen}),
+	                 0);
+}
+
+static int add_quality(struct ses *s, const struct result_quality *q)
+{
+	int r;
+
+	s->product[0].result.quality = *q;
+	r = ses_quality_add(s, 0);
+	s->product[0].result.quality = (struct result_quality){0}; /* its arrays are the test's */
+	return r;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -118,18 +151,21 @@ static void test_options_are_checked(void **state)
 {
 	static const char *const command[] = {"true", NULL};
 	const struct {
-		struct ses_options o;
+		struct pfa_options o;
 		const char *name;
 	} cases[] = {
-	        {{.target = (enum ses_target)0, .rate_hz = 1}, "target"},
-	        {{.target = (enum ses_target)9, .rate_hz = 1}, "target"},
-	        {{.target = SES_TARGET_PID, .pid = 0, .rate_hz = 1}, "pid"},
-	        {{.target = SES_TARGET_ALL, .pid = 3, .rate_hz = 1}, "pid"},
-	        {{.target = SES_TARGET_COMMAND, .rate_hz = 1}, "argv"},
-	        {{.target = SES_TARGET_ALL, .argv = command, .rate_hz = 1}, "argv"},
-	        {{.target = SES_TARGET_ALL}, "sample rate"},
-	        {{.target = SES_TARGET_ALL, .rate_hz = 1, .event = (enum ses_event)3}, "event"},
-	        {{.target = SES_TARGET_ALL, .rate_hz = 1, .drain_interval_ms = 10001}, "sizes"},
+	        {{.target = (enum pfa_target)0}, "target"},
+	        {{.target = (enum pfa_target)9}, "target"},
+	        {{.target = PFA_TARGET_PID, .pid = 0}, "pid"},
+	        {{.target = PFA_TARGET_ALL, .pid = 3}, "pid"},
+	        {{.target = PFA_TARGET_COMMAND}, "argv"},
+	        {{.target = PFA_TARGET_ALL, .argv = command}, "argv"},
+	        {{.target = PFA_TARGET_ALL, .flags = 1u << 31}, "flags"},
+	        {{.target = PFA_TARGET_ALL, .reserved0 = 1}, "reserved0"},
+	        {{.target = PFA_TARGET_ALL, .profile = {.fd = -1}}, "output of the on-CPU"},
+	        {{.target = PFA_TARGET_ALL, .pmu = {.reserved0 = 1}}, "output of the PMU"},
+	        {{.target = PFA_TARGET_ALL, .event = (enum pfa_event)3}, "event"},
+	        {{.target = PFA_TARGET_ALL, .drain_interval_ms = 10001}, "sizes"},
 	};
 
 	(void)state;
@@ -147,30 +183,30 @@ static void test_options_are_checked(void **state)
 
 static void test_tags_have_limits(void **state)
 {
-	static char tag[SES_TAG_BYTES + 2];
-	static const char *tags[SES_TAGS_MAX + 2];
-	const struct ses_options o = {.target = SES_TARGET_ALL, .rate_hz = 1, .tags = tags};
+	static char tag[4096 + 2];
+	static const char *tags[1024 + 2];
+	const struct pfa_options o = {.target = PFA_TARGET_ALL, .tags = tags};
 	struct err err = {0};
 	struct ses *s = NULL;
 
 	(void)state;
-	memset(tag, 'x', SES_TAG_BYTES + 1);
+	memset(tag, 'x', 4096 + 1);
 	tag[1] = '=';
 	tags[0] = tag;
 	tags[1] = NULL;
 	assert_int_equal(ses_new(&o, &s, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "tag: 'x=xxx"));
 	assert_non_null(strstr(err.msg, "4097 bytes, the limit is 4096"));
-	tag[SES_TAG_BYTES] = 0;
+	tag[4096] = 0;
 	assert_int_equal(ses_new(&o, &s, &err), 0);
 	ses_free(s);
 
 	tag[3] = 0;
-	for (size_t i = 0; i < SES_TAGS_MAX + 1; i++)
+	for (size_t i = 0; i < 1024 + 1; i++)
 		tags[i] = tag;
 	assert_int_equal(ses_new(&o, &s, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "tag: more than 1024"));
-	tags[SES_TAGS_MAX] = NULL;
+	tags[1024] = NULL;
 	assert_int_equal(ses_new(&o, &s, &err), 0);
 	ses_free(s);
 }
@@ -179,10 +215,9 @@ static void test_strings_of_options_are_copied(void **state)
 {
 	char program[] = "program", tag[] = "k=v", path[] = "out.pb.gz";
 	const char *argv[] = {program, NULL}, *tags[] = {tag, NULL};
-	const struct ses_options o = {.target = SES_TARGET_COMMAND,
+	const struct pfa_options o = {.target = PFA_TARGET_COMMAND,
 	                              .argv = argv,
 	                              .tags = tags,
-	                              .rate_hz = 1,
 	                              .profile = {.path = path}};
 	struct ses *s = NULL;
 
@@ -201,7 +236,7 @@ static void test_strings_of_options_are_copied(void **state)
 
 static void test_a_note_is_said_once(void **state)
 {
-	struct ses *s = new_session(SES_TARGET_ALL);
+	struct ses *s = new_session(PFA_TARGET_ALL);
 
 	(void)state;
 	tally_note(&s->tally, "a %d", 1);
@@ -332,10 +367,10 @@ static const char *figure(const struct ses *s, const char *key)
 {
 	size_t len = strlen(key);
 
-	for (size_t i = 0; ses_quality(s, SES_KIND_ONCPU, i); i++)
-		if (strncmp(ses_quality(s, SES_KIND_ONCPU, i), key, len) == 0 &&
-		    strncmp(ses_quality(s, SES_KIND_ONCPU, i) + len, ": ", 2) == 0)
-			return ses_quality(s, SES_KIND_ONCPU, i) + len + 2;
+	for (size_t i = 0; ses_quality(s, PFA_KIND_ONCPU, i); i++)
+		if (strncmp(ses_quality(s, PFA_KIND_ONCPU, i), key, len) == 0 &&
+		    strncmp(ses_quality(s, PFA_KIND_ONCPU, i) + len, ": ", 2) == 0)
+			return ses_quality(s, PFA_KIND_ONCPU, i) + len + 2;
 	return NULL;
 }
 
@@ -346,7 +381,7 @@ static void test_quality_figures(void **state)
 	/* With a table, without one. */
 	static uint64_t guessed[2 * ARRAY_SIZE(incomplete)] = {
 	        [0] = 4, [2] = 3, [4] = 30, [5] = 17, [16] = 4, [17] = 17};
-	struct ses *s = new_session(SES_TARGET_ALL);
+	struct ses *s = new_capture(PFA_TARGET_ALL);
 	struct result_quality q = {.weight = 1000,
 	                           .user_weight = 850,
 	                           .user_frames = 800,
@@ -376,29 +411,23 @@ static void test_quality_figures(void **state)
 	s->final.dropped = 10;
 	s->final.elapsed_ns = 2000000000;
 	s->final.agent_cpu_ns = 20000000;
-	s->idle_start_ns = 1;
-	s->idle_ns = 600000000;
-	s->n_cpus = 2;
-	s->setup_cpu_ns = 300000000;
-	s->capture_cpu_ns = 15000000;
+	((struct oncpu *)s->src[0])->idle_start_ns = 1;
+	((struct oncpu *)s->src[0])->idle_ns = 600000000;
+	s->env.n_cpus = 2;
+	s->cost.setup_ns = 300000000;
+	s->cost.capture_ns = 15000000;
 	s->d.cpu_ns = 25000000;
-	s->stop_cpu_ns = thread_own_cpu_ns();
+	s->cost.stop_ns = thread_own_cpu_ns();
 	s->tally.kernel.v[ABI_CNT_TICK_FOREIGN] = 10;
 	s->tally.kernel.v[ABI_CNT_DROP_AGENT] = 8;
 	tally_count(&s->tally, TALLY_DROP_UNREAD, 2);
 	tally_count(&s->tally, TALLY_ELF_BAD, 3);
 	tally_count(&s->tally, TALLY_IMAGES_DAMAGED, 2);
 	tally_note(&s->tally, "something");
-	s->spec = pev_spec_cpu_clock(99);
-	assert_int_equal(result_cpu_time_new(0, &s->cpu_time), 0);
-	assert_int_equal(result_cpu_time_add(s->cpu_time,
-	                                     &(struct smp_cpu_time){.ran_ns = 2000000000,
-	                                                            .seen = 1400000000}),
-	                 0);
-	assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].result.model), 0);
-	s->product[SES_KIND_ONCPU].result.model->duration_ns = 2000000000;
+	measure(s, 2000000000, 1400000000);
+	s->product[0].result.model->duration_ns = 2000000000;
 	s->state = SES_STOPPED;
-	assert_int_equal(ses_quality_add(s, SES_KIND_ONCPU, &q), 0);
+	assert_int_equal(add_quality(s, &q), 0);
 
 	assert_string_equal(figure(s, "target"), "all processes");
 	assert_string_equal(figure(s, "event"), "software/cpu-clock");
@@ -416,27 +445,27 @@ static void test_quality_figures(void **state)
 	assert_string_equal(figure(s, "guessed_stacks_pct"), "10.00");
 	assert_string_equal(figure(s, "jit_stacks_pct"), "2.00");
 	assert_string_equal(figure(s, "incomplete_in"), "a b.so 7.18");
-	while (strncmp(ses_quality(s, SES_KIND_ONCPU, first), "incomplete_in", 13) != 0)
+	while (strncmp(ses_quality(s, PFA_KIND_ONCPU, first), "incomplete_in", 13) != 0)
 		first++;
-	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 1),
+	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 1),
 	                    "incomplete_in: four.so 4.71");
-	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 2), "incomplete_in: [jit] 2.35");
-	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 3),
+	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 2), "incomplete_in: [jit] 2.35");
+	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 3),
 	                    "incomplete_in: one.so 1.18");
-	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 4),
+	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 4),
 	                    "incomplete_in: [unknown] 0.59");
-	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 5),
+	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 5),
 	                    "incomplete_in: [others] 0.71");
 	first += 6;
-	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first), "guessed_in: a b.so 4.00");
-	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 1),
+	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first), "guessed_in: a b.so 4.00");
+	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 1),
 	                    "guessed_in: a b.so (without table) 4.00");
-	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 2),
+	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 2),
 	                    "guessed_in: [before its table] 2.00");
-	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 3),
+	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 3),
 	                    "guessed_in: [unknown] 0.47");
-	assert_string_equal(ses_quality(s, SES_KIND_ONCPU, first + 4), "guessed_in: one.so 0.35");
-	assert_null(strstr(ses_quality(s, SES_KIND_ONCPU, first + 5), "guessed_in"));
+	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 4), "guessed_in: one.so 0.35");
+	assert_null(strstr(ses_quality(s, PFA_KIND_ONCPU, first + 5), "guessed_in"));
 	assert_string_equal(figure(s, "walk_root_reached_pct"), "58.82"); /* of 850, as above */
 	assert_string_equal(figure(s, "walk_read_fault_pct"), "17.65");
 	assert_string_equal(figure(s, "walk_depth_limit_pct"), "8.24");
@@ -466,14 +495,14 @@ static void test_quality_figures(void **state)
 	assert_string_equal(figure(s, "agent_cpu_ms"), "20.0");
 	assert_string_equal(figure(s, "agent_cpu_pct"), "1.00");
 	s->state = SES_RUNNING;
-	assert_null(ses_quality(s, SES_KIND_ONCPU, 0)); /* not yet */
+	assert_null(ses_quality(s, PFA_KIND_ONCPU, 0)); /* not yet */
 	s->state = SES_STOPPED;
 	ses_free(s);
 }
 
 static void test_agent_cpu_is_of_the_capture(void **state)
 {
-	struct ses *s = new_session(SES_TARGET_ALL);
+	struct ses *s = new_capture(PFA_TARGET_ALL);
 	struct abi_counters c = {0};
 
 	(void)state;
@@ -482,13 +511,13 @@ static void test_agent_cpu_is_of_the_capture(void **state)
 	c.v[ABI_CNT_TICK_IDLE] = 28;
 	c.v[ABI_CNT_FOREIGN_NS] = 50;
 	c.v[ABI_CNT_FOREIGN_TIMED] = 2;
-	s->setup_cpu_ns = 1000000; /* in neither */
+	s->cost.setup_ns = 1000000; /* in neither */
 	s->d.cpu_ns = 20;
 	s->w.cpu_ns = 80;
-	s->capture_cpu_ns = 60;
+	s->cost.capture_ns = 60;
 	assert_int_equal(ses_threads_cpu_ns(s), 100);
 	assert_int_equal(ses_agent_cpu_ns(s, &c), 100 + 7 + 50 * 64);
-	s->end_ns = 1; /* what the threads do from here on is none of sampling */
+	s->env.end_ns = 1; /* what the threads do from here on is none of sampling */
 	assert_int_equal(ses_agent_cpu_ns(s, &c), 60 + 7 + 50 * 64);
 	ses_free(s);
 }
@@ -529,7 +558,7 @@ static void test_every_loss_is_a_line(void **state)
 		            strcmp(all[i].name, "samples_seen") == 0; /* of its own */
 
 		for (uint64_t n = 0; n < 10; n += 9) {
-			struct ses *s = new_session(SES_TARGET_ALL);
+			struct ses *s = new_capture(PFA_TARGET_ALL);
 			const char *v;
 
 			if (all[i].kernel)
@@ -537,10 +566,7 @@ static void test_every_loss_is_a_line(void **state)
 			else
 				tally_count(&s->tally, (enum tally_id)all[i].id, n);
 			s->final.seen = s->tally.kernel.v[ABI_CNT_SEEN];
-			s->spec = pev_spec_cpu_clock(99);
-			assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].result.model),
-			                 0);
-			assert_int_equal(ses_quality_add(s, SES_KIND_ONCPU, &q), 0);
+			assert_int_equal(add_quality(s, &q), 0);
 			s->state = SES_STOPPED;
 			v = figure(s, all[i].name);
 			if (n && said)
@@ -567,17 +593,11 @@ static void test_coverage_within_chance_has_no_note(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct ses *s = new_session(SES_TARGET_COMMAND);
+		struct ses *s = new_capture(PFA_TARGET_COMMAND);
 
-		s->spec = pev_spec_cpu_clock(99);
-		assert_int_equal(result_cpu_time_new(0, &s->cpu_time), 0);
-		assert_int_equal(result_cpu_time_add(s->cpu_time,
-		                                     &(struct smp_cpu_time){.ran_ns = 2000000000,
-		                                                            .seen = cases[i].seen}),
-		                 0);
-		assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].result.model), 0);
-		s->idle_start_ns = s->idle_ns = 1;
-		assert_int_equal(ses_quality_add(s, SES_KIND_ONCPU, &q), 0);
+		measure(s, 2000000000, cases[i].seen);
+		((struct oncpu *)s->src[0])->idle_start_ns = 1;
+		assert_int_equal(add_quality(s, &q), 0);
 		s->state = SES_STOPPED;
 		assert_string_equal(figure(s, "cpu_time_covered_pct"), cases[i].covered);
 		assert_int_equal(ses_note(s, 0) != NULL, cases[i].note);
@@ -592,18 +612,16 @@ static void test_coverage_within_chance_has_no_note(void **state)
 
 static void test_quality_of_nothing(void **state)
 {
-	struct ses *s = new_session(SES_TARGET_ALL);
+	struct ses *s = new_capture(PFA_TARGET_ALL);
 	const struct result_quality q = {0};
 
 	(void)state;
-	s->spec = pev_spec_cpu_clock(99);
-	assert_int_equal(prof_model_new(&s->product[SES_KIND_ONCPU].result.model), 0);
 	s->state = SES_STOPPED;
-	assert_int_equal(ses_quality_add(s, SES_KIND_ONCPU, &q), 0);
+	assert_int_equal(add_quality(s, &q), 0);
 	assert_string_equal(figure(s, "empty"), "no samples hit the target");
 	assert_null(figure(s, "complete_stacks_pct"));
-	for (size_t i = 0; ses_quality(s, SES_KIND_ONCPU, i); i++)
-		assert_null(strstr(ses_quality(s, SES_KIND_ONCPU, i), "nan"));
+	for (size_t i = 0; ses_quality(s, PFA_KIND_ONCPU, i); i++)
+		assert_null(strstr(ses_quality(s, PFA_KIND_ONCPU, i), "nan"));
 	ses_free(s);
 }
 
@@ -642,7 +660,7 @@ static void test_refusals_name_what_is_missing(void **state)
 	        {CAP(SYS_ADMIN), "none", -ENOSYS, {"seccomp", "without bpf(2)"}, {"missing"}},
 	        {0, "none", -ENOMEM, {"call: E (guess)"}, {"CAP_", "seccomp"}},
 	};
-	struct ses *s = new_session(SES_TARGET_ALL);
+	struct ses *s = new_session(PFA_TARGET_ALL);
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -666,7 +684,7 @@ static void test_refusals_name_what_is_missing(void **state)
 
 static void test_remedy_is_told_once(void **state)
 {
-	struct ses *s = new_session(SES_TARGET_ALL);
+	struct ses *s = new_session(PFA_TARGET_ALL);
 	struct err err = {.code = -EACCES, .msg = "call: needs CAP_PERFMON: " CAP_GRANT};
 
 	(void)state;
@@ -680,7 +698,7 @@ static void test_remedy_is_told_once(void **state)
 static void test_capabilities_of_a_user_namespace_do_not_count(void **state)
 {
 	static const uint64_t held[] = {0, CAP(SYS_ADMIN), UINT64_MAX};
-	struct ses *s = new_session(SES_TARGET_ALL);
+	struct ses *s = new_session(PFA_TARGET_ALL);
 
 	(void)state;
 	user_ns = true;
@@ -722,7 +740,7 @@ static void test_degradations_name_what_is_missing(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct ses *s = new_session(SES_TARGET_ALL);
+		struct ses *s = new_session(PFA_TARGET_ALL);
 
 		caps = cases[i].caps;
 		kptr_restrict = cases[i].kptr_restrict;
@@ -744,30 +762,29 @@ static void test_degradations_name_what_is_missing(void **state)
 
 static void test_targets_are_checked(void **state)
 {
-	struct ses *s = new_session(SES_TARGET_PID);
+	struct ses *s = new_session(PFA_TARGET_PID);
 	struct err err = {0};
 	pid_t child;
 
 	(void)state;
-	assert_int_equal(ses_check_target(s, &err), 0);
-	assert_true(s->ended_fd >= 0);
-	closep(&s->ended_fd);
-	assert_int_equal(s->target_pid, getpid());
+	assert_int_equal(ses_check_start(s, &err), 0);
+	assert_int_equal(tgt_open(&s->target, &err), 0);
+	assert_true(s->target.ended_fd >= 0);
+	assert_int_equal(s->target.pid, getpid());
 
 	proc_self = "1234567";
-	assert_int_equal(ses_check_target(s, &err), -ESRCH);
+	assert_int_equal(ses_check_start(s, &err), -ESRCH);
 	assert_non_null(strstr(err.msg, "another pid namespace"));
 	assert_non_null(strstr(err.msg, "1234567"));
 	assert_non_null(strstr(err.msg, "mount -t proc proc /proc"));
 	proc_self = NULL;
 
-	s->o.rate_hz = 1000;
-	assert_int_equal(ses_check_target(s, &err), 0);
-	closep(&s->ended_fd);
-	s->o.rate_hz = 1001;
-	assert_int_equal(ses_check_target(s, &err), -EINVAL);
+	s->o.sample_rate_hz = 1000;
+	assert_int_equal(ses_check_start(s, &err), 0);
+	s->o.sample_rate_hz = 1001;
+	assert_int_equal(ses_check_start(s, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "kernel.perf_event_max_sample_rate=1000"));
-	s->o.rate_hz = 99;
+	s->o.sample_rate_hz = 99;
 
 	child = fork();
 	assert_true(child >= 0);
@@ -775,23 +792,22 @@ static void test_targets_are_checked(void **state)
 		_exit(0);
 	wait_for_end(child);
 	s->o.pid = child;
-	assert_int_equal(ses_check_target(s, &err), -ESRCH);
+	assert_int_equal(tgt_open(&s->target, &err), -ESRCH);
 	assert_non_null(strstr(err.msg, "zombie"));
-	closep(&s->ended_fd);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	assert_int_equal(ses_check_target(s, &err), -ESRCH);
+	assert_int_equal(tgt_open(&s->target, &err), -ESRCH);
 	assert_non_null(strstr(err.msg, "does not exist"));
 	ses_free(s);
 }
 
 static void test_descriptors_are_counted(void **state)
 {
-	struct ses *s = new_session(SES_TARGET_ALL);
+	struct ses *s = new_session(PFA_TARGET_ALL);
 	struct rlimit before, low;
 	struct err err = {0};
 
 	(void)state;
-	s->n_cpus = 1000;
+	s->env.n_cpus = 1000;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	low = before;
 	low.rlim_cur = 1000;
@@ -800,7 +816,7 @@ static void test_descriptors_are_counted(void **state)
 	assert_non_null(strstr(err.msg, "RLIMIT_NOFILE is 1000 with"));
 	assert_non_null(strstr(err.msg, "1000 CPUs"));
 	assert_non_null(strstr(err.msg, "ulimit -n "));
-	s->n_cpus = 2;
+	s->env.n_cpus = 2;
 	assert_int_equal(ses_check_descriptors(s, &err), 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	ses_free(s);

@@ -32,7 +32,7 @@ static void set(struct tally *t, size_t i, uint64_t v)
 static void test_each_counter_has_its_own_name_and_value(void **state)
 {
 	struct tally t = {0};
-	struct tally_counter c;
+	struct pfa_counter c;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {

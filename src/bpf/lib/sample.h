@@ -5,7 +5,7 @@
 
 #include "bpf/lib/copy.h"
 #include "bpf/lib/stack.h"
-#include "bpf/lib/target.h"
+#include "bpf/lib/filter.h"
 
 static __always_inline int same_name(const struct abi_thread *a, const struct abi_thread *b)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* Whose samples are taken: targets, filters, and not the agent itself. */
-#ifndef PA_BPF_TARGET_H
-#define PA_BPF_TARGET_H
+#ifndef PA_BPF_FILTER_H
+#define PA_BPF_FILTER_H
 
 #include "bpf/lib/task.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes of PID, and the filters: checked, handed to the kernel side, and waited for.
- * Thread: C; D looks at those that end. */
-#include "session/session_priv.h"
+#include "target/target.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -10,6 +9,8 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
+
+#include "proc/proc.h"
 
 #define NUMBERS_SHOWN 16 /* of a list */
 
@@ -35,7 +36,7 @@ static uint32_t sort_unique(uint32_t *v, uint32_t n)
 	return out;
 }
 
-size_t ses_numbers_cnt(const int32_t *v)
+static size_t numbers_cnt(const int32_t *v)
 {
 	size_t n = 0;
 
@@ -56,7 +57,7 @@ static size_t strings_cnt(const char *const *v)
 /* One number more than v[0 … 0], @first unless it is 0, as a set: 0, -ENOMEM. */
 static int make_set(int64_t first, const int32_t *v, uint32_t **ret, uint32_t *ret_n)
 {
-	size_t n = ses_numbers_cnt(v), k = 0;
+	size_t n = numbers_cnt(v), k = 0;
 	uint32_t *set = calloc(n + 1, sizeof(*set));
 
 	if (!set)
@@ -70,12 +71,12 @@ static int make_set(int64_t first, const int32_t *v, uint32_t **ret, uint32_t *r
 	return 0;
 }
 
-bool ses_targets_have(const struct ses_targets *t, uint32_t pid)
+bool tgt_has(const struct target *t, uint32_t pid)
 {
 	return t->n && bsearch(&pid, t->pids, t->n, sizeof(pid), cmp_u32);
 }
 
-bool ses_targets_have_tid(const struct ses_targets *t, uint32_t tid)
+static bool has_tid(const struct target *t, uint32_t tid)
 {
 	return t->n_tids && bsearch(&tid, t->tids, t->n_tids, sizeof(tid), cmp_u32);
 }
@@ -92,17 +93,17 @@ static int check_numbers(const char *name, const int32_t *v, struct err *err)
 	if (make_set(0, v, &set, &n) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
 	free(set);
-	if (n > SES_PIDS_MAX)
+	if (n > PFA_PIDS_MAX)
 		return err_set(err, -EINVAL, "%s: %u are given, the limit is %d", name, n,
-		               SES_PIDS_MAX);
+		               PFA_PIDS_MAX);
 	return 0;
 }
 
 static int check_strings(const char *name, const char *const *v, struct err *err)
 {
 	for (size_t i = 0; v && v[i]; i++) {
-		if (i == SES_FILTERS_MAX)
-			return err_set(err, -EINVAL, "%ss: more than %d", name, SES_FILTERS_MAX);
+		if (i == PFA_FILTERS_MAX)
+			return err_set(err, -EINVAL, "%ss: more than %d", name, PFA_FILTERS_MAX);
 		if (!v[i][0])
 			return err_set(err, -EINVAL, "%s: an empty one", name);
 		if (strlen(v[i]) >= PATH_MAX)
@@ -112,22 +113,22 @@ static int check_strings(const char *name, const char *const *v, struct err *err
 	return 0;
 }
 
-int ses_targets_options(const struct ses_options *o, struct err *err)
+int tgt_check(const struct pfa_options *o, struct err *err)
 {
-	bool pids = ses_numbers_cnt(o->pids) != 0, tids = ses_numbers_cnt(o->tids) != 0;
+	bool pids = numbers_cnt(o->pids) != 0, tids = numbers_cnt(o->tids) != 0;
 	int r;
 
-	if (o->target == SES_TARGET_PID && (o->pid < 0 || (o->pid == 0 && !pids && !tids)))
+	if (o->target == PFA_TARGET_PID && (o->pid < 0 || (o->pid == 0 && !pids && !tids)))
 		return err_set(err, -EINVAL, "pid: %lld is no process number", (long long)o->pid);
-	if (o->target != SES_TARGET_PID && (o->pid != 0 || pids))
+	if (o->target != PFA_TARGET_PID && (o->pid != 0 || pids))
 		return err_set(err, -EINVAL, "%s: given with another target than PID",
 		               o->pid ? "pid" : "pids");
-	if (o->target != SES_TARGET_PID && tids)
+	if (o->target != PFA_TARGET_PID && tids)
 		return err_set(err, -EINVAL, "tids: given with another target than PID");
-	if (o->follow_children && o->target == SES_TARGET_ALL)
+	if ((o->flags & PFA_FOLLOW_CHILDREN) && o->target == PFA_TARGET_ALL)
 		return err_set(err, -EINVAL,
 		               "following children: ALL has every process in it already");
-	if (o->follow_children && tids)
+	if ((o->flags & PFA_FOLLOW_CHILDREN) && tids)
 		return err_set(err, -EINVAL,
 		               "following children: with tids only those threads are sampled");
 	r = check_numbers("pids", o->pids, err);
@@ -181,7 +182,7 @@ static int open_process(uint32_t pid, struct err *err)
 }
 
 /* The process of a thread: its number, or negative errno. */
-static int64_t process_of(const struct ses *s, uint32_t tid, struct err *err)
+static int64_t process_of(const struct target *t, uint32_t tid, struct err *err)
 {
 	struct proc_status st;
 	int r = proc_status_read(tid, &st, err);
@@ -198,7 +199,7 @@ static int64_t process_of(const struct ses *s, uint32_t tid, struct err *err)
 	if (st.zombie)
 		return err_set(err, -ESRCH, "thread %u (%s) of process %u has ended", tid, st.name,
 		               st.tgid);
-	if (s->targets.n && !ses_targets_have(&s->targets, st.tgid))
+	if (t->n && !tgt_has(t, st.tgid))
 		return err_set(err, -EINVAL,
 		               "thread %u belongs to process %u, which is not among those given: "
 		               "give that as well, or none",
@@ -207,11 +208,10 @@ static int64_t process_of(const struct ses *s, uint32_t tid, struct err *err)
 }
 
 /* Threads stand for their processes where no process is given. */
-static int check_threads(struct ses *s, struct err *err)
+static int open_threads(struct target *t, struct err *err)
 {
-	struct ses_targets *t = &s->targets;
 	_cleanup_free_ uint32_t *procs = NULL;
-	int r = make_set(0, s->o.tids, &t->tids, &t->n_tids);
+	int r = make_set(0, t->o->tids, &t->tids, &t->n_tids);
 
 	if (r < 0)
 		return err_set(err, r, "out of memory");
@@ -221,13 +221,13 @@ static int check_threads(struct ses *s, struct err *err)
 	if (!procs)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < t->n_tids; i++) {
-		int64_t pid = process_of(s, t->tids[i], err);
+		int64_t pid = process_of(t, t->tids[i], err);
 
 		if (pid < 0)
 			return (int)pid;
 		procs[i] = (uint32_t)pid;
-		if (!s->target_pid && t->tids[i] == (uint32_t)s->o.tids[0])
-			s->target_pid = (uint32_t)pid;
+		if (!t->pid && t->tids[i] == (uint32_t)t->o->tids[0])
+			t->pid = (uint32_t)pid;
 	}
 	if (!t->n) {
 		t->n = sort_unique(procs, t->n_tids);
@@ -237,12 +237,10 @@ static int check_threads(struct ses *s, struct err *err)
 	return 0;
 }
 
-static int open_cgroups(struct ses *s, struct err *err)
+static int open_cgroups(struct target *t, struct err *err)
 {
-	struct ses_targets *t = &s->targets;
-
-	t->cgroups.max = SES_FILTERS_MAX;
-	for (const char *const *p = s->o.cgroups; p && *p; p++) {
+	t->cgroups.max = PFA_FILTERS_MAX;
+	for (const char *const *p = t->o->cgroups; p && *p; p++) {
 		int fd = proc_cgroup_open(*p, err), r;
 
 		if (fd < 0)
@@ -256,20 +254,20 @@ static int open_cgroups(struct ses *s, struct err *err)
 	return 0;
 }
 
-int ses_targets_check(struct ses *s, struct err *err)
+int tgt_open(struct target *t, struct err *err)
 {
-	struct ses_targets *t = &s->targets;
+	const struct pfa_options *o = t->o;
 	int r;
 
-	ses_targets_done(s);
-	r = open_cgroups(s, err);
-	if (r < 0 || s->o.target != SES_TARGET_PID)
+	tgt_done(t);
+	r = open_cgroups(t, err);
+	if (r < 0 || o->target != PFA_TARGET_PID)
 		return r;
-	r = make_set(s->o.pid, s->o.pids, &t->pids, &t->n);
+	r = make_set(o->pid, o->pids, &t->pids, &t->n);
 	if (r < 0)
 		return err_set(err, r, "out of memory");
-	s->target_pid = s->o.pid ? (uint32_t)s->o.pid : t->n ? (uint32_t)s->o.pids[0] : 0;
-	r = check_threads(s, err);
+	t->pid = o->pid ? (uint32_t)o->pid : t->n ? (uint32_t)o->pids[0] : 0;
+	r = open_threads(t, err);
 	if (r < 0)
 		return r;
 	t->fds = calloc((size_t)t->n + 1, sizeof(*t->fds));
@@ -283,74 +281,102 @@ int ses_targets_check(struct ses *s, struct err *err)
 			return t->fds[i];
 	}
 	t->left = t->n;
-	if (proc_comm(s->target_pid, s->target_pid, s->target_comm) < 0)
-		s->target_comm[0] = 0;
-	if (t->n > 1)
-		return 0;
-	s->ended_fd = TAKE_FD(t->fds[0]);
+	if (proc_comm(t->pid, t->pid, t->comm) < 0)
+		t->comm[0] = 0;
+	if (t->n == 1)
+		t->ended_fd = TAKE_FD(t->fds[0]);
 	return 0;
 }
 
-void ses_targets_done(struct ses *s)
+int tgt_command(struct target *t, uint32_t pid, struct err *err)
 {
-	struct ses_targets *t = &s->targets;
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
+	if (fd < 0)
+		return err_set(err, -errno, "pidfd_open: %s", err_name(errno));
+	t->pid = pid;
+	t->ended_fd = fd;
+	return 0;
+}
+
+void tgt_init(struct target *t, const struct pfa_options *o)
+{
+	*t = (struct target){.o = o, .epoll_fd = -EBADF, .ended_fd = -EBADF};
+}
+
+void tgt_done(struct target *t)
+{
 	for (uint32_t i = 0; i < t->n && t->fds; i++)
 		closep(&t->fds[i]);
 	vec_each (fd, &t->cgroups)
 		closep(fd);
 	vec_done(&t->cgroups);
 	closep(&t->epoll_fd);
+	closep(&t->ended_fd);
 	free(t->pids);
 	free(t->tids);
 	free(t->fds);
-	*t = (struct ses_targets){.epoll_fd = -EBADF};
+	tgt_init(t, t->o);
 }
 
 /* ---- to the kernel side ---------------------------------------------------------------------- */
 
-bool ses_targets_tree(const struct ses *s)
+bool tgt_all(const struct target *t)
 {
-	return s->o.target == SES_TARGET_COMMAND || s->targets.n > 1 || s->o.follow_children;
+	return t->o->target == PFA_TARGET_ALL;
 }
 
-void ses_targets_config(const struct ses *s, struct abi_config *cfg, struct load_sizes *sizes)
+bool tgt_follows(const struct target *t)
 {
-	uint32_t comms = (uint32_t)strings_cnt(s->o.comms);
+	return t->o->target == PFA_TARGET_COMMAND || (t->o->flags & PFA_FOLLOW_CHILDREN);
+}
 
-	cfg->target = s->o.target == SES_TARGET_ALL ? ABI_TARGET_ALL
-	              : ses_targets_tree(s)         ? ABI_TARGET_TREE
-	                                            : ABI_TARGET_PID;
-	cfg->target_tgid = cfg->target == ABI_TARGET_PID ? s->target_pid : 0;
-	cfg->follow = s->o.target == SES_TARGET_COMMAND || s->o.follow_children;
-	cfg->n_cgroups = (uint32_t)s->targets.cgroups.n;
-	cfg->filters = (s->targets.n_tids ? ABI_FILTER_TID : 0) | (comms ? ABI_FILTER_COMM : 0) |
+bool tgt_tree(const struct target *t)
+{
+	return t->n > 1 || tgt_follows(t);
+}
+
+struct load_procs tgt_procs(const struct target *t)
+{
+	const bool one = t->o->target == PFA_TARGET_COMMAND;
+
+	return (struct load_procs){.tgids = one ? &t->pid : t->pids,
+	                           .n = one ? 1 : t->n,
+	                           .existing = (t->o->flags & PFA_FOLLOW_CHILDREN) != 0};
+}
+
+void tgt_config(const struct target *t, struct abi_config *cfg, struct load_sizes *sizes)
+{
+	uint32_t comms = (uint32_t)strings_cnt(t->o->comms);
+
+	cfg->target = tgt_all(t) ? ABI_TARGET_ALL : tgt_tree(t) ? ABI_TARGET_TREE : ABI_TARGET_PID;
+	cfg->target_tgid = cfg->target == ABI_TARGET_PID ? t->pid : 0;
+	cfg->follow = tgt_follows(t);
+	cfg->n_cgroups = (uint32_t)t->cgroups.n;
+	cfg->filters = (t->n_tids ? ABI_FILTER_TID : 0) | (comms ? ABI_FILTER_COMM : 0) |
 	               (cfg->n_cgroups ? ABI_FILTER_CGROUP : 0);
-	sizes->tid_entries = s->targets.n_tids;
+	sizes->tid_entries = t->n_tids;
 	sizes->comm_entries = comms;
-	sizes->followed_entries = cfg->follow                      ? 65536
-	                          : cfg->target == ABI_TARGET_TREE ? s->targets.n
-	                                                           : 1;
+	sizes->followed_entries = cfg->follow ? 65536 : cfg->target == ABI_TARGET_TREE ? t->n : 1;
 }
 
-int ses_targets_load(struct ses *s, struct load_oncpu *l, struct err *err)
+int tgt_load(struct target *t, struct load_oncpu *l, struct tally *tally, struct err *err)
 {
-	struct ses_targets *t = &s->targets;
 	int r = 0;
 
 	/* Where the iterator does not show the target, its number alone has to do. */
-	if (s->o.target == SES_TARGET_PID && !ses_targets_tree(s))
-		(void)load_target(l, s->target_pid);
+	if (t->o->target == PFA_TARGET_PID && !tgt_tree(t))
+		(void)load_target(l, t->pid);
 	if (t->n_tids)
 		r = load_filter_tids(l, t->tids, t->n_tids, err);
-	for (const char *const *p = s->o.comms; p && *p; p++)
+	for (const char *const *p = t->o->comms; p && *p; p++)
 		if (strlen(*p) >= ABI_COMM_LEN)
-			tally_note(&s->tally,
+			tally_note(tally,
 			           "name '%s': the kernel keeps %d bytes of a name: threads "
 			           "named '%.*s' are sampled",
 			           *p, ABI_COMM_LEN - 1, ABI_COMM_LEN - 1, *p);
-	if (r == 0 && s->o.comms)
-		r = load_filter_comms(l, s->o.comms, (uint32_t)strings_cnt(s->o.comms), err);
+	if (r == 0 && t->o->comms)
+		r = load_filter_comms(l, t->o->comms, (uint32_t)strings_cnt(t->o->comms), err);
 	if (r == 0 && t->cgroups.n)
 		r = load_filter_cgroups(l, t->cgroups.p, (uint32_t)t->cgroups.n, err);
 	vec_each (fd, &t->cgroups)
@@ -361,21 +387,19 @@ int ses_targets_load(struct ses *s, struct load_oncpu *l, struct err *err)
 
 /* ---- their end ------------------------------------------------------------------------------- */
 
-bool ses_targets_ended(const struct ses *s)
+bool tgt_ended(const struct target *t)
 {
-	struct pollfd p = {.fd = s->ended_fd, .events = POLLIN};
+	struct pollfd p = {.fd = t->ended_fd, .events = POLLIN};
 
 	return poll(&p, 1, 0) > 0;
 }
 
-int ses_targets_watch(struct ses *s, struct err *err)
+int tgt_watch(struct target *t, struct err *err)
 {
-	struct ses_targets *t = &s->targets;
-
 	if (t->n <= 1)
 		return 0;
-	s->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->ended_fd < 0)
+	t->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (t->ended_fd < 0)
 		return err_set(err, -errno, "eventfd: %s", err_name(errno));
 	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (t->epoll_fd < 0)
@@ -387,13 +411,12 @@ int ses_targets_watch(struct ses *s, struct err *err)
 			return err_set(err, -errno, "epoll_ctl of process %u: %s", t->pids[i],
 			               err_name(errno));
 	}
-	ses_targets_look(s); /* those that have ended meanwhile */
+	tgt_reap(t); /* those that have ended meanwhile */
 	return 0;
 }
 
-void ses_targets_look(struct ses *s)
+void tgt_reap(struct target *t)
 {
-	struct ses_targets *t = &s->targets;
 	struct epoll_event e[16];
 	uint64_t one = 1;
 	int n;
@@ -407,54 +430,52 @@ void ses_targets_look(struct ses *s)
 			closep(fd);
 			if (--t->left == 0)
 				/* Cannot fail: the counter is 0. */
-				(void)!write(s->ended_fd, &one, sizeof(one));
+				(void)!write(t->ended_fd, &one, sizeof(one));
 		}
 }
 
 /* ---- for the profile ------------------------------------------------------------------------- */
 
-int ses_targets_text(const struct ses *s, struct sbuf *b)
+int tgt_text(const struct target *t, struct sbuf *b)
 {
-	const struct ses_targets *t = &s->targets;
 	int r;
 
 	if (t->n <= 1)
-		return sbuf_addf(b, "pid %u (%s)", s->target_pid, s->target_comm);
+		return sbuf_addf(b, "pid %u (%s)", t->pid, t->comm);
 	r = sbuf_addf(b, "pids ");
 	if (r == 0)
-		r = ses_numbers_text(t->pids, t->n, b);
+		r = tgt_numbers_text(t->pids, t->n, b);
 	return r;
 }
 
-int ses_targets_each_filter(const struct ses *s,
-                            int (*fn)(void *arg, const char *key, const char *value), void *arg)
+int tgt_each_filter(const struct target *t,
+                    int (*fn)(void *arg, const char *key, const char *value), void *arg)
 {
 	_cleanup_(sbuf_done) struct sbuf b;
 	char comm[ABI_COMM_LEN];
 	int r = 0;
 
 	sbuf_init(&b, 4096);
-	if (s->targets.n_tids) {
-		r = ses_numbers_text(s->targets.tids, s->targets.n_tids, &b);
+	if (t->n_tids) {
+		r = tgt_numbers_text(t->tids, t->n_tids, &b);
 		if (r == 0)
 			r = fn(arg, "filter_tid", b.p);
 	}
-	for (const char *const *p = s->o.comms; p && *p && r == 0; p++) {
+	for (const char *const *p = t->o->comms; p && *p && r == 0; p++) {
 		(void)snprintf(comm, sizeof(comm), "%s", *p);
 		r = fn(arg, "filter_comm", comm);
 	}
-	for (const char *const *p = s->o.cgroups; p && *p && r == 0; p++)
+	for (const char *const *p = t->o->cgroups; p && *p && r == 0; p++)
 		r = fn(arg, "filter_cgroup", *p);
 	return r;
 }
 
-bool ses_targets_filtered(const struct ses *s)
+bool tgt_filtered(const struct target *t)
 {
-	return s->targets.n_tids || (s->o.comms && s->o.comms[0]) ||
-	       (s->o.cgroups && s->o.cgroups[0]);
+	return t->n_tids || (t->o->comms && t->o->comms[0]) || (t->o->cgroups && t->o->cgroups[0]);
 }
 
-int ses_numbers_text(const uint32_t *v, uint32_t n, struct sbuf *b)
+int tgt_numbers_text(const uint32_t *v, uint32_t n, struct sbuf *b)
 {
 	int r = 0;
 
@@ -463,4 +484,23 @@ int ses_numbers_text(const uint32_t *v, uint32_t n, struct sbuf *b)
 	if (r == 0 && n > NUMBERS_SHOWN)
 		r = sbuf_addf(b, " and %u more", n - NUMBERS_SHOWN);
 	return r;
+}
+
+uint64_t tgt_asleep_cnt(const struct target *t, uint32_t pid)
+{
+	struct proc_status st;
+	char path[64];
+	uint64_t n = 0, tid;
+	DIR *d;
+
+	(void)snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	d = opendir(path);
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (parse_u64(e->d_name, 10, &tid) == 0 && tid <= UINT32_MAX &&
+		    (!t->n_tids || has_tid(t, (uint32_t)tid)) &&
+		    proc_status_read((uint32_t)tid, &st, NULL) == 0 && st.tgid == pid)
+			n += st.asleep;
+	if (d)
+		(void)closedir(d); /* only read from */
+	return n;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What enrichers of the caller's say of processes. Each is asked once a process, when the process
- * is first met in what becomes an output. Thread: C, in ses_stop. */
-#include "session/session_priv.h"
+#include "label/label.h"
 
 #include <limits.h>
+
+#include "proc/proc.h"
 
 /* Far above the processes of a capture; those past it have no labels. */
 #define PROCS_MAX (1U << 20)
@@ -16,29 +16,48 @@ struct proc_key {
 };
 _Static_assert(sizeof(struct proc_key) == 16, "hashed as bytes");
 
-struct ses_label_sink {
-	struct met_label v[SES_LABELS_MAX];
+struct pfa_label_sink {
+	struct met_label v[PFA_LABELS_MAX];
 	uint32_t n;
 	int error; /* out of memory */
 };
 
-struct ses_labels {
-	struct intern *keys; /* struct proc_key -> index of procs */
-	VEC(struct ses_proc_labels) procs;
+struct labels {
+	struct {
+		pfa_enrich_fn fn;
+		void *arg;
+	} enrichers[PFA_ENRICHERS_MAX];
+	uint32_t n_enrichers;
+	struct intern *keys; /* struct proc_key -> index of procs; NULL: no process was met yet */
+	VEC(struct label_list) procs;
 };
 
-int ses_add_enricher(struct ses *s, ses_enrich_fn fn, void *arg, struct err *err)
+int labels_new(struct labels **ret)
+{
+	struct labels *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	l->procs.max = PROCS_MAX;
+	*ret = l;
+	return 0;
+}
+
+int labels_add_enricher(struct labels *l, pfa_enrich_fn fn, void *arg, struct err *err)
 {
 	if (!fn)
 		return err_set(err, -EINVAL, "enricher: no function");
-	if (s->state == SES_RUNNING)
-		return err_set(err, -EBUSY, "enricher: the session is running already");
-	if (s->n_enrichers == SES_ENRICHERS_MAX)
-		return err_set(err, -E2BIG, "enrichers: more than %d", SES_ENRICHERS_MAX);
-	s->enrichers[s->n_enrichers].fn = fn;
-	s->enrichers[s->n_enrichers].arg = arg;
-	s->n_enrichers++;
+	if (l->n_enrichers == PFA_ENRICHERS_MAX)
+		return err_set(err, -E2BIG, "enrichers: more than %d", PFA_ENRICHERS_MAX);
+	l->enrichers[l->n_enrichers].fn = fn;
+	l->enrichers[l->n_enrichers].arg = arg;
+	l->n_enrichers++;
 	return 0;
+}
+
+bool labels_any(const struct labels *l)
+{
+	return l->n_enrichers > 0;
 }
 
 /* ---- one label ------------------------------------------------------------------------------- */
@@ -75,13 +94,13 @@ static bool is_ours(const char *key)
 	return false;
 }
 
-int ses_label_add(struct ses_label_sink *sink, const char *key, const char *value)
+int label_add(struct pfa_label_sink *sink, const char *key, const char *value)
 {
 	_cleanup_free_ char *k = NULL, *v = NULL;
-	int r = check_text(key, SES_LABEL_KEY_BYTES);
+	int r = check_text(key, PFA_LABEL_KEY_BYTES);
 
 	if (r == 0)
-		r = check_text(value, SES_LABEL_VALUE_BYTES);
+		r = check_text(value, PFA_LABEL_VALUE_BYTES);
 	if (r < 0)
 		return r;
 	if (is_ours(key))
@@ -89,7 +108,7 @@ int ses_label_add(struct ses_label_sink *sink, const char *key, const char *valu
 	for (uint32_t i = 0; i < sink->n; i++)
 		if (strcmp(sink->v[i].key, key) == 0)
 			return -EEXIST;
-	if (sink->n == SES_LABELS_MAX)
+	if (sink->n == PFA_LABELS_MAX)
 		return -E2BIG;
 	k = strdup(key);
 	v = strdup(value);
@@ -125,13 +144,14 @@ static void find_cgroup(const struct proc_key *key, struct sbuf *b)
 		sbuf_reset(b);
 }
 
-static void ask(const struct ses *s, const struct proc_key *key, const char *comm,
-                struct ses_label_sink *sink)
+static void ask(const struct labels *l, const struct trk *trk, const struct proc_key *key,
+                const char *comm, struct pfa_label_sink *sink)
 {
 	_cleanup_(sbuf_done) struct sbuf cgroup;
 	const struct ev_proc_id newest = {.pid = key->pid, .start_ns = key->start_ns};
-	const char *name = s->trk && !key->foreign ? trk_comm(s->trk, &newest) : "";
-	struct ses_process p = {
+	const char *name = trk && !key->foreign ? trk_comm(trk, &newest) : "";
+	struct pfa_process p = {
+	        .size = sizeof(p),
 	        .pid = key->foreign ? 0 : key->pid,
 	        .start_ns = key->start_ns,
 	        .comm = name[0] ? name : comm,
@@ -140,13 +160,13 @@ static void ask(const struct ses *s, const struct proc_key *key, const char *com
 	sbuf_init(&cgroup, PATH_MAX);
 	find_cgroup(key, &cgroup);
 	p.cgroup = cgroup.len ? cgroup.p : NULL;
-	for (uint32_t i = 0; i < s->n_enrichers; i++)
-		s->enrichers[i].fn(s->enrichers[i].arg, &p, sink);
+	for (uint32_t i = 0; i < l->n_enrichers; i++)
+		l->enrichers[i].fn(l->enrichers[i].arg, &p, sink);
 }
 
-static int keep(struct ses_labels *l, const struct proc_key *key, struct ses_label_sink *sink)
+static int keep(struct labels *l, const struct proc_key *key, const struct pfa_label_sink *sink)
 {
-	struct ses_proc_labels of = {.n = sink->n};
+	struct label_list of = {.n = sink->n};
 	uint32_t id;
 	int r = vec_reserve(&l->procs, 1);
 
@@ -165,84 +185,76 @@ static int keep(struct ses_labels *l, const struct proc_key *key, struct ses_lab
 	return vec_push(&l->procs, of);
 }
 
-static int begin(struct ses *s)
-{
-	struct ses_labels *l = calloc(1, sizeof(*l));
-	int r;
-
-	if (!l)
-		return -ENOMEM;
-	l->procs.max = PROCS_MAX;
-	r = intern_new(PROCS_MAX, SIZE_MAX / 2, &l->keys);
-	if (r < 0)
-		free(l);
-	else
-		s->labels = l;
-	return r;
-}
-
-int ses_labels_of(struct ses *s, const struct ev_proc_id *proc, bool foreign_ns, const char *comm,
-                  struct ses_proc_labels *ret)
+int labels_of(struct labels *l, const struct trk *trk, const struct ev_proc_id *proc,
+              bool foreign_ns, const char *comm, struct label_list *ret)
 {
 	const struct proc_key key = {
 	        .start_ns = proc->start_ns, .pid = proc->pid, .foreign = foreign_ns};
-	struct ses_label_sink sink = {.n = 0};
+	struct pfa_label_sink sink = {.n = 0};
 	uint32_t id;
-	int r = s->labels || s->n_enrichers == 0 ? 0 : begin(s);
+	int r;
 
+	if (l->n_enrichers == 0) {
+		*ret = (struct label_list){.n = 0};
+		return 0;
+	}
+	r = l->keys ? 0 : intern_new(PROCS_MAX, SIZE_MAX / 2, &l->keys);
 	if (r < 0)
 		return r;
-	id = s->n_enrichers ? intern_find(s->labels->keys, &key, sizeof(key)) : INTERN_NONE;
+	id = intern_find(l->keys, &key, sizeof(key));
 	if (id == INTERN_NONE) {
-		if (s->n_enrichers == 0 || s->labels->procs.n == PROCS_MAX) {
-			*ret = (struct ses_proc_labels){.n = 0};
+		if (l->procs.n == PROCS_MAX) {
+			*ret = (struct label_list){.n = 0};
 			return 0;
 		}
-		ask(s, &key, comm ? comm : "", &sink);
-		r = sink.error < 0 ? sink.error : keep(s->labels, &key, &sink);
+		ask(l, trk, &key, comm ? comm : "", &sink);
+		r = sink.error < 0 ? sink.error : keep(l, &key, &sink);
 		if (r < 0) {
 			labels_done(sink.v, sink.n);
 			return r;
 		}
-		id = (uint32_t)s->labels->procs.n - 1;
+		id = (uint32_t)l->procs.n - 1;
 	}
-	*ret = s->labels->procs.p[id];
+	*ret = l->procs.p[id];
 	return 0;
 }
 
-int ses_labels_metrics(struct ses *s, struct err *err)
+int labels_of_metrics(struct labels *l, const struct trk *trk, struct met_snapshot *m)
 {
 	int r = 0;
 
-	if (s->n_enrichers == 0 || !s->metrics)
+	if (l->n_enrichers == 0)
 		return 0;
-	vec_each (e, &s->metrics->procs) {
+	vec_each (e, &m->procs) {
 		const struct ev_proc_id id = {.pid = e->pid, .start_ns = e->start_ns};
 		char comm[MET_COMM_LEN + 1] = "";
-		struct ses_proc_labels of;
+		struct label_list of = {0};
 
 		if (e->pid == 0)
 			continue;
 		memcpy(comm, e->comm, MET_COMM_LEN);
-		r = r < 0 ? r : ses_labels_of(s, &id, false, comm, &of);
+		r = r < 0 ? r : labels_of(l, trk, &id, false, comm, &of);
 		for (uint32_t i = 0; r == 0 && of.v && i < of.n; i++)
 			r = met_entry_label(e, of.v[i].key, of.v[i].value);
 	}
-	return r < 0 ? err_set(err, r, "labels of processes: %s", err_name(r)) : 0;
+	return r;
 }
 
-void ses_labels_free(struct ses *s)
+void labels_forget(struct labels *l)
 {
-	struct ses_labels *l = s->labels;
-
-	if (!l)
-		return;
 	vec_each (of, &l->procs) {
 		labels_done(of->v, of->n);
 		free(of->v);
 	}
 	vec_done(&l->procs);
 	l->keys = intern_free(l->keys);
+}
+
+struct labels *labels_free(struct labels *l)
+{
+	if (!l)
+		return NULL;
+	labels_forget(l);
 	free(l);
-	s->labels = NULL;
+	return NULL;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What unwind tables know about one file, as lines for people. No capture, no kernel. */
-#include "session/session.h"
 #include "unwind/unwind.h"
 
 #include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+
+#define WORDS_MAX_BYTES ((uint64_t)1 << 30) /* of one file; a capture's budget is not asked */
 
 /* Words in our own memory, as the kernel side would have them. */
 struct words {
@@ -126,7 +127,7 @@ static int measure(struct info *i)
 	                             .arg = w};
 	struct uw_store_stats st = {0};
 	struct uw_store *store = NULL;
-	int r = w ? uw_store_new(&backing, SES_BUDGET_MAX_BYTES, &store) : -ENOMEM;
+	int r = w ? uw_store_new(&backing, WORDS_MAX_BYTES, &store) : -ENOMEM;
 
 	if (r == 0)
 		r = uw_store_install(store, 1, i->table);
@@ -159,7 +160,7 @@ static uint32_t distinct_rules(const struct uw_table *t)
 }
 
 struct say {
-	ses_line_fn line;
+	uw_line_fn line;
 	void *arg;
 	int failed; /* the first failure to make a line */
 };
@@ -236,8 +237,7 @@ static int say_rule(struct say *to, const char *path, const struct info *i, uint
 	             : 0;
 }
 
-int ses_unwind_info(const char *path, const uint64_t *pc, ses_line_fn line, void *arg,
-                    struct err *err)
+int uw_info(const char *path, const uint64_t *pc, uw_line_fn line, void *arg, struct err *err)
 {
 	_cleanup_(info_done) struct info i = {0};
 	struct say to = {.line = line, .arg = arg};

@@ -9,7 +9,7 @@
 #define FP_FRAMES_MAX ABI_MAX_USER_FRAMES
 
 struct smp_off {
-	struct smp *base;
+	struct smp_walker *base;
 	struct load_off *loader;
 	struct load_off_options options;
 	struct smp_off_stats stats;
@@ -26,7 +26,7 @@ struct smp_off {
 	uint8_t bytes[SMP_STACK_BYTES];
 };
 
-int smp_off_open(struct smp *base, const struct load_off_options *o, struct smp_off **ret,
+int smp_off_open(struct smp_walker *base, const struct load_off_options *o, struct smp_off **ret,
                  struct err *err)
 {
 	_cleanup_(smp_off_freep) struct smp_off *s = calloc(1, sizeof(*s));
@@ -37,7 +37,7 @@ int smp_off_open(struct smp *base, const struct load_off_options *o, struct smp_
 	s->base = base;
 	s->waiting.max = s->tgids.max = 1U << 22; /* PID_MAX_LIMIT */
 	s->options = *o;
-	r = load_off_open(smp_loader(base), o, &s->loader, err);
+	r = load_off_open(smp_walker_loader(base), o, &s->loader, err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(s);
@@ -131,10 +131,10 @@ int smp_off_drain(struct smp_off *o, const struct smp_sink *sink)
 		o->counts_mark = c.v[ABI_CNT_COUNTS_NEW];
 		r = keep_first(o, r, load_off_take(o->loader, on_wait, o));
 	}
-	if (r == 0 &&
-	    c.v[ABI_CNT_THREADS_NEW] - o->threads_mark > smp_thread_entries(o->base) / 2) {
+	if (r == 0 && c.v[ABI_CNT_THREADS_NEW] - o->threads_mark >
+	                      smp_walker_sizes(o->base)->thread_entries / 2) {
 		o->threads_mark = c.v[ABI_CNT_THREADS_NEW];
-		r = keep_first(o, r, smp_take_threads(o->base, sink));
+		r = smp_walker_take_threads(o->base, sink); /* counted there */
 	}
 	return r;
 }

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes of the walker's maps, by target, rate and CPUs. Thread: C. */
+#include "session/session_priv.h"
+
+#include <dirent.h>
+
+#include "proc/proc.h"
+
+/* Of the process map, 32 bytes each. */
+#define RANGES_MAX         (1ULL << 20)
+#define RANGES_SPARE       1024ULL
+#define RANGES_PER_PROCESS 24ULL /* of browsers and desktops; others have 6 */
+#define RANGES_COUNTED     16    /* processes whose mappings are counted for it */
+
+static uint32_t pow2_at_least(uint64_t v)
+{
+	uint32_t p = 1;
+
+	while (p < v && p < (1U << 30))
+		p *= 2;
+	return p;
+}
+
+static int count_mapping(void *arg, const struct ev_mapping *m)
+{
+	(void)m;
+	(*(uint64_t *)arg)++;
+	return 0;
+}
+
+static uint64_t count_processes(void)
+{
+	DIR *d = opendir("/proc");
+	uint64_t n = 0;
+
+	for (struct dirent *e; d && (e = readdir(d));)
+		n += e->d_name[0] >= '1' && e->d_name[0] <= '9';
+	if (d)
+		(void)closedir(d); /* only read from */
+	return n;
+}
+
+/* Executable mappings that the process map holds, by what there is now: a list is written anew
+ * beside the one that it follows. */
+static uint32_t range_entries(const struct ses *s)
+{
+	uint64_t n = 0;
+
+	if (s->o.target == PFA_TARGET_PID && !tgt_follows(&s->target) &&
+	    s->target.n <= RANGES_COUNTED) {
+		/* What cannot be counted here is found again, and said, by the first look. */
+		for (uint32_t i = 0; i < s->target.n; i++)
+			(void)proc_maps_read(s->target.pids[i], count_mapping, &n, NULL, NULL);
+		n = MAX_OF(2 * n + RANGES_SPARE, 16384ULL);
+	} else {
+		if (tgt_all(&s->target))
+			n = RANGES_PER_PROCESS * count_processes();
+		else
+			n = 2 * RANGES_PER_PROCESS * s->target.n;
+		n = MAX_OF(n, 65536ULL);
+	}
+	return pow2_at_least(MIN_OF(n, RANGES_MAX));
+}
+
+void ses_sizes(const struct ses *s, bool walks, struct load_sizes *z)
+{
+	const bool one = s->o.target == PFA_TARGET_PID && !tgt_tree(&s->target);
+	const uint64_t per_s = (uint64_t)s->o.sample_rate_hz * s->env.n_cpus,
+	               page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	z->no_sample = true; /* unless a source wants it */
+	if (!walks) {
+		/* Target and filters alone, whose sizes are set. */
+		z->no_walk = true;
+		z->ring_bytes = z->copy_ring_bytes = (uint32_t)page;
+		z->count_entries = z->thread_entries = z->range_entries = z->proc_entries =
+		        z->shipped_entries = 1;
+		return;
+	}
+	/* Stacks: what a second of nothing but new, deep stacks needs is more than anyone has; 256
+	 * KiB hold 1,000 of 30 frames, and a stack that finds no place comes again. */
+	z->ring_bytes = pow2_at_least(
+	        MAX_OF(s->o.ring_bytes ? s->o.ring_bytes
+	                               : (one ? 262144U : MAX_OF(524288U, s->env.n_cpus * 65536U)),
+	               page));
+	/* Counts: half a table must outlast a drain interval in which every sample is new. */
+	z->count_entries = s->o.count_entries
+	                           ? s->o.count_entries
+	                           : (uint32_t)MIN_OF(MAX_OF(per_s, 8192ULL), 1ULL << 20);
+	z->thread_entries = one ? 4096 : 16384;
+	z->range_entries = s->o.range_entries ? s->o.range_entries : range_entries(s);
+	z->proc_entries = one ? 64 : 32768;
+	z->shipped_entries = one ? 16384 : 65536;
+	if (s->o.unwind == PFA_UNWIND_FP)
+		return;
+	/* 32 bytes each. The rest of a machine with more files than this is walked by guesses. */
+	z->image_entries = tgt_all(&s->target) ? 65536 : 8192;
+	/* 64 or 128 deferred samples until D has been woken; more are unwound heuristically. */
+	z->copy_ring_bytes = pow2_at_least(MAX_OF((one ? 1ULL : 2ULL) << 20, page));
+}
+
+/* Deferred samples of a process in an image without a table: until D was woken and a table built, a
+ * quarter of a second on one CPU; more are unwound heuristically. Their ring bounds them besides.
+ */
+uint32_t ses_copy_quota(const struct ses *s)
+{
+	return MIN_OF(MAX_OF(s->o.sample_rate_hz / 4, 32U), 1024U);
+}

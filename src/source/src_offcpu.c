@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Off-CPU intervals: what is asked for, whether they were all to be seen, and what their profile
+ * says of itself. */
+#include <stddef.h>
+
+#include "source/source_priv.h"
+
+#define STATES_DEFAULT                                                                             \
+	(1U << EV_OFF_INTERRUPTIBLE | 1U << EV_OFF_UNINTERRUPTIBLE | 1U << EV_OFF_IOWAIT)
+#define STATES_ALL ((1U << EV_OFF_CNT) - 2)
+
+struct offcpu {
+	const struct src_env *env;
+	struct smp_off *sampler;
+};
+
+static uint32_t states_of(const struct offcpu *s)
+{
+	const uint32_t states = s->env->o->offcpu_states;
+
+	return states ? states : STATES_DEFAULT;
+}
+
+/* ---- before the start ------------------------------------------------------------------------ */
+
+static int offcpu_check(const struct pfa_options *o, struct err *err)
+{
+	if (o->offcpu_states & ~STATES_ALL)
+		return err_set(err, -EINVAL, "off-CPU states: unknown bits 0x%x",
+		               o->offcpu_states & ~STATES_ALL);
+	if (o->offcpu_max_ns && o->offcpu_min_ns > o->offcpu_max_ns)
+		return err_set(err, -EINVAL,
+		               "off-CPU durations: the least, %llu ns, is above the most, %llu ns",
+		               (unsigned long long)o->offcpu_min_ns,
+		               (unsigned long long)o->offcpu_max_ns);
+	if (o->offcpu_threads > (1U << 20))
+		return err_set(err, -EINVAL, "off-CPU threads: over the limit (1 M)");
+	return 0;
+}
+
+static void *offcpu_free(void *src)
+{
+	struct offcpu *s = src;
+
+	if (s) {
+		s->sampler = smp_off_free(s->sampler);
+		free(s);
+	}
+	return NULL;
+}
+
+static int offcpu_open(const struct src_env *env, void **ret, struct err *err)
+{
+	struct offcpu *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->env = env;
+	*ret = s;
+	return 0;
+}
+
+/* Intervals come as fast as they like, and each may be one that lasts: 1,024 deferred samples of a
+ * process until a table is built, 256 of all until D has been woken; more are unwound
+ * heuristically. */
+static void offcpu_config(const void *src, struct abi_config *cfg, struct load_sizes *sizes)
+{
+	(void)src;
+	cfg->copy_quota = 1024;
+	if (sizes->image_entries)
+		sizes->copy_ring_bytes = 4U << 20;
+}
+
+static int offcpu_load(void *src, struct err *err)
+{
+	struct offcpu *s = src;
+	const struct pfa_options *p = s->env->o;
+	bool one = p->target == PFA_TARGET_PID && !tgt_tree(s->env->target);
+	const struct load_off_options o = {
+	        .states = states_of(s),
+	        .wakers = (p->flags & PFA_OFFCPU_WAKERS) != 0,
+	        .min_ns = p->offcpu_min_ns,
+	        .max_ns = p->offcpu_max_ns ? p->offcpu_max_ns : UINT64_MAX,
+	        /* Memory is taken for those that there are. One process can have as many threads
+	         * as a machine. */
+	        .thread_entries = p->offcpu_threads ? p->offcpu_threads : 32768,
+	        .count_entries = p->count_entries ? p->count_entries
+	                         : one            ? 8192
+	                                          : 16384,
+	};
+
+	return smp_off_open(s->env->walker, &o, &s->sampler, err);
+}
+
+/* ---- while it runs --------------------------------------------------------------------------- */
+
+static int offcpu_start(void *src, struct err *err)
+{
+	return smp_off_start(((struct offcpu *)src)->sampler, err);
+}
+
+static void offcpu_begin(void *src)
+{
+	struct offcpu *s = src;
+
+	/* What a command's process is blocked in is still our own code, for its start. */
+	if (smp_off_begin(s->sampler, s->env->o->target != PFA_TARGET_COMMAND) < 0)
+		tally_count(s->env->tally, TALLY_OFF_NOT_LOOKED, 1);
+}
+
+static size_t offcpu_backlog(void *src, bool tables, size_t room, const struct smp_sink *sink)
+{
+	return smp_off_blocked(((struct offcpu *)src)->sampler, tables, room, sink);
+}
+
+static void offcpu_drain(void *src, const struct smp_sink *sink, uint64_t now)
+{
+	(void)now;
+	(void)smp_off_drain(((struct offcpu *)src)->sampler, sink); /* counted: read_errors */
+}
+
+static bool offcpu_reread(const void *src, struct ev_copy *c, uint8_t *buf)
+{
+	return smp_off_reread(((const struct offcpu *)src)->sampler, c, buf);
+}
+
+static void offcpu_end(void *src)
+{
+	smp_off_end(((struct offcpu *)src)->sampler);
+}
+
+static void offcpu_finish(void *src, const struct smp_sink *sink)
+{
+	(void)smp_off_finish(((struct offcpu *)src)->sampler, sink); /* counted: read_errors */
+}
+
+int src_offcpu_counters(const void *src, struct abi_counters *ret)
+{
+	return load_off_counters(smp_off_loader(((const struct offcpu *)src)->sampler), ret);
+}
+
+static int offcpu_running(const void *src, struct abi_counters *all, struct pfa_stats *ret)
+{
+	struct abi_counters c;
+	int r = src_offcpu_counters(src, &c);
+
+	if (r < 0)
+		return r;
+	tally_add_offcpu(all, &c);
+	ret->waits_seen = c.v[ABI_CNT_SEEN];
+	ret->waits_dropped = c.v[ABI_CNT_DROP_COUNTS_FULL] + c.v[ABI_CNT_DROP_COUNTS_BUSY];
+	ret->waits = ret->waits_seen - MIN_OF(ret->waits_seen, ret->waits_dropped);
+	return 0;
+}
+
+static uint64_t offcpu_locked_bytes(const void *src)
+{
+	return load_off_locked_bytes(smp_off_loader(((const struct offcpu *)src)->sampler));
+}
+
+/* ---- after it -------------------------------------------------------------------------------- */
+
+static void count(const struct offcpu *s)
+{
+	const struct prof_agg_stats *as = prof_agg_stats(s->env->agg);
+	const struct smp_off_stats *st = smp_off_stats(s->sampler);
+	struct tally *tally = s->env->tally;
+	struct abi_counters *c = &tally->offcpu;
+
+	if (src_offcpu_counters(s, c) < 0) {
+		tally_count(tally, TALLY_READ_ERRORS, 1);
+		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = st->taken_waits;
+	}
+	tally_count(tally, TALLY_OFF_SEEN, c->v[ABI_CNT_SEEN] + st->open_waits + st->ended_waits);
+	tally_count(tally, TALLY_OFF_DROP_FULL, c->v[ABI_CNT_DROP_COUNTS_FULL]);
+	tally_count(tally, TALLY_OFF_DROP_BUSY, c->v[ABI_CNT_DROP_COUNTS_BUSY]);
+	if (c->v[ABI_CNT_KEPT] > st->taken_waits)
+		tally_count(tally, TALLY_OFF_DROP_UNREAD, c->v[ABI_CNT_KEPT] - st->taken_waits);
+	tally_count(tally, TALLY_OFF_DROP_FULL_AGG, as->waits_dropped);
+	tally_count(tally, TALLY_OFF_KSTACKS_KNOWN, c->v[ABI_CNT_KMEMO_HIT]);
+	tally_count(tally, TALLY_OFF_USTACKS_KNOWN, c->v[ABI_CNT_UMEMO_HIT]);
+	tally_count(tally, TALLY_OFF_WALKS_DIFFER,
+	            c->v[ABI_CNT_WALKS_DIFFER] + c->v[ABI_CNT_KMEMO_DIFFER] +
+	                    c->v[ABI_CNT_UMEMO_DIFFER]);
+	tally_count(tally, TALLY_OFF_OPEN, st->open_waits);
+	tally_count(tally, TALLY_OFF_BLOCKED, st->blocked);
+	tally_count(tally, TALLY_OFF_COPIES_LOST, st->blocked_lost);
+	tally_count(tally, TALLY_OFF_WAKERS_DROPPED, as->wakers_dropped);
+	tally_count(tally, TALLY_READ_ERRORS, st->read_errors);
+	tally_add_offcpu(&tally->kernel, c);
+}
+
+static void note_refused(const struct offcpu *s)
+{
+	uint64_t n = smp_off_stats(s->sampler)->refused;
+
+	if (n)
+		tally_note(s->env->tally,
+		           "the stacks of %llu thread(s) that waited when the capture began could "
+		           "not be read, only CAP_SYS_PTRACE may: they end early",
+		           (unsigned long long)n);
+}
+
+/* A few are nothing to talk about. */
+#define MISSED_FEW     10
+#define MISSED_PER_100 1
+
+void src_offcpu_note_missed(const struct src_env *env)
+{
+	const struct pfa_options *o = env->o;
+	const struct abi_counters *c = &env->tally->offcpu;
+	const uint64_t begin = c->v[ABI_CNT_WAITS_BEGIN_UNSEEN],
+	               all = tally_get(env->tally, TALLY_OFF_SEEN) + begin,
+	               n = c->v[ABI_CNT_WAITS_UNSEEN] + begin;
+
+	/* How long these were, and so whether they were asked for, is not known. */
+	if (o->offcpu_min_ns || o->offcpu_max_ns)
+		return;
+	if (n > MISSED_FEW && n * 100 > all * MISSED_PER_100)
+		tally_note(env->tally,
+		           "of %llu waits, BPF programs were not told of %llu beginnings or ends: "
+		           "these are estimated, or missing (waits_end_unseen, waits_begin_unseen)",
+		           (unsigned long long)all, (unsigned long long)n);
+}
+
+/* Are they all to be had, so that a process without one is remarkable? */
+static bool all_wanted(const struct src_env *env)
+{
+	const uint32_t sleeps = 1U << EV_OFF_INTERRUPTIBLE | 1U << EV_OFF_UNINTERRUPTIBLE;
+	const struct pfa_options *o = env->o;
+	const uint32_t states = o->offcpu_states ? o->offcpu_states : STATES_DEFAULT;
+
+	return o->target == PFA_TARGET_PID && !tally_get(env->tally, TALLY_OFF_DROP_FULL) &&
+	       !o->offcpu_min_ns && !o->offcpu_max_ns && (states & sleeps) == sleeps &&
+	       !(o->comms && o->comms[0]) && !(o->cgroups && o->cgroups[0]);
+}
+
+void src_offcpu_note_hidden(const struct src_env *env, const struct smp_off *off)
+{
+	const uint64_t seen = tally_get(env->tally, TALLY_OFF_SEEN);
+	const struct target *t = env->target;
+	uint64_t n = 0;
+	uint32_t of = 0;
+
+	if (!all_wanted(env) || (seen && t->n == 1))
+		return;
+	for (uint32_t i = 0; i < t->n; i++) {
+		uint64_t asleep =
+		        off && smp_off_knows(off, t->pids[i]) ? 0 : tgt_asleep_cnt(t, t->pids[i]);
+
+		n += asleep;
+		of += asleep > 0;
+	}
+	if (n && seen)
+		tally_note(
+		        env->tally,
+		        "no waits were seen of %u of the %u processes, but %llu of their threads "
+		        "sleep: unless they have only just begun to, their switches are hidden "
+		        "from BPF programs on this machine",
+		        of, t->n, (unsigned long long)n);
+	else if (n)
+		tally_note(env->tally,
+		           "no waits were seen, but %llu thread(s) of the target sleep: unless "
+		           "they have only just begun to, their switches are hidden from BPF "
+		           "programs on this machine",
+		           (unsigned long long)n);
+}
+
+static void offcpu_collect(void *src)
+{
+	const struct offcpu *s = src;
+
+	count(s);
+	note_refused(s);
+	src_offcpu_note_missed(s->env);
+	src_offcpu_note_hidden(s->env, s->sampler);
+}
+
+static void offcpu_kind(const void *src, struct result_kind *ret)
+{
+	const struct offcpu *s = src;
+	const struct smp_off_stats *st = smp_off_stats(s->sampler);
+
+	ret->offcpu = true;
+	ret->event = "off-cpu";
+	ret->begin_realtime_ns += st->begin_ns - s->env->start_ns;
+	ret->duration_ns = st->end_ns - st->begin_ns;
+}
+
+static void offcpu_built(void *src, const struct src_product *p, struct pfa_stats *final)
+{
+	static const enum tally_id drops[] = {TALLY_OFF_DROP_FULL, TALLY_OFF_DROP_BUSY,
+	                                      TALLY_OFF_DROP_UNREAD, TALLY_OFF_DROP_FULL_AGG};
+	const struct offcpu *s = src;
+	struct tally *tally = s->env->tally;
+
+	tally_count(tally, TALLY_OFF_DROP_FULL_AGG, p->result.dropped);
+	tally_count(tally, TALLY_OFF_KEPT, p->result.kept);
+	final->waits = p->result.kept;
+	final->wait_ns = p->result.weight;
+	final->waits_seen = tally_get(tally, TALLY_OFF_SEEN);
+	for (size_t i = 0; i < ARRAY_SIZE(drops); i++)
+		final->waits_dropped += tally_get(tally, drops[i]);
+}
+
+/* ---- what its profile says of itself --------------------------------------------------------- */
+
+static void add_states(const struct offcpu *s, struct result_lines *to)
+{
+	_cleanup_(sbuf_done) struct sbuf b;
+
+	sbuf_init(&b, 4096);
+	for (int i = EV_OFF_NONE + 1; i < EV_OFF_CNT; i++)
+		if (states_of(s) >> i & 1) {
+			(void)sbuf_str(&b, b.len ? "," : ""); /* a failure stays in it */
+			(void)sbuf_str(&b, ev_off_name((enum ev_off)i));
+		}
+	if (b.err)
+		to->error = b.err;
+	else
+		(void)result_line(to, "states: %.*s", (int)b.len, b.p);
+}
+
+static int offcpu_statistics(const void *src, const struct src_product *p,
+                             const struct pfa_stats *final, struct result_lines *to)
+{
+	static const struct {
+		const char *key;
+		enum tally_id id;
+		bool always;
+	} lines[] = {
+	        {"waits_seen", TALLY_OFF_SEEN, true},
+	        {"waits_in_profile", TALLY_OFF_KEPT, true},
+	        {"dropped_tables_full", TALLY_OFF_DROP_FULL, false},
+	        {"dropped_tables_busy", TALLY_OFF_DROP_BUSY, false},
+	        {"dropped_unread", TALLY_OFF_DROP_UNREAD, false},
+	        {"dropped_memory", TALLY_OFF_DROP_FULL_AGG, false},
+	        {"waits_open_at_end", TALLY_OFF_OPEN, true},
+	        {"threads_blocked_at_start", TALLY_OFF_BLOCKED, true},
+	};
+	const struct offcpu *s = src;
+	const struct pfa_options *o = s->env->o;
+
+	add_states(s, to);
+	if (o->offcpu_min_ns)
+		(void)result_line(to, "min_ns: %llu", (unsigned long long)o->offcpu_min_ns);
+	if (o->offcpu_max_ns)
+		(void)result_line(to, "max_ns: %llu", (unsigned long long)o->offcpu_max_ns);
+	(void)result_line(to, "wakers: %s", o->flags & PFA_OFFCPU_WAKERS ? "true" : "false");
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		uint64_t v = tally_get(s->env->tally, lines[i].id);
+
+		if (v || lines[i].always)
+			(void)result_line(to, "%s: %llu", lines[i].key, (unsigned long long)v);
+	}
+	(void)result_line(to, "dropped: %llu", (unsigned long long) final->waits_dropped);
+	if (p->result.kept == 0)
+		(void)result_line(to, "empty: no thread of the target waited");
+	return to->error;
+}
+
+const struct source src_offcpu = {
+        .mode = PFA_MODE_OFFCPU,
+        .title = "off-CPU profile",
+        .programs = "off-CPU",
+        .walks = true,
+        .output = offsetof(struct pfa_options, offcpu),
+        .check = offcpu_check,
+        .open = offcpu_open,
+        .config = offcpu_config,
+        .load = offcpu_load,
+        .start = offcpu_start,
+        .begin = offcpu_begin,
+        .backlog = offcpu_backlog,
+        .drain = offcpu_drain,
+        .reread = offcpu_reread,
+        .end = offcpu_end,
+        .finish = offcpu_finish,
+        .collect = offcpu_collect,
+        .kind = offcpu_kind,
+        .built = offcpu_built,
+        .statistics = offcpu_statistics,
+        .running = offcpu_running,
+        .locked_bytes = offcpu_locked_bytes,
+        .encode = src_encode_pprof,
+        .free = offcpu_free,
+};
