@@ -244,7 +244,9 @@ def capture(*args, output='p.pb.gz'):
 
 def capture_beside(loads, seconds, *args):
     """A capture of about so many seconds, and what the threads of the workloads spent in it by their own clocks:
-    profile, {tid: ns}, length of the clocks' window, how much longer the capture was than that."""
+    profile, {tid: ns}, length of the clocks' window, how much more the profile may hold: what the capture was longer than
+    that, and what a hypervisor took, which is in the time between switches and not in the threads' clocks."""
+    stolen = stolen_ns()
     agent = Agent('--profile-output', 'p.pb.gz', '--duration', f'{WAIT_S}s', *args).wait_started()
     first = {tid: ns for w in loads for tid, ns in w.clocks().items()}
     first_ns = time.time_ns()
@@ -259,7 +261,7 @@ def capture_beside(loads, seconds, *args):
     spent = {tid: last[tid] - first.get(tid, 0) for tid in last}
     edges = (first_ns - p.time_nanos) + (p.time_nanos + p.duration_nanos - last_ns)
     within(edges, 0, 2 * NS, 'capture longer than the clocks were read', r)
-    return p, spent, last_ns - first_ns, edges
+    return p, spent, last_ns - first_ns, edges + stolen_ns() - stolen
 
 
 # ---- pprof ----------------------------------------------------------------------------------------------------------
