@@ -14,8 +14,8 @@ static const struct {
 	bool no_inline, frame_pointers;
 } modes[] = {
         {"plain", 0, false, false},
-        {"no-memo", ABI_WALK_NO_MEMO, false, false},
-        {"no-cache", ABI_WALK_NO_CACHE | ABI_WALK_NO_MEMO, false, false},
+        {"no-memo", ABI_WALK_NO_CPU_CACHE, false, false},
+        {"no-cache", ABI_WALK_NO_CACHE | ABI_WALK_NO_CPU_CACHE, false, false},
         {"no-window", ABI_WALK_NO_WINDOW, false, false},
         {"no-inline", 0, true, false},
         {"fp", 0, false, true},
@@ -48,9 +48,9 @@ int main(int argc, char **argv)
 	}
 	seen = cap_counter(c, ABI_CNT_SEEN);
 	frames = cap_counter(c, ABI_CNT_FRAMES);
-	guessed = cap_counter(c, ABI_CNT_FRAMES_GUESSED);
+	guessed = cap_counter(c, ABI_CNT_FRAMES_HEURISTIC);
 	ns = cap_counter(c, ABI_CNT_PROG_NS);
-	memo = cap_counter(c, ABI_CNT_MEMO_HIT);
+	memo = cap_counter(c, ABI_CNT_WALK_CACHE_HIT);
 	hit = cap_counter(c, ABI_CNT_CACHE_HIT);
 	miss = cap_counter(c, ABI_CNT_CACHE_MISS);
 	for (size_t i = 0; i < c->stacks.n; i++)

@@ -234,9 +234,9 @@ def bench_startup():
             for w in running:
                 w.__exit__()
         emit("startup", target="all", processes=processes, files=files,
-             **{k: f[k] for k in ("start_ms", "first_sample_ms", "all_tables_ms", "stop_ms", "samples_seen", "samples_copied",
-                                  "walks_without_table", "frames_walked", "frames_guessed", "copies_full",
-                                  "copies_over_quota")})
+             **{k: f[k] for k in ("start_ms", "first_sample_ms", "all_tables_ms", "stop_ms", "samples_seen", "samples_deferred",
+                                  "walks_without_table", "frames_walked", "frames_heuristic", "deferred_ring_full",
+                                  "deferred_over_quota")})
 
 
 def bench_complete():

@@ -27,9 +27,9 @@ def programs(seconds, *names):
 
 def peers(pid):
     """(name, command, its programs)"""
-    yield "ours", [AGENT, "--offcpu", "--pid", pid, "--duration", "7s", "--offcpu-output", "{out}"], ("off_switch",)
+    yield "ours", [AGENT, "--offcpu", "--pid", pid, "--duration", "7s", "--offcpu-output", "{out}"], ("offcpu_switch",)
     yield ("ours_user_only", [AGENT, "--offcpu", "--pid", pid, "--duration", "7s", "--kernel-stacks=false",
-                              "--offcpu-output", "{out}"], ("off_switch",))
+                              "--offcpu-output", "{out}"], ("offcpu_switch",))
     if shutil.which("offcputime-bpfcc"):
         yield "offcputime", ["offcputime-bpfcc", "-p", pid, "7"], ("oncpu",)
     if shutil.which("bpftrace"):

@@ -8,23 +8,23 @@
  *
  * These programs run with interrupts off; what may interrupt them has a scratch of its own.
  */
-#define WALK_NOTES_READS
+#define WALK_RECORDS_READS
 
-#include "bpf/lib/kmemo.h"
-#include "bpf/lib/state_of.h"
-#include "bpf/lib/umemo.h"
+#include "bpf/lib/kstack_cache.h"
+#include "bpf/lib/task_state.h"
+#include "bpf/lib/ustack_cache.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-struct off_map {
+struct offcpu_count_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1);
-	__type(key, struct abi_off_key);
-	__type(value, struct abi_off_count);
+	__type(key, struct abi_offcpu_key);
+	__type(value, struct abi_offcpu_count);
 };
-struct off_map off_a SEC(".maps");
-struct off_map off_b SEC(".maps");
+struct offcpu_count_map offcpu_counts_a SEC(".maps");
+struct offcpu_count_map offcpu_counts_b SEC(".maps");
 
 /* Threads of the target, from their first wait until they end. */
 struct {
@@ -32,61 +32,61 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct abi_off_thread);
-} off_threads SEC(".maps");
+	__type(value, struct abi_offcpu_thread);
+} offcpu_threads SEC(".maps");
 
 /* What an entry begins as; never written. On the stack it would be too much for 5.10. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct abi_off_thread);
-} off_fresh SEC(".maps");
+	__type(value, struct abi_offcpu_thread);
+} offcpu_new SEC(".maps");
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-static __always_inline void count_wait(void *map, const struct abi_off_key *key,
-                                       const struct abi_off_count *val, struct abi_counters *c)
+static __always_inline void count_wait(void *map, const struct abi_offcpu_key *key,
+                                       const struct abi_offcpu_count *val, struct abi_counters *c)
 {
-	struct abi_off_count *v = bpf_map_lookup_elem(map, key);
+	struct abi_offcpu_count *v = bpf_map_lookup_elem(map, key);
 	long err;
 
 	if (v) {
 		/* The thread is in the key and runs on one CPU at a time: no other writer. */
-		v->waits += val->waits;
+		v->intervals += val->intervals;
 		v->ns += val->ns;
 		v->runq_ns += val->runq_ns;
 		if (v->longest_ns < val->longest_ns)
 			v->longest_ns = val->longest_ns;
-		CNT_ADD(c, KEPT, val->waits);
+		CNT_ADD(c, KEPT, val->intervals);
 		return;
 	}
 	err = bpf_map_update_elem(map, key, val, BPF_NOEXIST);
 	if (err == 0) {
-		CNT_ADD(c, KEPT, val->waits);
+		CNT_ADD(c, KEPT, val->intervals);
 		CNT_ADD(c, COUNTS_NEW, 1);
 		return;
 	}
 	if (err == -E2BIG)
-		CNT_ADD(c, DROP_COUNTS_FULL, val->waits);
+		CNT_ADD(c, DROP_COUNTS_FULL, val->intervals);
 	else
-		CNT_ADD(c, DROP_COUNTS_BUSY, val->waits);
-	CNT_ADD(c, WAIT_NS_DROPPED, val->ns + val->runq_ns);
+		CNT_ADD(c, DROP_COUNTS_BUSY, val->intervals);
+	CNT_ADD(c, OFFCPU_DROPPED_NS, val->ns + val->runq_ns);
 }
 
 /* What a thread has waited goes to the table. */
-static __always_inline void flush_done(struct abi_off_thread *t, struct abi_counters *c)
+static __always_inline void flush_done(struct abi_offcpu_thread *t, struct abi_counters *c)
 {
-	if (!t->done.waits)
+	if (!t->pending.intervals)
 		return;
-	if (ctl.off_active & 1)
-		count_wait(&off_b, &t->done_key, &t->done, c);
+	if (ctl.offcpu_active & 1)
+		count_wait(&offcpu_counts_b, &t->pending_key, &t->pending, c);
 	else
-		count_wait(&off_a, &t->done_key, &t->done, c);
-	t->done.waits = 0;
+		count_wait(&offcpu_counts_a, &t->pending_key, &t->pending, c);
+	t->pending.intervals = 0;
 }
 
-static __always_inline int same_wait(const struct abi_off_key *a, const struct abi_off_key *b)
+static __always_inline int same_wait(const struct abi_offcpu_key *a, const struct abi_offcpu_key *b)
 {
 	return a->k.ustack == b->k.ustack && a->k.kstack == b->k.kstack &&
 	       a->k.cgroup_id == b->k.cgroup_id && a->k.start_ns == b->k.start_ns &&
@@ -103,14 +103,14 @@ static __always_inline int begun(void)
 }
 
 /* The thread runs again. What lies before the capture does not count. */
-static __always_inline void end_wait(struct abi_off_thread *t, __u64 now, struct abi_counters *c)
+static __always_inline void end_wait(struct abi_offcpu_thread *t, __u64 now, struct abi_counters *c)
 {
-	struct abi_off_count val = {.waits = 1};
-	struct abi_off_key key;
+	struct abi_offcpu_count val = {.intervals = 1};
+	struct abi_offcpu_key key;
 	__u64 out = t->out_ns, woken = t->wake_ns, begin_ns = *(volatile __u64 *)&ctl.begin_ns;
 	__u64 waker = t->waker;
 	__u32 preempted =
-	        (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT == ABI_OFF_PREEMPTED;
+	        (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT == ABI_OFFCPU_PREEMPTED;
 	__u32 unseen = 0;
 
 	if (begin_ns == ABI_BEGIN_NEVER)
@@ -129,7 +129,7 @@ static __always_inline void end_wait(struct abi_off_thread *t, __u64 now, struct
 	if (woken < begin_ns)
 		woken = begin_ns;
 	val.ns = woken - out;
-	if (val.ns < cfg.off_min_ns || val.ns > cfg.off_max_ns)
+	if (val.ns < cfg.offcpu_min_ns || val.ns > cfg.offcpu_max_ns)
 		return;
 	val.longest_ns = val.ns;
 	val.runq_ns = now - woken;
@@ -137,40 +137,40 @@ static __always_inline void end_wait(struct abi_off_thread *t, __u64 now, struct
 	key.waker = waker;
 	CNT_ADD(c, SEEN, 1);
 	if (unseen)
-		CNT_ADD(c, WAKES_UNSEEN, 1);
-	if (t->done.waits && same_wait(&t->done_key, &key)) {
-		t->done.waits++;
-		t->done.ns += val.ns;
-		t->done.runq_ns += val.runq_ns;
-		if (t->done.longest_ns < val.longest_ns)
-			t->done.longest_ns = val.longest_ns;
+		CNT_ADD(c, OFFCPU_WAKEUP_MISSED, 1);
+	if (t->pending.intervals && same_wait(&t->pending_key, &key)) {
+		t->pending.intervals++;
+		t->pending.ns += val.ns;
+		t->pending.runq_ns += val.runq_ns;
+		if (t->pending.longest_ns < val.longest_ns)
+			t->pending.longest_ns = val.longest_ns;
 		return;
 	}
 	flush_done(t, c);
-	t->done_key = key;
-	t->done = val;
+	t->pending_key = key;
+	t->pending = val;
 }
 
 /* It is off its CPU and has run since its wait began: nobody told of its coming, nor of its going.
  * That wait ended behind its wake-up, and where that was not seen, nothing is known of it. @slept:
  * 1: it is woken, so that another wait is missing; else it was preempted. A function of its own, as
  * those that follow: the verifier looks at each once. */
-__noinline int went_on(__u32 tid, __u32 slept)
+__noinline int account_missed_run(__u32 tid, __u32 slept)
 {
-	struct abi_off_thread *t = bpf_map_lookup_elem(&off_threads, &tid);
+	struct abi_offcpu_thread *t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 	__u32 zero = 0;
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
 
 	if (!t || !c || *(volatile __u64 *)&ctl.begin_ns == ABI_BEGIN_NEVER)
 		return 0; /* the look at the end says more */
 	if (begun()) {
-		CNT_ADD(c, WAITS_UNSEEN, 1);
-		CNT_ADD(c, WAITS_BEGIN_UNSEEN, slept & 1);
+		CNT_ADD(c, OFFCPU_IN_MISSED, 1);
+		CNT_ADD(c, OFFCPU_OUT_MISSED, slept & 1);
 	}
 	if (t->wake_ns >= t->out_ns)
 		end_wait(t, t->wake_ns, c);
 	t->out_ns = 0;
-	t->left = 1;
+	t->untracked = 1;
 	return 0;
 }
 
@@ -178,15 +178,15 @@ __noinline int went_on(__u32 tid, __u32 slept)
  * it came, which is as long as when it went. */
 __noinline int switched_in(__u32 tid, __u64 now, __u64 ran_ns)
 {
-	struct abi_off_thread *t = bpf_map_lookup_elem(&off_threads, &tid);
+	struct abi_offcpu_thread *t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 	__u32 zero = 0;
 	struct abi_counters *c;
 
 	if (!t)
 		return 0;
-	if (t->out_ns && ran_ns != t->ran_ns)
-		(void)went_on(tid, 0);
-	t->left = 0;
+	if (t->out_ns && ran_ns != t->exec_ns)
+		(void)account_missed_run(tid, 0);
+	t->untracked = 0;
 	if (!t->out_ns)
 		return 0;
 	c = bpf_map_lookup_elem(&counters, &zero);
@@ -199,7 +199,7 @@ __noinline int switched_in(__u32 tid, __u64 now, __u64 ran_ns)
  * @ran_ns: how long it has run by now, where it leaves its CPU. */
 __noinline int ended_unseen(__u32 tid, __u64 ran_ns)
 {
-	struct abi_off_thread *t = bpf_map_lookup_elem(&off_threads, &tid);
+	struct abi_offcpu_thread *t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 	__u64 now = bpf_ktime_get_ns();
 	__u32 zero = 0;
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
@@ -207,12 +207,12 @@ __noinline int ended_unseen(__u32 tid, __u64 ran_ns)
 	if (!t || !c)
 		return 0;
 	if (begun())
-		CNT_ADD(c, WAITS_UNSEEN, 1);
-	if (ran_ns < t->ran_ns) {
+		CNT_ADD(c, OFFCPU_IN_MISSED, 1);
+	if (ran_ns < t->exec_ns) {
 		t->out_ns = 0; /* another thread, of the same number */
 		return 0;
 	}
-	now -= ran_ns - t->ran_ns;
+	now -= ran_ns - t->exec_ns;
 	if (now < t->wake_ns)
 		now = t->wake_ns;
 	if (now < t->out_ns)
@@ -221,28 +221,28 @@ __noinline int ended_unseen(__u32 tid, __u64 ran_ns)
 	return 0;
 }
 
-/* The state of a wait that begins; ABI_OFF_NONE: it leaves its CPU, and that is none that is asked
+/* The state of a wait that begins; ABI_OFFCPU_NONE: it leaves its CPU, and that is none that is asked
  * for. The verifier looks at it once, and at what follows once for all states. */
 __noinline int wanted(__u32 state, __u32 tid, __u64 ran_ns)
 {
-	struct abi_off_thread *t;
+	struct abi_offcpu_thread *t;
 
-	if (cfg.off_states >> (state & 31) & 1 && (!cfg.filters || passes_filters(tid)))
+	if (cfg.offcpu_states >> (state & 31) & 1 && (!cfg.filters || passes_filters(tid)))
 		return (int)state;
-	t = bpf_map_lookup_elem(&off_threads, &tid);
+	t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 	if (t) {
 		if (t->out_ns)
 			(void)ended_unseen(tid, ran_ns);
-		t->left = 1;
+		t->untracked = 1;
 	}
-	return ABI_OFF_NONE;
+	return ABI_OFFCPU_NONE;
 }
 
 /* ---- switching out --------------------------------------------------------------------------- */
 
 /* Stacks of the task that is being switched out, which is still the current one. */
-static __always_inline void off_stacks(void *ctx, struct scratch *s, struct abi_counters *c,
-                                       struct task_struct *task)
+static __always_inline void read_stacks(void *ctx, struct scratch *s, struct abi_counters *c,
+                                        struct task_struct *task)
 {
 	__u32 kthread = s->key.flags & ABI_KEY_KTHREAD;
 	long bad = kthread ? 0 : saved_regs(&s->regs, task);
@@ -251,23 +251,24 @@ static __always_inline void off_stacks(void *ctx, struct scratch *s, struct abi_
 		switched_kernel(ctx, s, c, task,
 		                kthread ? 1ULL << 63 | s->key.tid
 		                : bad   ? 0
-		                        : REGS_PLACE(&s->regs));
+		                        : REGS_CALL_SITE(&s->regs));
 	if (!kthread)
 		switched_user(s, c, task, bad);
 }
 
 /* The name of the thread, unless it was told since names changed last. */
-static __always_inline void off_name(struct scratch *s, struct abi_counters *c,
-                                     struct abi_off_thread *t)
+static __always_inline void report_name(struct scratch *s, struct abi_counters *c,
+                                        struct abi_offcpu_thread *t)
 {
 	__u32 names = *(volatile __u32 *)&ctl.names;
 
-	bpf_get_current_comm(s->thread.comm, sizeof(s->thread.comm));
-	if (t->names == names + 1 && *(const __u64 *)t->comm == *(const __u64 *)s->thread.comm &&
-	    *(const __u64 *)(t->comm + 8) == *(const __u64 *)(s->thread.comm + 8))
+	bpf_get_current_comm(s->name.thread.comm, sizeof(s->name.thread.comm));
+	if (t->names == names + 1 &&
+	    *(const __u64 *)t->comm == *(const __u64 *)s->name.thread.comm &&
+	    *(const __u64 *)(t->comm + 8) == *(const __u64 *)(s->name.thread.comm + 8))
 		return;
-	note_thread(s, c);
-	__builtin_memcpy(t->comm, s->thread.comm, sizeof(t->comm));
+	report_thread(s, c);
+	__builtin_memcpy(t->comm, s->name.thread.comm, sizeof(t->comm));
 	t->names = names + 1; /* 0 is never right */
 }
 
@@ -281,17 +282,17 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, __u3
 	__u32 zero = 0, tid = task->pid;
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
 	struct scratch *s = get_scratch();
-	struct abi_off_thread *t, *fresh = bpf_map_lookup_elem(&off_fresh, &zero);
+	struct abi_offcpu_thread *t, *fresh = bpf_map_lookup_elem(&offcpu_new, &zero);
 
 	if (!c || !s || !fresh)
 		return; /* verifier: cannot happen */
-	t = bpf_map_lookup_elem(&off_threads, &tid);
+	t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 	if (!t) {
 		/* At its first wait only, and never for the agent. */
-		if (take_key(s, task, task->tgid, tid))
+		if (read_key(s, task, task->tgid, tid))
 			return;
-		if (bpf_map_update_elem(&off_threads, &tid, fresh, BPF_NOEXIST) == 0)
-			t = bpf_map_lookup_elem(&off_threads, &tid);
+		if (bpf_map_update_elem(&offcpu_threads, &tid, fresh, BPF_NOEXIST) == 0)
+			t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 		if (!t) {
 			if (begun()) {
 				CNT_ADD(c, SEEN, 1);
@@ -299,7 +300,7 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, __u3
 			}
 			return;
 		}
-	} else if (take_key(s, task, task->tgid, tid)) {
+	} else if (read_key(s, task, task->tgid, tid)) {
 		return;
 	}
 	if (t->out_ns) {
@@ -307,12 +308,12 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, __u3
 		if (t->out_ns)
 			return; /* the capture has just ended */
 	}
-	off_stacks(ctx, s, c, task);
-	off_name(s, c, t);
+	read_stacks(ctx, s, c, task);
+	report_name(s, c, t);
 	t->key = s->key;
 	t->key.flags |= state << ABI_KEY_STATE_SHIFT | ctl.jit_epoch << ABI_KEY_EPOCH_SHIFT;
 	t->wake_ns = woken_ns;
-	t->ran_ns = ran_ns;
+	t->exec_ns = ran_ns;
 	t->out_ns = now;
 	/* What this costs is looked at now and then, by a digit of the time. */
 	if ((now >> COST_SHIFT & (COST_EVERY - 1)) == 0)
@@ -320,12 +321,12 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, __u3
 }
 
 SEC("tp_btf/sched_switch")
-int off_switch(__u64 *ctx)
+int offcpu_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (struct task_struct *)ctx[1],
 	                   *next = (struct task_struct *)ctx[2];
 	__u32 left, state, tid, zero = 0;
-	struct abi_off_thread *t;
+	struct abi_offcpu_thread *t;
 	struct abi_counters *c;
 	__u64 now = 0, ran_ns;
 
@@ -335,15 +336,15 @@ int off_switch(__u64 *ctx)
 		tid = prev->pid;
 		ran_ns = TASK_GET(prev, se.sum_exec_runtime);
 		left = cfg.prev_state ? (__u32)ctx[3] : task_state(prev);
-		state = off_state(prev, (__u32)ctx[0] & 1, left);
-		if (state == ABI_OFF_NONE) {
-			t = bpf_map_lookup_elem(&off_threads, &tid);
+		state = offcpu_state(prev, (__u32)ctx[0] & 1, left);
+		if (state == ABI_OFFCPU_NONE) {
+			t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 			c = bpf_map_lookup_elem(&counters, &zero);
 			if (t && t->out_ns)
 				(void)ended_unseen(tid, ran_ns);
 			if (t && c)
 				flush_done(t, c);
-			(void)bpf_map_delete_elem(&off_threads, &tid);
+			(void)bpf_map_delete_elem(&offcpu_threads, &tid);
 		} else {
 			state = (__u32)wanted(state, tid, ran_ns);
 			if (state) {
@@ -366,59 +367,58 @@ int off_switch(__u64 *ctx)
 /* A thread that executes another program gets the number of its process's leader: it has no entry
  * under its old one any more. */
 SEC("tp_btf/sched_process_exec")
-int off_execed(__u64 *ctx)
+int offcpu_exec(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	__u32 zero = 0, old_tid = (__u32)ctx[1];
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
-	struct abi_off_thread *t;
+	struct abi_offcpu_thread *t;
 
 	if (ctl.begin_ns == ABI_BEGIN_NEVER || !c || old_tid == (__u32)task->pid ||
 	    !is_target(task, task->tgid))
 		return 0;
-	t = bpf_map_lookup_elem(&off_threads, &old_tid);
+	t = bpf_map_lookup_elem(&offcpu_threads, &old_tid);
 	if (!t)
 		return 0;
 	flush_done(t, c);
-	(void)bpf_map_delete_elem(&off_threads, &old_tid);
+	(void)bpf_map_delete_elem(&offcpu_threads, &old_tid);
 	return 0;
 }
 
 /* ---- waking ---------------------------------------------------------------------------------- */
 
 SEC("tp_btf/sched_wakeup")
-int off_wakeup(__u64 *ctx)
+int offcpu_wakeup(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
-	struct abi_off_thread *t;
+	struct abi_offcpu_thread *t;
 	struct abi_counters *c;
 	__u32 tid, zero = 0;
 
 	if (cfg.target == ABI_TARGET_PID && !cfg.nested_ns && (__u32)task->tgid != cfg.target_tgid)
 		return 0;
 	tid = task->pid;
-	t = bpf_map_lookup_elem(&off_threads, &tid);
+	t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 	if (!t)
 		return 0;
 	if (t->out_ns) {
-		if (TASK_GET(task, se.sum_exec_runtime) == t->ran_ns)
+		if (TASK_GET(task, se.sum_exec_runtime) == t->exec_ns)
 			t->wake_ns = bpf_ktime_get_ns();
 		else if (*(volatile __u64 *)&ctl.begin_ns != ABI_BEGIN_NEVER &&
 		         bpf_core_field_exists(task->on_cpu) && !task->on_cpu)
-			(void)went_on(tid, 1);
-	} else if (begun() && !t->left && bpf_core_field_exists(task->on_cpu) && !task->on_cpu) {
+			(void)account_missed_run(tid, 1);
+	} else if (begun() && !t->untracked && bpf_core_field_exists(task->on_cpu) &&
+	           !task->on_cpu) {
 		/* It went to sleep, and nobody told. */
-		t->left = 1;
+		t->untracked = 1;
 		c = bpf_map_lookup_elem(&counters, &zero);
 		if (c)
-			CNT_ADD(c, WAITS_BEGIN_UNSEEN, 1);
+			CNT_ADD(c, OFFCPU_OUT_MISSED, 1);
 	}
 	return 0;
 }
 
-/* In an interrupt the waker is nobody: the task that was interrupted has nothing to do with it.
- * Some it.
- */
+/* Interrupts that the CPU serves, by its preempt count. The task that an interrupt hit is no waker. */
 #define IRQ_MASK 0xff0100 /* serving a softirq, hard interrupts, NMI */
 
 #if defined(__TARGET_ARCH_x86)
@@ -447,8 +447,8 @@ static __always_inline __u32 in_interrupt(void *ctx, struct task_struct *current
 			return 0; /* verifier: cannot happen */
 		/* What interrupts kernel code runs on a stack of its own, what interrupts a program
 		 * on the task's. */
-		s->kmemo_top = (__u64)ctx;
-		at = *(volatile __u64 *)&s->kmemo_top;
+		s->kcache.top = (__u64)ctx;
+		at = *(volatile __u64 *)&s->kcache.top;
 		if (at - (__u64)TASK_GET(current, stack) >= REGS_STACK_SIZE)
 			return 1;
 		return !(TASK_GET(current, flags) & PF_KTHREAD) &&
@@ -474,7 +474,7 @@ struct waker_record {
 };
 
 /* Who wakes, with both stacks; s->key is the waker's then. */
-static __always_inline __u64 take_waker(void *ctx, struct scratch *s, struct abi_counters *c,
+static __always_inline __u64 read_waker(void *ctx, struct scratch *s, struct abi_counters *c,
                                         __u32 plain)
 {
 	struct task_struct *current = current_task();
@@ -482,7 +482,7 @@ static __always_inline __u64 take_waker(void *ctx, struct scratch *s, struct abi
 	__u64 id = bpf_get_current_pid_tgid(), h = ~cfg.hash_seed;
 	__u32 irq = in_interrupt(ctx, current, plain), i;
 
-	if (take_key(s, current, id >> 32, (__u32)id) && !irq) {
+	if (read_key(s, current, id >> 32, (__u32)id) && !irq) {
 		/* The agent: by its name alone. */
 		rec.w.tgid = id >> 32;
 		rec.w.tid = (__u32)id;
@@ -492,8 +492,8 @@ static __always_inline __u64 take_waker(void *ctx, struct scratch *s, struct abi
 	}
 	if (cfg.kernel_stacks) {
 		walk_kernel(ctx, s, c);
-		ship(&s->kstack, ABI_MAX_KERNEL_FRAMES, c);
-		rec.w.kstack = s->kstack.hash;
+		ship(&s->kernel.head, ABI_MAX_KERNEL_FRAMES, c);
+		rec.w.kstack = s->kernel.head.hash;
 	}
 	if (irq || !id) {
 		rec.w.flags = ABI_WAKER_IRQ;
@@ -525,36 +525,36 @@ static __always_inline int waking(__u64 *ctx, __u32 plain)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	struct abi_counters *c;
-	struct abi_off_thread *t;
+	struct abi_offcpu_thread *t;
 	struct scratch *s;
 	__u32 tid, zero = 0;
 
 	if (cfg.target == ABI_TARGET_PID && !cfg.nested_ns && (__u32)task->tgid != cfg.target_tgid)
 		return 0;
 	tid = task->pid;
-	t = bpf_map_lookup_elem(&off_threads, &tid);
+	t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 	c = bpf_map_lookup_elem(&counters, &zero);
 	s = get_scratch();
 	if (!t || !c || !s || ctl.begin_ns == ABI_BEGIN_NEVER)
 		return 0;
 	/* It has run since, and nobody told: who wakes it now does not end this wait. */
-	if (t->out_ns && TASK_GET(task, se.sum_exec_runtime) != t->ran_ns)
+	if (t->out_ns && TASK_GET(task, se.sum_exec_runtime) != t->exec_ns)
 		return 0;
 	/* It may still be on its way out: sched_switch comes next, and leaves this alone. The last
 	 * one before it runs is who woke it. */
-	t->waker = take_waker(ctx, s, c, plain);
+	t->waker = read_waker(ctx, s, c, plain);
 	return 0;
 }
 
 SEC("tp_btf/sched_waking")
-int off_waking(__u64 *ctx)
+int offcpu_waker(__u64 *ctx)
 {
 	return waking(ctx, 0);
 }
 
 /* Where the kernel does not tell in_interrupt's count. */
 SEC("tp_btf/sched_waking")
-int off_waking_any(__u64 *ctx)
+int offcpu_waker_sp(__u64 *ctx)
 {
 	return waking(ctx, 1);
 }
@@ -562,38 +562,38 @@ int off_waking_any(__u64 *ctx)
 /* ---- what waits already ---------------------------------------------------------------------- */
 
 /* For the iterator alone, which may be switched out. */
-struct begin_stack {
+struct scan_buf {
 	struct abi_stack head;
 	__u64 frames[ABI_MAX_KERNEL_FRAMES + 1];
 	user_regs_t regs;
-	struct abi_off_blocked out;
+	struct abi_offcpu_blocked out;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct begin_stack);
-} off_begin SEC(".maps");
+	__type(value, struct scan_buf);
+} offcpu_scan_buf SEC(".maps");
 
 static __always_inline __u32 waits_now(struct task_struct *task)
 {
 	__u32 state = task_state(task);
 
 	if (!state)
-		return bpf_core_field_exists(task->on_cpu) && !task->on_cpu ? ABI_OFF_PREEMPTED
-		                                                            : ABI_OFF_NONE;
-	return off_state(task, 0, state);
+		return bpf_core_field_exists(task->on_cpu) && !task->on_cpu ? ABI_OFFCPU_PREEMPTED
+		                                                            : ABI_OFFCPU_NONE;
+	return offcpu_state(task, 0, state);
 }
 
 /* Once, while the other programs follow threads and nothing counts yet: enters the threads that
  * wait, and tells them with their registers. */
 SEC("iter/task")
-int off_blocked(struct bpf_iter__task *ctx)
+int offcpu_scan(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct abi_off_thread fresh = {};
-	struct abi_off_thread *t;
-	struct begin_stack *b;
+	struct abi_offcpu_thread fresh = {};
+	struct abi_offcpu_thread *t;
+	struct scan_buf *b;
 	struct abi_counters *c;
 	__u64 now = bpf_ktime_get_ns();
 	__u32 zero = 0, tid, state;
@@ -602,12 +602,12 @@ int off_blocked(struct bpf_iter__task *ctx)
 	if (!task || !task->pid)
 		return 0;
 	tid = task->pid;
-	b = bpf_map_lookup_elem(&off_begin, &zero);
+	b = bpf_map_lookup_elem(&offcpu_scan_buf, &zero);
 	c = bpf_map_lookup_elem(&counters, &zero);
-	if (!b || !c || !is_target(task, task->tgid) || !other_passes(task))
+	if (!b || !c || !is_target(task, task->tgid) || !task_passes_filters(task))
 		return 0;
 	state = waits_now(task);
-	if (state == ABI_OFF_NONE || !(cfg.off_states >> state & 1))
+	if (state == ABI_OFFCPU_NONE || !(cfg.offcpu_states >> state & 1))
 		return 0;
 	__builtin_memset(&b->out, 0, sizeof(b->out));
 	if (task_key(&b->out.key, task, task->tgid, tid))
@@ -625,7 +625,7 @@ int off_blocked(struct bpf_iter__task *ctx)
 		b->out.key.ustack = uw_hash_finish(~now, tid, ABI_STACK_WAKER, 1, cfg.hash_seed);
 		if (saved_regs(&b->regs, task) == 0 && REGS_IS_USER(&b->regs)) {
 			b->out.regs = REGS_IN_SYSCALL(&b->regs) ? 2 : 1;
-			REGS_TAKE(&b->out.pc, b->out.reg, &b->regs);
+			REGS_COPY(&b->out.pc, b->out.reg, &b->regs);
 			if (REGS_IS_COMPAT(&b->regs))
 				b->out.regs = 0;
 		}
@@ -633,9 +633,9 @@ int off_blocked(struct bpf_iter__task *ctx)
 	b->out.kernel_tid = tid;
 	bpf_probe_read_kernel_str(b->out.comm, sizeof(b->out.comm), task->comm);
 	fresh.out_ns = now;
-	fresh.ran_ns = task->se.sum_exec_runtime;
+	fresh.exec_ns = task->se.sum_exec_runtime;
 	fresh.key = b->out.key;
-	len = bpf_map_update_elem(&off_threads, &tid, &fresh, BPF_NOEXIST);
+	len = bpf_map_update_elem(&offcpu_threads, &tid, &fresh, BPF_NOEXIST);
 	if (len == -EEXIST)
 		return 0; /* it has been switched out meanwhile */
 	if (len) {
@@ -645,10 +645,10 @@ int off_blocked(struct bpf_iter__task *ctx)
 	}
 	/* It ran on before its entry was there: what it does next says more. */
 	if (waits_now(task) != state) {
-		t = bpf_map_lookup_elem(&off_threads, &tid);
+		t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 		if (t && t->out_ns == fresh.out_ns) {
 			t->out_ns = 0;
-			t->left = 1; /* nobody was to see it go */
+			t->untracked = 1; /* nobody was to see it go */
 		}
 		return 0;
 	}
@@ -663,38 +663,38 @@ int off_blocked(struct bpf_iter__task *ctx)
  * has run since its wait began waits no longer, though nobody told; the wait goes on where that was
  * behind the end. */
 SEC("iter/task")
-int off_at_end(struct bpf_iter__task *ctx)
+int offcpu_scan_end(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	__u64 late = bpf_ktime_get_ns() - ctl.end_ns, ran;
-	struct abi_off_thread *t;
+	struct abi_offcpu_thread *t;
 	struct abi_counters *c;
 	__u32 zero = 0, tid, state;
 
 	if (!task)
 		return 0;
 	tid = task->pid;
-	t = bpf_map_lookup_elem(&off_threads, &tid);
+	t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 	c = bpf_map_lookup_elem(&counters, &zero);
 	if (!t || !c || !t->out_ns || t->out_ns >= ctl.end_ns)
 		return 0;
-	ran = task->se.sum_exec_runtime - t->ran_ns;
+	ran = task->se.sum_exec_runtime - t->exec_ns;
 	if ((__s64)ran <= (__s64)(late + ACCOUNT_NS))
 		return 0;
-	CNT_ADD(c, WAITS_UNSEEN, 1);
+	CNT_ADD(c, OFFCPU_IN_MISSED, 1);
 	state = task_state(task);
 	if (state) {
-		/* It has gone to sleep again, or ended: as in went_on. */
+		/* It has gone to sleep again, or ended: as in account_missed_run. */
 		if (!(state & TASK_DEAD))
-			CNT_ADD(c, WAITS_BEGIN_UNSEEN, 1);
+			CNT_ADD(c, OFFCPU_OUT_MISSED, 1);
 		t->ended_ns = t->wake_ns;
 		if (t->wake_ns < t->out_ns || t->wake_ns > ctl.end_ns)
 			t->out_ns = 0;
 		return 0;
 	}
 	if ((t->wake_ns < t->out_ns || t->wake_ns > ctl.end_ns) &&
-	    (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT != ABI_OFF_PREEMPTED)
-		CNT_ADD(c, WAKES_UNSEEN, 1);
+	    (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT != ABI_OFFCPU_PREEMPTED)
+		CNT_ADD(c, OFFCPU_WAKEUP_MISSED, 1);
 	t->ended_ns = ctl.end_ns - (ran - late);
 	if (t->ended_ns < t->wake_ns && t->wake_ns <= ctl.end_ns)
 		t->ended_ns = t->wake_ns;

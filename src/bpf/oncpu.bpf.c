@@ -57,25 +57,25 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 		CNT_ADD(c, DROP_COUNTS_BUSY, 1);
 		return;
 	}
-	if (take_key(s, task, tgid, tid)) {
+	if (read_key(s, task, tgid, tid)) {
 		CNT_ADD(c, DROP_AGENT, 1);
 		return;
 	}
 	s->count.samples = 1;
 	s->count.weight = ctx->sample_period;
 	if (cfg.cpu_time)
-		note_seen(task, tgid, tid, ctx->sample_period);
+		count_weight(task, tgid, tid, ctx->sample_period);
 
 	if (!in_user && cfg.kernel_stacks) {
 		walk_kernel(ctx, s, c);
-		ship(&s->kstack, ABI_MAX_KERNEL_FRAMES, c);
-		s->key.kstack = s->kstack.hash;
+		ship(&s->kernel.head, ABI_MAX_KERNEL_FRAMES, c);
+		s->key.kstack = s->kernel.head.hash;
 	}
 	if (!(s->key.flags & ABI_KEY_KTHREAD))
-		done = take_user(ctx, s, c, task, in_user);
-	note_thread(s, c);
-	if (done == USER_COPIED)
-		CNT_ADD(c, COPIED, 1);
+		done = sample_user(ctx, s, c, task, in_user);
+	report_thread(s, c);
+	if (done == USER_DEFERRED)
+		CNT_ADD(c, DEFERRED, 1);
 	if (done != USER_COUNT) {
 		CNT_ADD(c, KEPT, 1);
 		return;
@@ -87,7 +87,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 }
 
 /* Its program is loaded first: where the kernel refuses it nothing else was verified in vain. */
-#include "bpf/lib/mapped.h"
+#include "bpf/lib/dirty.h"
 
 SEC("perf_event")
 int oncpu_sample(struct bpf_perf_event_data *ctx)
@@ -110,7 +110,7 @@ int oncpu_sample(struct bpf_perf_event_data *ctx)
 		}
 	}
 	t0 = bpf_ktime_get_ns();
-	note_tick();
+	split_at_tick();
 	if (tid == 0) {
 		CNT_ADD(c, TICK_IDLE, 1);
 		hit = 0;

@@ -9,7 +9,7 @@
  * added to atomically.
  */
 #include "bpf/lib/reason.h"
-#include "bpf/lib/state_of.h"
+#include "bpf/lib/task_state.h"
 #include "bpf/lib/filter.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -137,14 +137,14 @@ static __always_inline __u32 number_of(struct task_struct *task)
 
 __noinline int address_passes(__u64 task)
 {
-	return passes_now((struct task_struct *)task);
+	return passes_mutable_filters((struct task_struct *)task);
 }
 
 /* Does a thread pass the filters that look at what may change? Names and cgroups change while it
  * runs and while it waits: an interval is that of the name at its end. */
 static __always_inline int passes(struct task_struct *task)
 {
-	return !(cfg.filters & FILTERS_OF_NOW) || address_passes(address_of(task));
+	return !(cfg.filters & FILTERS_MUTABLE) || address_passes(address_of(task));
 }
 
 /* Is it on a CPU, or has not quite left it? */
@@ -164,7 +164,7 @@ static __always_inline void name_proc(struct abi_sched_proc *p, struct task_stru
 }
 
 /* A free slot for a process, 0: there is none. */
-static __noinline __u32 take_slot(struct task_struct *leader)
+static __noinline __u32 claim_slot(struct task_struct *leader)
 {
 	__u32 i, slot = *(volatile __u32 *)&sw.next_slot, tgid = leader->tgid;
 	struct abi_sched_proc *p;
@@ -211,7 +211,7 @@ static __noinline __u32 slot_of(struct task_struct *task)
 		return slot;
 	if (cfg.nested_ns && !number_of(leader))
 		return 0; /* outside of our pid namespace: one of the others */
-	slot = take_slot(leader);
+	slot = claim_slot(leader);
 	if (!slot)
 		return known_slot(leader); /* another CPU may just have taken the last one */
 	/* The number of one that has ended, whose slot stays as it is for the report; or of this
@@ -230,7 +230,7 @@ static __noinline __u32 slot_of(struct task_struct *task)
  * look. Where all tries were lost to other CPUs there is a next time. */
 static __always_inline void seek_slot(struct abi_sched_thread *t, struct task_struct *task)
 {
-	if (!per_process || !t || t->sought)
+	if (!per_process || !t || t->slot_tried)
 		return;
 	t->slot = slot_of(task);
 	if (!t->slot) {
@@ -239,7 +239,7 @@ static __always_inline void seek_slot(struct abi_sched_thread *t, struct task_st
 			return;
 		__sync_fetch_and_add(&sw.lost_procs, 1);
 	}
-	t->sought = 1;
+	t->slot_tried = 1;
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -335,7 +335,7 @@ static __noinline struct abi_sched_thread *admit(struct task_struct *task, __u32
 	t.tid = ns_tid ? ns_tid : tid;
 	t.faults0 = faults_of(task);
 	t.migrations0 = task->se.nr_migrations;
-	t.ran0_ns = task->se.sum_exec_runtime;
+	t.exec0_ns = task->se.sum_exec_runtime;
 	bpf_probe_read_kernel_str(t.comm, sizeof(t.comm), task->comm);
 	if (how & ADMIT_NEW || sw.ready) {
 		/* Nothing is known of its past. */
@@ -381,7 +381,7 @@ static __always_inline void leave_out(struct abi_sched_thread *t, __u64 since_ns
 
 static __always_inline int left_out(const struct abi_sched_thread *t)
 {
-	return cfg.filters & FILTERS_OF_NOW && t->phase == ABI_PHASE_NONE;
+	return cfg.filters & FILTERS_MUTABLE && t->phase == ABI_PHASE_NONE;
 }
 
 /* What a thread did that is no more is its process's. @leader: it gave the process its name. */
@@ -443,9 +443,9 @@ static __always_inline void count_time(struct abi_cpu_sums *cpu, struct abi_sche
 /* As what the time in a phase counts. */
 static __always_inline __u32 kind_of(__u32 phase)
 {
-	return phase == ABI_PHASE_OFF    ? ABI_HIST_OFF
-	       : phase == ABI_PHASE_RUNQ ? ABI_HIST_RUNQ
-	                                 : ABI_HIST_SLICE;
+	return phase == ABI_PHASE_BLOCKED ? ABI_HIST_BLOCKED
+	       : phase == ABI_PHASE_RUNQ  ? ABI_HIST_RUNQ
+	                                  : ABI_HIST_SLICE;
 }
 
 static __always_inline __u64 since(__u64 now, __u64 then)
@@ -465,14 +465,15 @@ static __noinline void settle(struct abi_cpu_sums *cpu, struct abi_sched_thread 
 		ran = ns;
 	cpu->missed++;
 	count_time(cpu, t, ABI_HIST_SLICE, ran, 1);
-	count_time(cpu, t, rest == ABI_HIST_OFF ? ABI_HIST_OFF : ABI_HIST_RUNQ, ns - ran, 1);
+	count_time(cpu, t, rest == ABI_HIST_BLOCKED ? ABI_HIST_BLOCKED : ABI_HIST_RUNQ, ns - ran,
+	           1);
 }
 
 /* What it ran since it was last seen to leave its CPU. A thread that waits has run nothing since
  * then: the scheduler brings its account up to date before it tells of the switch. */
 static __always_inline __u64 ran_since(const struct abi_sched_thread *t, struct task_struct *task)
 {
-	return task->se.sum_exec_runtime - t->ran0_ns;
+	return task->se.sum_exec_runtime - t->exec0_ns;
 }
 
 /* ---- counters -------------------------------------------------------------------------------- */
@@ -595,9 +596,9 @@ static __always_inline void switch_out(struct abi_cpu_sums *cpu, struct abi_sche
 	if (!t)
 		return;
 	t->sums.reason[reason]++;
-	t->phase = reason <= ABI_REASON_YIELDED || woken ? ABI_PHASE_RUNQ : ABI_PHASE_OFF;
+	t->phase = reason <= ABI_REASON_YIELDED || woken ? ABI_PHASE_RUNQ : ABI_PHASE_BLOCKED;
 	t->since_ns = now;
-	t->ran0_ns = task->se.sum_exec_runtime;
+	t->exec0_ns = task->se.sum_exec_runtime;
 	t->baseline = 0;
 }
 
@@ -616,7 +617,7 @@ static __always_inline void switch_in(struct abi_cpu_sums *cpu, struct abi_sched
 	}
 	t->phase = ABI_PHASE_ON;
 	t->since_ns = now;
-	t->ran0_ns = task->se.sum_exec_runtime;
+	t->exec0_ns = task->se.sum_exec_runtime;
 	t->baseline = 0;
 }
 
@@ -628,7 +629,7 @@ static __noinline void left_unseen(struct abi_cpu_sums *cpu)
 
 	/* Else it is on another CPU now. */
 	if (t && t->phase == ABI_PHASE_ON && t->since_ns == cpu->since_ns)
-		t->phase = ABI_PHASE_LEFT;
+		t->phase = ABI_PHASE_LOST;
 	cpu->since_ns = 0;
 	cpu->tid = 0;
 }
@@ -695,7 +696,7 @@ static __always_inline int switched(__u64 *ctx, struct abi_cpu_sums **ret_cpu, _
 	if (!in)
 		return 0;
 	n = thread_of(next);
-	if (cfg.filters & FILTERS_OF_NOW) {
+	if (cfg.filters & FILTERS_MUTABLE) {
 		/* Faults of the slice are counted if it is. */
 		if (n && left_out(n))
 			skip(n, next);
@@ -765,7 +766,7 @@ int sched_woken(__u64 *ctx)
 		return 0;
 	}
 	if (!t) {
-		t = admit(task, ABI_PHASE_OFF << ADMIT_PHASE_SHIFT, &lost);
+		t = admit(task, ABI_PHASE_BLOCKED << ADMIT_PHASE_SHIFT, &lost);
 		if (!t) {
 			cpu->lost += lost;
 			return 0;
@@ -773,18 +774,18 @@ int sched_woken(__u64 *ctx)
 	}
 	seek_slot(t, task);
 	ran = ran_since(t, task);
-	if (t->phase == ABI_PHASE_OFF && !ran) {
-		count_time(cpu, t, ABI_HIST_OFF, since(now, t->since_ns), t->baseline);
+	if (t->phase == ABI_PHASE_BLOCKED && !ran) {
+		count_time(cpu, t, ABI_HIST_BLOCKED, since(now, t->since_ns), t->baseline);
 	} else if (may_run(t, task) || (t->phase == ABI_PHASE_RUNQ && !ran)) {
 		return 0; /* it was woken before it had left its CPU */
 	} else if (t->phase != ABI_PHASE_NONE) {
 		/* Nobody saw it go. */
-		settle(cpu, t, ran, ABI_HIST_OFF, now);
+		settle(cpu, t, ran, ABI_HIST_BLOCKED, now);
 	}
 	t->baseline = 0;
 	t->phase = ABI_PHASE_RUNQ;
 	t->since_ns = now;
-	t->ran0_ns = task->se.sum_exec_runtime;
+	t->exec0_ns = task->se.sum_exec_runtime;
 	return 0;
 }
 
@@ -833,7 +834,7 @@ int sched_execed(__u64 *ctx)
 			skip(t, task);
 			t->phase = ABI_PHASE_ON;
 			t->since_ns = now;
-			t->ran0_ns = task->se.sum_exec_runtime;
+			t->exec0_ns = task->se.sum_exec_runtime;
 		}
 	}
 	if (!t)
@@ -866,26 +867,26 @@ int sched_execed(__u64 *ctx)
 
 /* Run by user space on each CPU: what runs there may not leave it for as long as the capture. */
 SEC("raw_tp")
-int sched_look(void *ctx)
+int sched_cpu_step(void *ctx)
 {
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
 	struct abi_cpu_sums *cpu = this_cpu();
 	struct abi_sched_thread *t;
 
 	(void)ctx;
-	if (sw.look == ABI_LOOK_BEGIN) {
+	if (sw.cpu_step == ABI_CPU_STEP_BEGIN) {
 		sw.begin_ns = bpf_ktime_get_ns();
 		__sync_fetch_and_add(&sw.active, 1); /* a full barrier */
 		return 0;
 	}
 	if (!cpu || !n_counters)
 		return 0;
-	if (sw.look == ABI_LOOK_ARM && !cpu->armed) {
+	if (sw.cpu_step == ABI_CPU_STEP_ARM && !cpu->armed) {
 		read_counters(0, 0);
 		cpu->armed = 1;
-	} else if (sw.look == ABI_LOOK_FLUSH && cpu->armed) {
+	} else if (sw.cpu_step == ABI_CPU_STEP_FLUSH && cpu->armed) {
 		t = tid ? find_thread(tid) : 0;
-		if (cfg.filters & FILTERS_OF_NOW && !address_passes(bpf_get_current_task()))
+		if (cfg.filters & FILTERS_MUTABLE && !address_passes(bpf_get_current_task()))
 			t = 0;
 		read_counters(t ? t->slot : 0, t != 0);
 	}
@@ -896,7 +897,7 @@ static __always_inline __u32 phase_of(struct task_struct *task)
 {
 	if (runs(task))
 		return ABI_PHASE_ON;
-	return task_state(task) ? ABI_PHASE_OFF : ABI_PHASE_RUNQ;
+	return task_state(task) ? ABI_PHASE_BLOCKED : ABI_PHASE_RUNQ;
 }
 
 /* What a clock that stands still while interrupts are served may lack of another one. */
@@ -917,7 +918,7 @@ static __always_inline void end_unseen(struct abi_sched_thread *t, struct task_s
 		ns = end - t->since_ns;
 		if (now == ABI_PHASE_ON || ran + (ns >> ACCOUNT_SHIFT) + ACCOUNT_NS >= ns)
 			return;
-	} else if (t->phase != ABI_PHASE_LEFT) {
+	} else if (t->phase != ABI_PHASE_LOST) {
 		if (ran <= late)
 			return;
 		ran -= late;
@@ -935,7 +936,7 @@ static __always_inline void bring_up_to_date(struct abi_sched_thread *t, struct 
 	/* Faults of what is counted are; afterwards its phase does not tell any more. */
 	int counted = pass && (!left_out(t) || t->since_ns);
 
-	t->looked = 1;
+	t->scanned = 1;
 	if (!pass)
 		t->phase = ABI_PHASE_NONE;
 	else if (left_out(t) && t->since_ns)
@@ -978,7 +979,7 @@ int sched_tasks(struct bpf_iter__task *ctx)
 	now = phase_of(task);
 	if (t && now != phase && t->baseline && t->phase == phase)
 		t->phase = now;
-	if (now != ABI_PHASE_OFF)
+	if (now != ABI_PHASE_BLOCKED)
 		seek_slot(t, task);
 	/* It may have ended before it was there. */
 	if (t && task_state(task) & TASK_DEAD)

@@ -43,10 +43,10 @@ struct deferred_options {
 	void (*walked)(void *arg, struct ev_count *count, const struct ev_stack *st);
 	/* W: reads more of the stack of a thread that is still blocked: into @stack,
 	 * SMP_STACK_BYTES long. False: it is not, or may not be read. May be NULL. */
-	bool (*reread)(void *arg, struct ev_copy *c, uint8_t *stack);
+	bool (*reread)(void *arg, struct ev_deferred *c, uint8_t *stack);
 	void *arg;
 	/* D: samples that the kernel side has unwound too. May be NULL. */
-	void (*compare)(void *arg, const struct ev_copy *c);
+	void (*compare)(void *arg, const struct ev_deferred *c);
 	void *compare_arg;
 };
 
@@ -72,7 +72,7 @@ int deferred_prepare(struct deferred *d, int (*check)(void *arg), uint64_t *ret_
 /**
  * deferred_add - a deferred sample; one that finds no room is counted without its stack. Thread: D.
  */
-void deferred_add(struct deferred *d, const struct ev_copy *c);
+void deferred_add(struct deferred *d, const struct ev_deferred *c);
 /**
  * deferred_room - how many samples of SMP_STACK_BYTES may be added now, with room left for others
  * Thread: D.

@@ -44,8 +44,8 @@ struct deferred_window {
 /* A sample whose walk came to the end of its snapshot; count.ustack is what was found. */
 struct deferred_cut {
 	struct ev_count count;
-	uint64_t guess;  /* ev_copy.guess */
-	bool is_promise; /* no sample: count.ustack is a placeholder stack id */
+	uint64_t heuristic;  /* ev_deferred.heuristic */
+	bool is_placeholder; /* no sample: count.ustack is a placeholder stack id */
 };
 
 struct deferred {

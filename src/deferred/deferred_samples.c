@@ -19,7 +19,7 @@
 
 struct deferred_sample {
 	struct deferred_sample *next;
-	struct ev_copy c; /* c.bytes: bytes below */
+	struct ev_deferred c; /* c.bytes: bytes below */
 	uint64_t taken_ns;
 	uint64_t due_ns; /* need 0: when to look again */
 	uint32_t need;   /* image without a table; 0: the process is not known yet */
@@ -32,7 +32,7 @@ struct deferred_sample {
 /* ---- D --------------------------------------------------------------------------------------- */
 
 /* No place for it: the sample stays, without its stack. */
-static void count_without_stack(struct deferred *d, const struct ev_copy *c)
+static void count_without_stack(struct deferred *d, const struct ev_deferred *c)
 {
 	const struct ev_stack st = {
 	        .hash = uw_stack_hash(d->o.hash_seed, NULL, 0, ABI_WALK_NO_TABLE, 0),
@@ -40,19 +40,19 @@ static void count_without_stack(struct deferred *d, const struct ev_copy *c)
 	};
 	struct ev_count count = c->count;
 
-	if (c->promise) {
+	if (c->placeholder) {
 		/* What refers to it keeps its weight. */
 		struct ev_stack kept = st;
 
-		kept.hash = c->promise;
+		kept.hash = c->placeholder;
 		(void)prof_agg_add_stack(d->o.agg, &kept, NULL);
-		tally_count(d->o.tally, TALLY_OFF_COPIES_LOST, 1);
+		tally_count(d->o.tally, TALLY_OFFCPU_STACKS_LOST, 1);
 		return;
 	}
 	count.ustack = st.hash;
 	(void)prof_agg_add_stack(d->o.agg, &st, NULL); /* counted by the aggregation */
 	(void)prof_agg_add_count(d->o.agg, &count);
-	tally_count(d->o.tally, TALLY_COPIES_LOST, c->count.samples);
+	tally_count(d->o.tally, TALLY_DEFERRED_LOST, c->count.samples);
 }
 
 static uint64_t bytes_of(const struct deferred_sample *c)
@@ -74,7 +74,7 @@ size_t deferred_room(const struct deferred *d)
 	return (size_t)MIN_OF((uint64_t)room, bytes / SMP_STACK_BYTES);
 }
 
-static struct deferred_sample *keep(struct deferred *d, const struct ev_copy *c)
+static struct deferred_sample *keep(struct deferred *d, const struct ev_deferred *c)
 {
 	struct deferred_sample *k;
 
@@ -101,11 +101,11 @@ static void drop(struct deferred *d, struct deferred_sample *k)
 	deferred_sample_free(k);
 }
 
-void deferred_add(struct deferred *d, const struct ev_copy *c)
+void deferred_add(struct deferred *d, const struct ev_deferred *c)
 {
 	struct deferred_sample *k;
 
-	if (c->count.ustack && !c->promise) {
+	if (c->count.ustack && !c->placeholder) {
 		/* Counted by its walk in the kernel; this is for comparison. */
 		if (d->o.compare)
 			d->o.compare(d->o.compare_arg, c);
@@ -124,7 +124,7 @@ void deferred_add(struct deferred *d, const struct ev_copy *c)
 
 struct look {
 	struct deferred *d;
-	const struct ev_copy *c;
+	const struct ev_deferred *c;
 };
 
 static int place(void *arg, uint64_t addr, uint32_t *ret_image, uint64_t *ret_off)
@@ -142,7 +142,7 @@ static int place(void *arg, uint64_t addr, uint32_t *ret_image, uint64_t *ret_of
 
 static int read_data(void *arg, uint64_t *ret, uint64_t addr)
 {
-	return ev_copy_word(((const struct look *)arg)->c, addr, ret);
+	return ev_deferred_word(((const struct look *)arg)->c, addr, ret);
 }
 
 size_t deferred_image_read(const struct deferred *d, const struct trk_image *img, uint64_t off,
@@ -219,8 +219,8 @@ static void add(struct deferred *d, const struct deferred_sample *k, const uint6
 
 	for (uint32_t i = 0; i < n; i++)
 		(void)smp_frame_decode(frames[i], &d->frames[i]); /* made by our own walk */
-	if (k->c.promise)
-		st.hash = k->c.promise;
+	if (k->c.placeholder)
+		st.hash = k->c.placeholder;
 	count.ustack = st.hash;
 	d->o.walked(d->o.arg, &count, &st);
 	if (prof_agg_add_stack(d->walked, &st, &is_new) == 0 && is_new)
@@ -229,20 +229,21 @@ static void add(struct deferred *d, const struct deferred_sample *k, const uint6
 				d->o.symbolize(d->o.arg, d->frames[i].image,
 				               d->frames[i].exact ? d->frames[i].addr
 				                                  : d->frames[i].addr - 1);
-	if (k->c.promise)
-		tally_count(d->o.tally, TALLY_OFF_COPIES_WALKED, 1);
+	if (k->c.placeholder)
+		tally_count(d->o.tally, TALLY_OFFCPU_DEFERRED, 1);
 	else
-		tally_count(d->o.tally, TALLY_COPIES_WALKED, count.samples);
+		tally_count(d->o.tally, TALLY_DEFERRED_UNWOUND, count.samples);
 	/* What guesses made of it is only there once D has ended. */
-	if (walk == ABI_WALK_FAULT && k->c.guess &&
+	if (walk == ABI_WALK_FAULT && k->c.heuristic &&
 	    vec_push(&d->cut, ((struct deferred_cut){.count = count,
-	                                             .guess = k->c.guess,
-	                                             .is_promise = k->c.promise != 0})) == 0)
+	                                             .heuristic = k->c.heuristic,
+	                                             .is_placeholder = k->c.placeholder != 0})) ==
+	            0)
 		return;
-	if (k->c.promise)
+	if (k->c.placeholder)
 		return;
 	if (walk != ABI_WALK_ROOT)
-		tally_count(d->o.tally, TALLY_COPIES_INCOMPLETE, count.samples);
+		tally_count(d->o.tally, TALLY_DEFERRED_INCOMPLETE, count.samples);
 	(void)prof_agg_add_count(d->walked, &count); /* counted by the aggregation */
 }
 
@@ -250,9 +251,9 @@ static void add(struct deferred *d, const struct deferred_sample *k, const uint6
  * it was read now. Once for each. */
 static bool read_more(struct deferred *d, struct deferred_sample *k)
 {
-	struct ev_copy c = k->c;
+	struct ev_deferred c = k->c;
 
-	if (!k->c.promise || k->more || !d->o.reread ||
+	if (!k->c.placeholder || k->more || !d->o.reread ||
 	    atomic_load(&d->pending_bytes) + SMP_STACK_BYTES > PENDING_BYTES_MAX ||
 	    !d->o.reread(d->o.arg, &c, d->stack))
 		return false;
@@ -264,7 +265,7 @@ static bool read_more(struct deferred *d, struct deferred_sample *k)
 	k->c = c;
 	k->c.bytes = k->more;
 	atomic_fetch_add(&d->pending_bytes, bytes_of(k));
-	tally_count(d->o.tally, TALLY_OFF_COPIES_REREAD, 1);
+	tally_count(d->o.tally, TALLY_OFFCPU_REREAD, 1);
 	return true;
 }
 
@@ -383,21 +384,21 @@ void deferred_samples_done(struct deferred *d)
 /* ---- C --------------------------------------------------------------------------------------- */
 
 /* Does a stack by guesses say the same as far as the copy went? Then it is believed beyond. */
-static bool agrees(const struct ev_stack *guess, const struct ev_stack *cut)
+static bool agrees(const struct ev_stack *heuristic, const struct ev_stack *cut)
 {
-	return guess && cut && guess->n > cut->n &&
-	       memcmp(guess->frames, cut->frames, cut->n * sizeof(*cut->frames)) == 0;
+	return heuristic && cut && heuristic->n > cut->n &&
+	       memcmp(heuristic->frames, cut->frames, cut->n * sizeof(*cut->frames)) == 0;
 }
 
 static void merge_cut(struct deferred *d, struct deferred_cut *k)
 {
-	const struct ev_stack *guess = prof_agg_stack(d->o.agg, k->guess);
-	const bool agree = agrees(guess, prof_agg_stack(d->walked, k->count.ustack));
+	const struct ev_stack *heuristic = prof_agg_stack(d->o.agg, k->heuristic);
+	const bool agree = agrees(heuristic, prof_agg_stack(d->walked, k->count.ustack));
 
-	if (k->is_promise) {
+	if (k->is_placeholder) {
 		/* Before the one that was cut: of two with one name the first is kept. */
 		if (agree) {
-			struct ev_stack st = *guess;
+			struct ev_stack st = *heuristic;
 
 			st.hash = k->count.ustack;
 			(void)prof_agg_add_stack(d->o.agg, &st, NULL); /* counted there */
@@ -405,10 +406,10 @@ static void merge_cut(struct deferred *d, struct deferred_cut *k)
 		return;
 	}
 	if (agree) {
-		tally_count(d->o.tally, TALLY_COPIES_GUESSED, k->count.samples);
-		k->count.ustack = k->guess;
+		tally_count(d->o.tally, TALLY_DEFERRED_HEURISTIC, k->count.samples);
+		k->count.ustack = k->heuristic;
 	} else {
-		tally_count(d->o.tally, TALLY_COPIES_INCOMPLETE, k->count.samples);
+		tally_count(d->o.tally, TALLY_DEFERRED_INCOMPLETE, k->count.samples);
 	}
 	(void)prof_agg_add_count(d->o.agg, &k->count); /* counted by the aggregation */
 }

@@ -70,14 +70,14 @@ enum ev_map_kind ev_map_kind_of(const char *path, const struct ev_file_id *file)
 	return EV_MAP_FILE;
 }
 
-int ev_copy_word(const struct ev_copy *c, uint64_t addr, uint64_t *ret)
+int ev_deferred_word(const struct ev_deferred *c, uint64_t addr, uint64_t *ret)
 {
 	const uint64_t at = addr - c->addr;
 
 	if (addr < c->addr || c->len < sizeof(*ret) || at > c->len - sizeof(*ret))
 		return -EFAULT;
-	if (c->holes >> at / EV_COPY_STEP & 1 ||
-	    c->holes >> (at + sizeof(*ret) - 1) / EV_COPY_STEP & 1)
+	if (c->holes >> at / EV_DEFERRED_STEP & 1 ||
+	    c->holes >> (at + sizeof(*ret) - 1) / EV_DEFERRED_STEP & 1)
 		return -EFAULT;
 	memcpy(ret, c->bytes + at, sizeof(*ret));
 	return 0;

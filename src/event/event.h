@@ -183,7 +183,7 @@ struct ev_proc_id {
 	uint64_t start_ns; /* CLOCK_BOOTTIME start of the thread group leader */
 };
 
-/* Why a thread was off its CPU. Values are those of ABI_OFF_* (bpf/abi). */
+/* Why a thread was off its CPU. Values are those of ABI_OFFCPU_* (bpf/abi). */
 #define EV_OFFS(X)                                                                                 \
 	X(NONE, 0, "running")                                                                      \
 	X(INTERRUPTIBLE, 1, "interruptible")                                                       \
@@ -247,29 +247,30 @@ struct ev_stack {
 
 /* A first sample: the registers and a copy of the stack of a thread that was met in code whose
  * unwind table was not there yet. To be unwound, then counted. */
-#define EV_COPY_REGS 32   /* room for the registers of every processor, by DWARF number */
-#define EV_COPY_STEP 2048 /* bytes that were read at once */
-struct ev_copy {
+#define EV_DEFERRED_REGS 32   /* room for the registers of every processor, by DWARF number */
+#define EV_DEFERRED_STEP 2048 /* bytes that were read at once */
+struct ev_deferred {
 	struct ev_count
 	        count;    /* ustack 0; with it (tests) the hash of the walk of the same instant */
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
-	uint64_t pc, reg[EV_COPY_REGS];
-	uint64_t promise; /* 0, else: nothing is counted, the stack alone is wanted, under this hash
+	uint64_t pc, reg[EV_DEFERRED_REGS];
+	uint64_t
+	        placeholder; /* 0, else: nothing is counted, the stack alone is wanted, under this hash
 	                   */
-	uint64_t guess;   /* hash of a stack that guesses made of the same instant; 0: none */
-	uint64_t addr;    /* of bytes[0] in the thread's memory */
-	uint32_t len;     /* bytes[len] */
-	uint32_t holes;   /* bit by EV_COPY_STEP bytes: not read */
-	uint32_t image;   /* the first image that had no table */
+	uint64_t heuristic;   /* hash of a stack that guesses made of the same instant; 0: none */
+	uint64_t addr;        /* of bytes[0] in the thread's memory */
+	uint32_t len;         /* bytes[len] */
+	uint32_t holes;       /* bit by EV_DEFERRED_STEP bytes: not read */
+	uint32_t image;       /* the first image that had no table */
 	uint32_t kernel_tid;  /* whatever namespace the thread is in; 0: not known */
 	bool in_syscall;      /* pc is behind the instruction of a system call */
 	const uint8_t *bytes; /* borrowed during the call */
 };
 /**
- * ev_copy_word - 8 bytes of a copied stack
+ * ev_deferred_word - 8 bytes of a copied stack
  * Returns: 0, -EFAULT (outside of the copy, or in a hole).
  */
-int ev_copy_word(const struct ev_copy *c, uint64_t addr, uint64_t *ret);
+int ev_deferred_word(const struct ev_deferred *c, uint64_t addr, uint64_t *ret);
 
 /* The name of a thread that was sampled. */
 struct ev_thread {

@@ -51,12 +51,13 @@ int load_proc_del(struct load_oncpu *l, uint32_t tgid)
 void load_proc_ended(struct load_oncpu *l, uint32_t tgid)
 {
 	if (load_hooked(l))
-		(void)bpf_map_delete_elem(bpf_map__fd(l->skel->maps.marks), &tgid); /* if any */
+		(void)bpf_map_delete_elem(bpf_map__fd(l->skel->maps.dirty_ranges),
+		                          &tgid); /* if any */
 }
 
 void load_settled(struct load_oncpu *l, uint64_t until_ns)
 {
-	__atomic_store_n(&load_control(l)->settled_ns, until_ns, __ATOMIC_RELEASE);
+	__atomic_store_n(&load_control(l)->watermark_ns, until_ns, __ATOMIC_RELEASE);
 }
 
 /* ---- ring ------------------------------------------------------------------------------------ */

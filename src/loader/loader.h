@@ -21,17 +21,17 @@ struct load_sizes {
 	uint32_t shipped_entries; /* power of two */
 	uint32_t followed_entries;
 	uint32_t tid_entries, comm_entries; /* of the filters; 0: none */
-	uint32_t image_entries;   /* images that can have an unwind table; 0: no tables (frame
+	uint32_t image_entries;       /* images that can have an unwind table; 0: no tables (frame
 	                           * pointers only) */
-	uint32_t copy_ring_bytes; /* power of two: first samples; a page at least */
-	bool no_sample;           /* without the program that samples: no load_oncpu_attach */
-	bool no_walk;             /* nor the one that sees mappings: nothing is walked beside it */
+	uint32_t deferred_ring_bytes; /* power of two: first samples; a page at least */
+	bool no_sample;               /* without the program that samples: no load_oncpu_attach */
+	bool no_walk;         /* nor the one that sees mappings: nothing is walked beside it */
 	const char *programs; /* what the user asked for, for messages; NULL: "sampling program" */
 };
 
 /**
  * load_oncpu_open - open, size and load the object; no program is attached yet
- * @cfg:   copied; shipped_mask, ring_wake_bytes and copy_wake_bytes are filled in from @sizes
+ * @cfg:   copied; shipped_mask, ring_wake_bytes and deferred_wake_bytes are filled in from @sizes
  * @sizes: copied; entries of each table, bytes of the ring
  * The fork programs are loaded only with cfg->follow, the sampling program unless @sizes says that
  * the maps alone are needed, for others: its verification takes most of the time of this call. The
@@ -188,7 +188,7 @@ int load_tables(struct load_oncpu *l, struct uw_rules_mem *rules, struct uw_back
 typedef void (*load_ring_fn)(void *arg, const void *rec, size_t len);
 /**
  * load_ring_drain - hand on the stacks and the copies (first samples) that are in the rings
- * @copy: gets struct abi_copy and its bytes
+ * @copy: gets struct abi_deferred and its bytes
  * Returns: records handed on, or negative errno of libbpf's ring_buffer__consume. Allocates: no.
  */
 int load_ring_drain(struct load_oncpu *l, load_ring_fn stack, load_ring_fn copy, void *arg);
@@ -259,10 +259,10 @@ int load_tasks(struct load_oncpu *l, load_task_fn fn, void *arg);
 
 /* ---- off-CPU --------------------------------------------------------------------------------- */
 
-struct load_off;
+struct load_offcpu;
 
-struct load_off_options {
-	uint32_t states; /* bit 1 << enum abi_off_state */
+struct load_offcpu_options {
+	uint32_t states; /* bit 1 << enum abi_offcpu_state */
 	bool wakers;
 	uint64_t min_ns, max_ns; /* of one wait, inclusive */
 	uint32_t thread_entries; /* threads of the target at a time */
@@ -270,84 +270,85 @@ struct load_off_options {
 };
 
 /**
- * load_off_open - load the programs of off-CPU time beside those of @base
+ * load_offcpu_open - load the programs of off-CPU time beside those of @base
  * @base: whose target, filters, process map, tables, rings and table of names they use; must live
  *        longer
  * Returns: 0, -ENOMEM, errno of bpf(2); @err as for load_oncpu_open.
  */
-int load_off_open(struct load_oncpu *base, const struct load_off_options *o, struct load_off **ret,
-                  struct err *err);
+int load_offcpu_open(struct load_oncpu *base, const struct load_offcpu_options *o,
+                     struct load_offcpu **ret, struct err *err);
 /**
- * load_off_free, load_off_freep - detach and unload; NULL is accepted, free returns NULL
+ * load_offcpu_free, load_offcpu_freep - detach and unload; NULL is accepted, free returns NULL
  */
-struct load_off *load_off_free(struct load_off *l);
-void load_off_freep(struct load_off **l);
+struct load_offcpu *load_offcpu_free(struct load_offcpu *l);
+void load_offcpu_freep(struct load_offcpu **l);
 /**
- * load_off_attach - attach all programs, which do nothing until load_off_follow
+ * load_offcpu_attach - attach all programs, which do nothing until load_offcpu_follow
  * Returns: 0, errno of BPF_RAW_TRACEPOINT_OPEN (@err names the tracepoint).
  */
-int load_off_attach(struct load_off *l, struct err *err);
+int load_offcpu_attach(struct load_offcpu *l, struct err *err);
 /**
- * load_off_follow - look at switches from here on; waits do not count yet
+ * load_offcpu_follow - look at switches from here on; waits do not count yet
  */
-void load_off_follow(struct load_off *l);
+void load_offcpu_follow(struct load_offcpu *l);
 /**
- * load_off_begin - waits count from here on; of those that go on, the part that is to come
+ * load_offcpu_begin - waits count from here on; of those that go on, the part that is to come
  * Returns: when that was, CLOCK_MONOTONIC. Cost: 1 ms, asleep.
  */
-uint64_t load_off_begin(struct load_off *l);
+uint64_t load_offcpu_begin(struct load_offcpu *l);
 /**
- * load_off_end - waits begin and end no more, from the first moment of the call on
+ * load_offcpu_end - waits begin and end no more, from the first moment of the call on
  * Finds those that ended before @end_ns, CLOCK_MONOTONIC, and nobody told
- * (abi_off_thread.ended_ns); where it fails they go on to the end.
+ * (abi_offcpu_thread.ended_ns); where it fails they go on to the end.
  * @end_ns: now
  * Returns: 0, negative errno of bpf(2) or of reading the iterator. Cost: O(threads of the machine)
  * in the kernel, 1 us each.
  */
-int load_off_end(struct load_off *l, uint64_t end_ns);
+int load_offcpu_end(struct load_offcpu *l, uint64_t end_ns);
 /**
- * load_off_detach - takes the programs off
+ * load_offcpu_detach - takes the programs off
  * Cost: an RCU grace period.
  */
-void load_off_detach(struct load_off *l);
+void load_offcpu_detach(struct load_offcpu *l);
 
 /* One entry of the tables of waits; both borrowed until it returns. */
-typedef void (*load_off_fn)(void *arg, const struct abi_off_key *key,
-                            const struct abi_off_count *val);
+typedef void (*load_offcpu_fn)(void *arg, const struct abi_offcpu_key *key,
+                               const struct abi_offcpu_count *val);
 /**
- * load_off_take, load_off_take_final - as load_counts_take and _final, of the waits that ended
+ * load_offcpu_take, load_offcpu_take_final - as load_counts_take and _final, of the waits that ended
  */
-int load_off_take(struct load_off *l, load_off_fn fn, void *arg);
-int load_off_take_final(struct load_off *l, load_off_fn fn, void *arg);
+int load_offcpu_take(struct load_offcpu *l, load_offcpu_fn fn, void *arg);
+int load_offcpu_take_final(struct load_offcpu *l, load_offcpu_fn fn, void *arg);
 /* A thread that waits, and the kernel's number of it. */
-typedef void (*load_off_thread_fn)(void *arg, uint32_t kernel_tid, const struct abi_off_thread *t);
+typedef void (*load_offcpu_thread_fn)(void *arg, uint32_t kernel_tid,
+                                      const struct abi_offcpu_thread *t);
 /**
- * load_off_threads - hand on all threads that are known: some wait (out_ns != 0)
- * Returns: how many, or negative errno of bpf(2). For after load_off_end.
+ * load_offcpu_threads - hand on all threads that are known: some wait (out_ns != 0)
+ * Returns: how many, or negative errno of bpf(2). For after load_offcpu_end.
  */
-int load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg);
+int load_offcpu_threads(struct load_offcpu *l, load_offcpu_thread_fn fn, void *arg);
 /* A thread that waits since before the capture; borrowed until it returns. */
-typedef void (*load_blocked_fn)(void *arg, const struct abi_off_blocked *b);
+typedef void (*load_blocked_fn)(void *arg, const struct abi_offcpu_blocked *b);
 /**
- * load_off_blocked - enter the threads of the target that wait already, and hand them on
- * Once, between load_off_follow and load_off_begin. Returns: 0, errno of bpf(2) or of reading the
+ * load_offcpu_blocked - enter the threads of the target that wait already, and hand them on
+ * Once, between load_offcpu_follow and load_offcpu_begin. Returns: 0, errno of bpf(2) or of reading the
  * iterator. Cost: O(threads) in the kernel.
  */
-int load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg);
+int load_offcpu_blocked(struct load_offcpu *l, load_blocked_fn fn, void *arg);
 /**
- * load_off_waits - is the thread in the wait whose user stack is known as @ustack?
- * False too once load_off_end was called: entries tell nothing any more. Any thread.
+ * load_offcpu_waits - is the thread in the wait whose user stack is known as @ustack?
+ * False too once load_offcpu_end was called: entries tell nothing any more. Any thread.
  */
-bool load_off_waits(const struct load_off *l, uint32_t kernel_tid, uint64_t ustack);
+bool load_offcpu_waits(const struct load_offcpu *l, uint32_t kernel_tid, uint64_t ustack);
 /**
- * load_off_counters - the programs' counters, summed over CPUs
+ * load_offcpu_counters - the programs' counters, summed over CPUs
  * Returns: 0, errno of bpf(2), -ENOMEM. Thread: any.
  */
-int load_off_counters(const struct load_off *l, struct abi_counters *ret);
+int load_offcpu_counters(const struct load_offcpu *l, struct abi_counters *ret);
 /**
- * load_off_locked_bytes - memory of the maps that are not those of the base
+ * load_offcpu_locked_bytes - memory of the maps that are not those of the base
  */
-uint64_t load_off_locked_bytes(const struct load_off *l);
+uint64_t load_offcpu_locked_bytes(const struct load_offcpu *l);
 
 /* ---- scheduler statistics -------------------------------------------------------------------- */
 

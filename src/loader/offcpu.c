@@ -10,7 +10,7 @@
 
 #define BEGIN_LEAD_NS 1000000U
 
-struct load_off {
+struct load_offcpu {
 	struct load_oncpu *base;
 	struct offcpu_bpf *skel;
 	struct load_links links;
@@ -23,19 +23,19 @@ struct load_off {
 static struct load_own own_maps(const struct offcpu_bpf *skel)
 {
 	return (struct load_own){.maps = {skel->maps.rodata, skel->maps.scratch,
-	                                  skel->maps.counters, skel->maps.kmemos, skel->maps.off_a,
-	                                  skel->maps.off_b, skel->maps.off_threads,
-	                                  skel->maps.off_begin, skel->maps.off_fresh,
-	                                  skel->maps.umemos},
+	                                  skel->maps.counters, skel->maps.kstack_cache,
+	                                  skel->maps.offcpu_counts_a, skel->maps.offcpu_counts_b,
+	                                  skel->maps.offcpu_threads, skel->maps.offcpu_scan_buf,
+	                                  skel->maps.offcpu_new, skel->maps.ustack_cache},
 	                         .n = 10};
 }
 
-static int size_own(const struct load_oncpu *base, const struct load_off_options *o,
+static int size_own(const struct load_oncpu *base, const struct load_offcpu_options *o,
                     struct offcpu_bpf *skel)
 {
-	const struct load_sized own[] = {{skel->maps.off_a, o->count_entries, true},
-	                                 {skel->maps.off_b, o->count_entries, true},
-	                                 {skel->maps.off_threads, o->thread_entries, true}};
+	const struct load_sized own[] = {{skel->maps.offcpu_counts_a, o->count_entries, true},
+	                                 {skel->maps.offcpu_counts_b, o->count_entries, true},
+	                                 {skel->maps.offcpu_threads, o->thread_entries, true}};
 
 	return load_size_maps(base->preallocated, own, ARRAY_SIZE(own));
 }
@@ -96,7 +96,7 @@ static int put_irq_variable(struct bpf_program *p, const struct irq_variable *va
 	return found ? bpf_program__set_insns(p, v, n) : -ENOENT;
 }
 
-static int try_load(struct load_oncpu *base, const struct load_off_options *o, struct how how,
+static int try_load(struct load_oncpu *base, const struct load_offcpu_options *o, struct how how,
                     const struct irq_variable *irq, struct offcpu_bpf **ret, struct err *err)
 {
 	struct offcpu_bpf *skel;
@@ -111,19 +111,19 @@ static int try_load(struct load_oncpu *base, const struct load_off_options *o, s
 		goto out;
 	}
 	skel->rodata->cfg = base->skel->rodata->cfg;
-	skel->rodata->cfg.off_states = o->states;
-	skel->rodata->cfg.off_min_ns = o->min_ns;
-	skel->rodata->cfg.off_max_ns = o->max_ns;
+	skel->rodata->cfg.offcpu_states = o->states;
+	skel->rodata->cfg.offcpu_min_ns = o->min_ns;
+	skel->rodata->cfg.offcpu_max_ns = o->max_ns;
 	skel->rodata->cfg.prev_state = how.prev_state;
 	skel->rodata->cfg.irq_count = irq->where;
-	bpf_program__set_autoload(skel->progs.off_waking, o->wakers && how.irq_count);
-	bpf_program__set_autoload(skel->progs.off_waking_any, o->wakers && !how.irq_count);
+	bpf_program__set_autoload(skel->progs.offcpu_waker, o->wakers && how.irq_count);
+	bpf_program__set_autoload(skel->progs.offcpu_waker_sp, o->wakers && !how.irq_count);
 	own = own_maps(skel);
 	r = load_share_maps(base, skel->obj, skel->maps.bss, &own);
 	if (r == 0)
 		r = size_own(base, o, skel);
 	if (r == 0 && irq->where)
-		r = put_irq_variable(skel->progs.off_waking, irq);
+		r = put_irq_variable(skel->progs.offcpu_waker, irq);
 	if (r == 0)
 		r = offcpu_bpf__load(skel);
 	if (r < 0) {
@@ -137,12 +137,12 @@ out:
 	return r;
 }
 
-int load_off_open(struct load_oncpu *base, const struct load_off_options *o, struct load_off **ret,
-                  struct err *err)
+int load_offcpu_open(struct load_oncpu *base, const struct load_offcpu_options *o,
+                     struct load_offcpu **ret, struct err *err)
 {
 	static const struct how ways[] = {
 	        {true, true}, {true, false}, {false, true}, {false, false}};
-	_cleanup_(load_off_freep) struct load_off *l = calloc(1, sizeof(*l));
+	_cleanup_(load_offcpu_freep) struct load_offcpu *l = calloc(1, sizeof(*l));
 	struct irq_variable irq = {0};
 	struct err first = {0}, later;
 	bool counted = true;
@@ -164,19 +164,19 @@ int load_off_open(struct load_oncpu *base, const struct load_off_options *o, str
 			             first.code ? &later : &first);
 	if (r < 0)
 		return err_set(err, first.code, "%s", first.msg);
-	if (load_batch_init(&l->batch, sizeof(struct abi_off_key), sizeof(struct abi_off_count)) <
-	            0 ||
-	    load_batch_init(&l->threads, sizeof(uint32_t), sizeof(struct abi_off_thread)) < 0)
+	if (load_batch_init(&l->batch, sizeof(struct abi_offcpu_key),
+	                    sizeof(struct abi_offcpu_count)) < 0 ||
+	    load_batch_init(&l->threads, sizeof(uint32_t), sizeof(struct abi_offcpu_thread)) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
 	*ret = TAKE_PTR(l);
 	return 0;
 }
 
-struct load_off *load_off_free(struct load_off *l)
+struct load_offcpu *load_offcpu_free(struct load_offcpu *l)
 {
 	if (!l)
 		return NULL;
-	load_off_detach(l);
+	load_offcpu_detach(l);
 	vec_done(&l->links.v);
 	offcpu_bpf__destroy(l->skel);
 	load_batch_done(&l->batch);
@@ -185,30 +185,30 @@ struct load_off *load_off_free(struct load_off *l)
 	return NULL;
 }
 
-void load_off_freep(struct load_off **l)
+void load_offcpu_freep(struct load_offcpu **l)
 {
-	*l = load_off_free(*l);
+	*l = load_offcpu_free(*l);
 }
 
-int load_off_attach(struct load_off *l, struct err *err)
+int load_offcpu_attach(struct load_offcpu *l, struct err *err)
 {
 	struct bpf_program *p;
 	int r = 0;
 
 	bpf_object__for_each_program (p, l->skel->obj) {
-		if (r == 0 && bpf_program__autoload(p) && p != l->skel->progs.off_blocked &&
-		    p != l->skel->progs.off_at_end)
+		if (r == 0 && bpf_program__autoload(p) && p != l->skel->progs.offcpu_scan &&
+		    p != l->skel->progs.offcpu_scan_end)
 			r = load_attach_tracepoint(&l->links, p, err);
 	}
 	return r;
 }
 
-void load_off_follow(struct load_off *l)
+void load_offcpu_follow(struct load_offcpu *l)
 {
 	__atomic_store_n(&load_control(l->base)->begin_ns, ABI_BEGIN_LATER, __ATOMIC_RELEASE);
 }
 
-uint64_t load_off_begin(struct load_off *l)
+uint64_t load_offcpu_begin(struct load_offcpu *l)
 {
 	/* In a moment: what ends before the programs know of it would be lost. */
 	l->begin_ns = now_ns() + BEGIN_LEAD_NS;
@@ -223,14 +223,14 @@ uint64_t load_off_begin(struct load_off *l)
 }
 
 /* At once, and not when the programs have been taken off: until then more would run and wait. */
-static int look_at_end(struct load_off *l)
+static int look_at_end(struct load_offcpu *l)
 {
-	_cleanup_close_ int link = -EBADF, fd = load_iterate(l->skel->progs.off_at_end, &link);
+	_cleanup_close_ int link = -EBADF, fd = load_iterate(l->skel->progs.offcpu_scan_end, &link);
 
 	return fd < 0 ? fd : load_iterate_through(fd);
 }
 
-int load_off_end(struct load_off *l, uint64_t end_ns)
+int load_offcpu_end(struct load_offcpu *l, uint64_t end_ns)
 {
 	struct abi_control *ctl = load_control(l->base);
 
@@ -239,7 +239,7 @@ int load_off_end(struct load_off *l, uint64_t end_ns)
 	return look_at_end(l);
 }
 
-void load_off_detach(struct load_off *l)
+void load_offcpu_detach(struct load_offcpu *l)
 {
 	__atomic_store_n(&load_control(l->base)->begin_ns, ABI_BEGIN_NEVER, __ATOMIC_RELEASE);
 	load_close_links(&l->links, 0);
@@ -247,44 +247,45 @@ void load_off_detach(struct load_off *l)
 
 /* ---- what comes back ------------------------------------------------------------------------- */
 
-struct off_arg {
-	load_off_fn fn;
-	load_off_thread_fn thread;
+struct offcpu_arg {
+	load_offcpu_fn fn;
+	load_offcpu_thread_fn thread;
 	void *arg;
 };
 
 static void on_wait(void *arg, const void *key, const void *val)
 {
-	const struct off_arg *a = arg;
+	const struct offcpu_arg *a = arg;
 
 	a->fn(a->arg, key, val);
 }
 
-static int take(struct load_off *l, const struct bpf_map *m, load_off_fn fn, void *arg)
+static int take(struct load_offcpu *l, const struct bpf_map *m, load_offcpu_fn fn, void *arg)
 {
-	struct off_arg a = {.fn = fn, .arg = arg};
+	struct offcpu_arg a = {.fn = fn, .arg = arg};
 
-	return load_batch_take(bpf_map__fd(m), true, &l->batch, sizeof(struct abi_off_key),
-	                       sizeof(struct abi_off_count), on_wait, &a);
+	return load_batch_take(bpf_map__fd(m), true, &l->batch, sizeof(struct abi_offcpu_key),
+	                       sizeof(struct abi_offcpu_count), on_wait, &a);
 }
 
-int load_off_take(struct load_off *l, load_off_fn fn, void *arg)
+int load_offcpu_take(struct load_offcpu *l, load_offcpu_fn fn, void *arg)
 {
 	volatile struct abi_control *ctl = load_control(l->base);
-	uint32_t idle = ctl->off_active & 1; /* becomes idle */
+	uint32_t idle = ctl->offcpu_active & 1; /* becomes idle */
 
-	ctl->off_active = idle ^ 1;
+	ctl->offcpu_active = idle ^ 1;
 	load_wait_for_programs();
-	return take(l, idle ? l->skel->maps.off_b : l->skel->maps.off_a, fn, arg);
+	return take(l, idle ? l->skel->maps.offcpu_counts_b : l->skel->maps.offcpu_counts_a, fn,
+	            arg);
 }
 
-int load_off_take_final(struct load_off *l, load_off_fn fn, void *arg)
+int load_offcpu_take_final(struct load_offcpu *l, load_offcpu_fn fn, void *arg)
 {
 	int a, b;
 
 	load_wait_for_programs();
-	a = take(l, l->skel->maps.off_a, fn, arg);
-	b = take(l, l->skel->maps.off_b, fn, arg);
+	a = take(l, l->skel->maps.offcpu_counts_a, fn, arg);
+	b = take(l, l->skel->maps.offcpu_counts_b, fn, arg);
 	if (a < 0)
 		return a;
 	return b < 0 ? b : a + b;
@@ -292,26 +293,26 @@ int load_off_take_final(struct load_off *l, load_off_fn fn, void *arg)
 
 static void on_thread(void *arg, const void *key, const void *val)
 {
-	const struct off_arg *a = arg;
+	const struct offcpu_arg *a = arg;
 
 	a->thread(a->arg, *(const uint32_t *)key, val);
 }
 
-int load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg)
+int load_offcpu_threads(struct load_offcpu *l, load_offcpu_thread_fn fn, void *arg)
 {
-	struct off_arg a = {.thread = fn, .arg = arg};
+	struct offcpu_arg a = {.thread = fn, .arg = arg};
 
-	return load_batch_take(bpf_map__fd(l->skel->maps.off_threads), false, &l->threads,
-	                       sizeof(uint32_t), sizeof(struct abi_off_thread), on_thread, &a);
+	return load_batch_take(bpf_map__fd(l->skel->maps.offcpu_threads), false, &l->threads,
+	                       sizeof(uint32_t), sizeof(struct abi_offcpu_thread), on_thread, &a);
 }
 
-int load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg)
+int load_offcpu_blocked(struct load_offcpu *l, load_blocked_fn fn, void *arg)
 {
 	_cleanup_close_ int link = -EBADF, fd = -EBADF;
-	struct abi_off_blocked b;
+	struct abi_offcpu_blocked b;
 	size_t have = 0;
 
-	fd = load_iterate(l->skel->progs.off_blocked, &link);
+	fd = load_iterate(l->skel->progs.offcpu_scan, &link);
 	if (fd < 0)
 		return fd;
 	for (;;) {
@@ -329,18 +330,19 @@ int load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg)
 	}
 }
 
-bool load_off_waits(const struct load_off *l, uint32_t kernel_tid, uint64_t ustack)
+bool load_offcpu_waits(const struct load_offcpu *l, uint32_t kernel_tid, uint64_t ustack)
 {
-	struct abi_off_thread t;
+	struct abi_offcpu_thread t;
 
-	return bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.off_threads), &kernel_tid, &t) == 0 &&
+	return bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.offcpu_threads), &kernel_tid, &t) ==
+	               0 &&
 	       t.out_ns && t.key.ustack == ustack &&
 	       /* In this order: what was read is then from a time when entries were kept. */
 	       __atomic_load_n(&load_control(l->base)->begin_ns, __ATOMIC_ACQUIRE) !=
 	               ABI_BEGIN_NEVER;
 }
 
-int load_off_counters(const struct load_off *l, struct abi_counters *ret)
+int load_offcpu_counters(const struct load_offcpu *l, struct abi_counters *ret)
 {
 	_cleanup_free_ struct abi_counters *per_cpu =
 	        calloc((size_t)l->base->n_cpus, sizeof(*per_cpu));
@@ -350,7 +352,7 @@ int load_off_counters(const struct load_off *l, struct abi_counters *ret)
 	               : -ENOMEM;
 }
 
-uint64_t load_off_locked_bytes(const struct load_off *l)
+uint64_t load_offcpu_locked_bytes(const struct load_offcpu *l)
 {
 	const struct load_own own = own_maps(l->skel);
 

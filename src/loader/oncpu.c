@@ -25,14 +25,14 @@ static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, uint32_
 	uint32_t marks = how.hook ? z->proc_entries : 1;
 
 	const struct load_sized maps[] = {
-	        {skel->maps.ring, z->ring_bytes, false},
+	        {skel->maps.stack_ring, z->ring_bytes, false},
 	        {skel->maps.counts_a, z->count_entries, true},
 	        {skel->maps.counts_b, z->count_entries, true},
 	        {skel->maps.threads, z->thread_entries, true},
 	        {skel->maps.cpu_times, cpu_times, true},
 	        {skel->maps.procs, z->proc_entries, true},
-	        {skel->maps.marks, how.preallocate ? MIN_OF(marks, MARKS_PREALLOCATED) : marks,
-	         true},
+	        {skel->maps.dirty_ranges,
+	         how.preallocate ? MIN_OF(marks, MARKS_PREALLOCATED) : marks, true},
 	        {skel->maps.followed, z->followed_entries, true},
 	        {skel->maps.tids, MAX_OF(z->tid_entries, 1U), false},
 	        {skel->maps.comms, MAX_OF(z->comm_entries, 1U), false},
@@ -41,8 +41,8 @@ static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, uint32_
 	        {skel->maps.ranges, z->range_entries, false},
 	        {skel->maps.shipped, z->shipped_entries, false},
 	        {skel->maps.images, MAX_OF(z->image_entries, 1U), false},
-	        {skel->maps.copies, MAX_OF(z->copy_ring_bytes, (uint32_t)sysconf(_SC_PAGESIZE)),
-	         false},
+	        {skel->maps.deferred_ring,
+	         MAX_OF(z->deferred_ring_bytes, (uint32_t)sysconf(_SC_PAGESIZE)), false},
 	};
 	struct bpf_map *tables[] = {skel->maps.rules, skel->maps.wides, skel->maps.ops,
 	                            skel->maps.pc_cache, skel->maps.quotas};
@@ -72,14 +72,14 @@ static int open_and_load(const struct abi_config *cfg, const struct load_sizes *
 	        (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
 	skel->rodata->cfg.shipped_mask = z->shipped_entries - 1;
 	skel->rodata->cfg.ring_wake_bytes = z->ring_bytes / 2;
-	skel->rodata->cfg.copy_wake_bytes = z->copy_ring_bytes / 4 * 3;
+	skel->rodata->cfg.deferred_wake_bytes = z->deferred_ring_bytes / 4 * 3;
 	if (!cfg->follow) {
 		bpf_program__set_autoload(skel->progs.follow_fork, false);
 		bpf_program__set_autoload(skel->progs.follow_free, false);
 	}
 	bpf_program__set_autoload(skel->progs.cpu_time_switch, cfg->cpu_time);
 	bpf_program__set_autoload(skel->progs.cpu_time_mark, cfg->cpu_time);
-	bpf_program__set_autoload(skel->progs.note_mapping, how.hook);
+	bpf_program__set_autoload(skel->progs.record_mapping, how.hook);
 	bpf_program__set_autoload(skel->progs.oncpu_sample, !z->no_sample);
 	r = size_maps(skel, z, cfg->n_cgroups, how);
 	if (r == 0)
@@ -138,7 +138,7 @@ static bool may_hook(void)
  * without trampolines (arm64 before 6.4), without ftrace, or that refuses. */
 static void attach_hook(struct load_oncpu *l)
 {
-	int link = bpf_raw_tracepoint_open(NULL, bpf_program__fd(l->skel->progs.note_mapping));
+	int link = bpf_raw_tracepoint_open(NULL, bpf_program__fd(l->skel->progs.record_mapping));
 
 	if (link >= 0)
 		l->hook_link_fd = link;
@@ -205,10 +205,10 @@ int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes
 		r = load_tables_map(l, err);
 	if (r < 0)
 		return r;
-	l->ring = ring_buffer__new(bpf_map__fd(l->skel->maps.ring), on_ring, l, NULL);
+	l->ring = ring_buffer__new(bpf_map__fd(l->skel->maps.stack_ring), on_ring, l, NULL);
 	if (!l->ring)
 		return err_set(err, -errno, "mmap of the BPF ring: %s", err_name(errno));
-	r = ring_buffer__add(l->ring, bpf_map__fd(l->skel->maps.copies), on_copy, l);
+	r = ring_buffer__add(l->ring, bpf_map__fd(l->skel->maps.deferred_ring), on_copy, l);
 	if (r < 0)
 		return err_set(err, r, "mmap of the BPF ring of copies: %s", err_name(r));
 	l->n_cpus = libbpf_num_possible_cpus();

@@ -224,7 +224,7 @@ int load_sched_core_types(struct load_sched *l, const uint32_t *types)
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-/* Runs sched_look on a CPU: ABI_LOOK_*. */
+/* Runs sched_cpu_step on a CPU: ABI_CPU_STEP_*. */
 static int look(struct load_sched *l, uint32_t what, uint32_t cpu)
 {
 	struct bpf_test_run_opts o = {.sz = sizeof(o), .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu};
@@ -232,8 +232,8 @@ static int look(struct load_sched *l, uint32_t what, uint32_t cpu)
 
 	o.ctx_in = &arg;
 	o.ctx_size_in = sizeof(arg);
-	*(volatile uint32_t *)&l->skel->data_sched->sw.look = what;
-	return bpf_prog_test_run_opts(bpf_program__fd(l->skel->progs.sched_look), &o);
+	*(volatile uint32_t *)&l->skel->data_sched->sw.cpu_step = what;
+	return bpf_prog_test_run_opts(bpf_program__fd(l->skel->progs.sched_cpu_step), &o);
 }
 
 /* On every CPU that is there: one that is not has nothing to tell. */
@@ -274,14 +274,14 @@ int load_sched_attach(struct load_sched *l, struct err *err)
 	if (r < 0)
 		goto fail;
 	/* All of them begin at one instant, on whatever CPU this is. */
-	sw->look = ABI_LOOK_BEGIN;
-	r = bpf_prog_test_run_opts(bpf_program__fd(l->skel->progs.sched_look), &here);
+	sw->cpu_step = ABI_CPU_STEP_BEGIN;
+	r = bpf_prog_test_run_opts(bpf_program__fd(l->skel->progs.sched_cpu_step), &here);
 	if (r < 0) {
 		(void)err_set(err, r, "bpf(BPF_PROG_TEST_RUN): %s", err_name(r));
 		goto fail;
 	}
 	l->running = true;
-	look_at_counters(l, ABI_LOOK_ARM);
+	look_at_counters(l, ABI_CPU_STEP_ARM);
 	r = look_at_tasks(l);
 	if (r < 0) {
 		(void)err_set(err, r, "BPF iterator of tasks: %s", err_name(r));
@@ -297,7 +297,7 @@ fail:
 void load_sched_detach(struct load_sched *l)
 {
 	if (l->running) {
-		look_at_counters(l, ABI_LOOK_FLUSH);
+		look_at_counters(l, ABI_CPU_STEP_FLUSH);
 		*(volatile uint32_t *)&l->skel->data_sched->sw.active = 0;
 		l->end_ns = now_ns();
 		l->skel->data_sched->sw.end_ns = l->end_ns;

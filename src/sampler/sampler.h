@@ -16,7 +16,8 @@ struct smp_sink {
 	void (*stack)(void *arg, const struct ev_stack *s);
 	void (*count)(void *arg, const struct ev_count *c);
 	void (*thread)(void *arg, const struct ev_thread *t);
-	void (*copy)(void *arg, const struct ev_copy *c); /* may be NULL: counted, not handed on */
+	void (*copy)(void *arg,
+	             const struct ev_deferred *c); /* may be NULL: counted, not handed on */
 	void (*waker)(void *arg, const struct ev_waker *w); /* may be NULL */
 	void *arg;
 };
@@ -31,7 +32,7 @@ struct smp_walker;
 struct smp_walker_stats {
 	uint64_t ring_samples; /* came with their stacks */
 	uint64_t
-	        copied_samples; /* handed on as copies, those of ABI_WALK_COPY_ALL not among them */
+	        copied_samples; /* handed on as copies, those of ABI_WALK_DEFER_ALL not among them */
 	uint64_t bad_records;   /* records of both rings that contradict themselves */
 	uint64_t read_errors;   /* failed reads of a table */
 };
@@ -162,7 +163,7 @@ int smp_oncpu_times(struct smp_oncpu *s, smp_cpu_time_fn fn, void *arg, struct s
 
 /**
  * smp_record_parse - one record of the ring of stacks
- * @rec:    struct abi_stack and its frames, or struct abi_first before them; @len bytes, what is
+ * @rec:    struct abi_stack and its frames, or struct abi_stack_sample before them; @len bytes, what is
  *          left over is ignored
  * @frames: frames[ABI_MAX_USER_FRAMES] to decode into, also on failure; ret->frames points there
  * Returns: 0, 1 (with a sample, in *ret_count), 2 (a waker, in *ret_waker), -EINVAL (cut off, hash
@@ -172,13 +173,13 @@ int smp_oncpu_times(struct smp_oncpu *s, smp_cpu_time_fn fn, void *arg, struct s
 int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret,
                      struct ev_count *ret_count, struct ev_waker *ret_waker);
 /**
- * smp_copy_parse - one record of the ring of copies
- * @rec: struct abi_copy and its bytes; @len bytes, what is left over is ignored
+ * smp_deferred_parse - one record of the ring of copies
+ * @rec: struct abi_deferred and its bytes; @len bytes, what is left over is ignored
  * @ret: ret->bytes points into @rec
  * Its registers past those of this processor are 0.
- * Returns: 0, -EINVAL (cut off, more bytes than ABI_COPY_BYTES, or no image's id). Pure; fuzzed.
+ * Returns: 0, -EINVAL (cut off, more bytes than ABI_DEFERRED_BYTES, or no image's id). Pure; fuzzed.
  */
-int smp_copy_parse(const void *rec, size_t len, struct ev_copy *ret);
+int smp_deferred_parse(const void *rec, size_t len, struct ev_deferred *ret);
 /**
  * smp_frame_decode - one user frame as it stands in the ring's record
  * @ret: written also on failure
@@ -190,9 +191,9 @@ int smp_frame_decode(uint64_t v, struct ev_frame *ret);
 
 /* Waits, as counts with a state; their stacks, names and copies come through the walker. Threads as
  * above. */
-struct smp_off;
+struct smp_offcpu;
 
-struct smp_off_stats {
+struct smp_offcpu_stats {
 	uint64_t taken_waits, open_waits; /* read from the tables; that had not ended at the end */
 	uint64_t ended_waits;             /* that had, and nobody told */
 	uint64_t blocked;                 /* threads that waited when the capture began */
@@ -203,62 +204,63 @@ struct smp_off_stats {
 };
 
 /**
- * smp_off_open - load the programs; nothing runs yet
+ * smp_offcpu_open - load the programs; nothing runs yet
  * @base: must live longer
- * Returns: 0, what load_off_open gives.
+ * Returns: 0, what load_offcpu_open gives.
  */
-int smp_off_open(struct smp_walker *base, const struct load_off_options *o, struct smp_off **ret,
-                 struct err *err);
-struct smp_off *smp_off_free(struct smp_off *o);
-void smp_off_freep(struct smp_off **o);
+int smp_offcpu_open(struct smp_walker *base, const struct load_offcpu_options *o,
+                    struct smp_offcpu **ret, struct err *err);
+struct smp_offcpu *smp_offcpu_free(struct smp_offcpu *o);
+void smp_offcpu_freep(struct smp_offcpu **o);
 /**
- * smp_off_start - attach the programs; smp_off_begin - waits count from its end on
- * Returns: 0, what load_off_attach gives.
+ * smp_offcpu_start - attach the programs; smp_offcpu_begin - waits count from its end on
+ * Returns: 0, what load_offcpu_attach gives.
  */
-int smp_off_start(struct smp_off *o, struct err *err);
+int smp_offcpu_start(struct smp_offcpu *o, struct err *err);
 /* @look: for threads that wait already. Returns: 0, or what that gave. */
-int smp_off_begin(struct smp_off *o, bool look);
+int smp_offcpu_begin(struct smp_offcpu *o, bool look);
 /**
- * smp_off_blocked - hand on the stacks of threads that waited when the capture began, as copies
+ * smp_offcpu_blocked - hand on the stacks of threads that waited when the capture began, as copies
  * @tables: whether a walk by call-frame information will look at them; else they are walked here,
  *          by frame pointers
  * @room:   how many copies of SMP_STACK_BYTES can be taken now
- * Behind smp_off_begin, again until nothing is left: their waits go on, or have no stack. What is
- * left at smp_off_finish is told there, without stacks. Thread: D.
+ * Behind smp_offcpu_begin, again until nothing is left: their waits go on, or have no stack. What is
+ * left at smp_offcpu_finish is told there, without stacks. Thread: D.
  * Returns: how many threads are left. Cost: some 10 us for each stack.
  */
-size_t smp_off_blocked(struct smp_off *o, bool tables, size_t room, const struct smp_sink *sink);
+size_t smp_offcpu_blocked(struct smp_offcpu *o, bool tables, size_t room,
+                          const struct smp_sink *sink);
 /* Of a waiting thread's stack, from a little below its stack pointer on: as much as a copy can say
  * which parts of it are missing. */
 #define SMP_STACK_STEPS 32U
-#define SMP_STACK_BYTES (SMP_STACK_STEPS * EV_COPY_STEP)
+#define SMP_STACK_BYTES (SMP_STACK_STEPS * EV_DEFERRED_STEP)
 /**
- * smp_off_reread - read the stack of a thread again that is still in the wait that @c was made of
- * @c:   a copy with a promise; addr, len, holes and bytes are those of what was read
+ * smp_offcpu_reread - read the stack of a thread again that is still in the wait that @c was made of
+ * @c:   a copy with a placeholder; addr, len, holes and bytes are those of what was read
  * @buf: buf[SMP_STACK_BYTES], where c->bytes are then
  * Returns: true; false, with @c as it was: the wait is over, the capture ends, or the process
  * cannot be read. Thread: W.
  */
-bool smp_off_reread(const struct smp_off *o, struct ev_copy *c, uint8_t *buf);
+bool smp_offcpu_reread(const struct smp_offcpu *o, struct ev_deferred *c, uint8_t *buf);
 /**
- * smp_off_drain - as smp_oncpu_drain, of waits that have ended
+ * smp_offcpu_drain - as smp_oncpu_drain, of waits that have ended
  */
-int smp_off_drain(struct smp_off *o, const struct smp_sink *sink);
+int smp_offcpu_drain(struct smp_offcpu *o, const struct smp_sink *sink);
 /**
- * smp_off_end - waits begin and end no more; for C, before D finishes
+ * smp_offcpu_end - waits begin and end no more; for C, before D finishes
  */
-void smp_off_end(struct smp_off *o);
+void smp_offcpu_end(struct smp_offcpu *o);
 /**
- * smp_off_finish - end it, then hand on all waits, those too that go on
+ * smp_offcpu_finish - end it, then hand on all waits, those too that go on
  * Before smp_walker_finish, which has the rest of their stacks and names.
  */
-int smp_off_finish(struct smp_off *o, const struct smp_sink *sink);
+int smp_offcpu_finish(struct smp_offcpu *o, const struct smp_sink *sink);
 /**
- * smp_off_knows - has a thread of the process waited that is there at the end? Behind
- * smp_off_finish. Cost: O(threads that are known).
+ * smp_offcpu_knows - has a thread of the process waited that is there at the end? Behind
+ * smp_offcpu_finish. Cost: O(threads that are known).
  */
-bool smp_off_knows(const struct smp_off *o, uint32_t tgid);
-const struct smp_off_stats *smp_off_stats(const struct smp_off *o);
-struct load_off *smp_off_loader(struct smp_off *o);
+bool smp_offcpu_knows(const struct smp_offcpu *o, uint32_t tgid);
+const struct smp_offcpu_stats *smp_offcpu_stats(const struct smp_offcpu *o);
+struct load_offcpu *smp_offcpu_loader(struct smp_offcpu *o);
 
 #endif

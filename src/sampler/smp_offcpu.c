@@ -8,28 +8,28 @@
 
 #define FP_FRAMES_MAX ABI_MAX_USER_FRAMES
 
-struct smp_off {
+struct smp_offcpu {
 	struct smp_walker *base;
-	struct load_off *loader;
-	struct load_off_options options;
-	struct smp_off_stats stats;
+	struct load_offcpu *loader;
+	struct load_offcpu_options options;
+	struct smp_offcpu_stats stats;
 	uint64_t counts_mark;        /* entries made when the table was last emptied */
 	uint64_t threads_mark;       /* of names of threads; likewise */
 	const struct smp_sink *sink; /* during a call */
 	bool tables;
 	_Atomic bool ending, ended;
-	int end_error;                       /* of load_off_end */
-	VEC(uint32_t) tgids;                 /* of threads that are known at the end; some often */
-	VEC(struct abi_off_blocked) waiting; /* when the capture began */
-	size_t next;                         /* of them: told up to here */
+	int end_error;       /* of load_offcpu_end */
+	VEC(uint32_t) tgids; /* of threads that are known at the end; some often */
+	VEC(struct abi_offcpu_blocked) waiting; /* when the capture began */
+	size_t next;                            /* of them: told up to here */
 	struct ev_frame frames[FP_FRAMES_MAX];
 	uint8_t bytes[SMP_STACK_BYTES];
 };
 
-int smp_off_open(struct smp_walker *base, const struct load_off_options *o, struct smp_off **ret,
-                 struct err *err)
+int smp_offcpu_open(struct smp_walker *base, const struct load_offcpu_options *o,
+                    struct smp_offcpu **ret, struct err *err)
 {
-	_cleanup_(smp_off_freep) struct smp_off *s = calloc(1, sizeof(*s));
+	_cleanup_(smp_offcpu_freep) struct smp_offcpu *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (!s)
@@ -37,17 +37,17 @@ int smp_off_open(struct smp_walker *base, const struct load_off_options *o, stru
 	s->base = base;
 	s->waiting.max = s->tgids.max = 1U << 22; /* PID_MAX_LIMIT */
 	s->options = *o;
-	r = load_off_open(smp_walker_loader(base), o, &s->loader, err);
+	r = load_offcpu_open(smp_walker_loader(base), o, &s->loader, err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(s);
 	return 0;
 }
 
-struct smp_off *smp_off_free(struct smp_off *o)
+struct smp_offcpu *smp_offcpu_free(struct smp_offcpu *o)
 {
 	if (o) {
-		o->loader = load_off_free(o->loader);
+		o->loader = load_offcpu_free(o->loader);
 		vec_done(&o->waiting);
 		vec_done(&o->tgids);
 		free(o);
@@ -55,45 +55,45 @@ struct smp_off *smp_off_free(struct smp_off *o)
 	return NULL;
 }
 
-void smp_off_freep(struct smp_off **o)
+void smp_offcpu_freep(struct smp_offcpu **o)
 {
-	*o = smp_off_free(*o);
+	*o = smp_offcpu_free(*o);
 }
 
-int smp_off_start(struct smp_off *o, struct err *err)
+int smp_offcpu_start(struct smp_offcpu *o, struct err *err)
 {
-	return load_off_attach(o->loader, err);
+	return load_offcpu_attach(o->loader, err);
 }
 
-static void keep_blocked(void *arg, const struct abi_off_blocked *b)
+static void keep_blocked(void *arg, const struct abi_offcpu_blocked *b)
 {
-	struct smp_off *o = arg;
+	struct smp_offcpu *o = arg;
 
 	if (vec_push(&o->waiting, *b) < 0)
 		o->stats.read_errors++; /* its wait counts, its stack is lost */
 }
 
-int smp_off_begin(struct smp_off *o, bool look)
+int smp_offcpu_begin(struct smp_offcpu *o, bool look)
 {
 	int r = 0;
 
 	/* Every thread is known before the first wait counts: however long the look takes, on a
 	 * machine that has no time for it, no wait is missing. */
-	load_off_follow(o->loader);
+	load_offcpu_follow(o->loader);
 	if (look)
-		r = load_off_blocked(o->loader, keep_blocked, o);
+		r = load_offcpu_blocked(o->loader, keep_blocked, o);
 	if (r < 0)
 		o->stats.read_errors++;
-	o->stats.begin_ns = load_off_begin(o->loader);
+	o->stats.begin_ns = load_offcpu_begin(o->loader);
 	return r;
 }
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
 static struct ev_count wait_of(const struct abi_count_key *k, uint64_t waker,
-                               const struct abi_off_count *v)
+                               const struct abi_offcpu_count *v)
 {
-	const struct abi_count n = {.samples = v->waits, .weight = v->ns};
+	const struct abi_count n = {.samples = v->intervals, .weight = v->ns};
 	struct ev_count c = smp_count_of(k, &n);
 
 	c.off = (k->flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT;
@@ -104,16 +104,16 @@ static struct ev_count wait_of(const struct abi_count_key *k, uint64_t waker,
 	return c;
 }
 
-static void on_wait(void *arg, const struct abi_off_key *k, const struct abi_off_count *v)
+static void on_wait(void *arg, const struct abi_offcpu_key *k, const struct abi_offcpu_count *v)
 {
-	struct smp_off *o = arg;
+	struct smp_offcpu *o = arg;
 	struct ev_count c = wait_of(&k->k, k->waker, v);
 
-	o->stats.taken_waits += v->waits;
+	o->stats.taken_waits += v->intervals;
 	o->sink->count(o->sink->arg, &c);
 }
 
-static int keep_first(struct smp_off *o, int first, int r)
+static int keep_first(struct smp_offcpu *o, int first, int r)
 {
 	if (r >= 0)
 		return first;
@@ -121,15 +121,15 @@ static int keep_first(struct smp_off *o, int first, int r)
 	return first ? first : r;
 }
 
-int smp_off_drain(struct smp_off *o, const struct smp_sink *sink)
+int smp_offcpu_drain(struct smp_offcpu *o, const struct smp_sink *sink)
 {
 	struct abi_counters c;
-	int r = keep_first(o, 0, load_off_counters(o->loader, &c));
+	int r = keep_first(o, 0, load_offcpu_counters(o->loader, &c));
 
 	o->sink = sink;
 	if (r == 0 && c.v[ABI_CNT_COUNTS_NEW] - o->counts_mark > o->options.count_entries / 2) {
 		o->counts_mark = c.v[ABI_CNT_COUNTS_NEW];
-		r = keep_first(o, r, load_off_take(o->loader, on_wait, o));
+		r = keep_first(o, r, load_offcpu_take(o->loader, on_wait, o));
 	}
 	if (r == 0 && c.v[ABI_CNT_THREADS_NEW] - o->threads_mark >
 	                      smp_walker_sizes(o->base)->thread_entries / 2) {
@@ -140,26 +140,26 @@ int smp_off_drain(struct smp_off *o, const struct smp_sink *sink)
 }
 
 /* A wait that goes on counts up to now; what was woken and has not run yet, up to its wake-up. */
-static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_off_thread *t)
+static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_offcpu_thread *t)
 {
-	struct smp_off *o = arg;
-	struct abi_off_count v = {.waits = 1};
+	struct smp_offcpu *o = arg;
+	struct abi_offcpu_count v = {.intervals = 1};
 	struct ev_count c;
 	const uint64_t begin_ns = o->stats.begin_ns;
 	/* Of an earlier wait, where a program was just about to enter this one. */
 	const uint64_t end_ns =
 	        t->ended_ns && t->ended_ns >= t->out_ns ? t->ended_ns : o->stats.end_ns;
 	/* Nobody wakes what is preempted. */
-	const bool woken =
-	        (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT != ABI_OFF_PREEMPTED &&
-	        t->wake_ns >= t->out_ns && t->wake_ns <= end_ns;
+	const bool woken = (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT !=
+	                           ABI_OFFCPU_PREEMPTED &&
+	                   t->wake_ns >= t->out_ns && t->wake_ns <= end_ns;
 	const uint64_t wake_ns = woken ? MAX_OF(t->wake_ns, begin_ns) : end_ns;
 
 	(void)kernel_tid;
 	if (o->tgids.n == 0 || o->tgids.p[o->tgids.n - 1] != t->key.tgid)
 		(void)vec_push(&o->tgids, t->key.tgid); /* without it one note too many */
-	if (t->done.waits) {
-		c = wait_of(&t->done_key.k, t->done_key.waker, &t->done);
+	if (t->pending.intervals) {
+		c = wait_of(&t->pending_key.k, t->pending_key.waker, &t->pending);
 		o->sink->count(o->sink->arg, &c);
 	}
 	if (!t->out_ns || t->out_ns >= o->stats.end_ns || end_ns <= begin_ns)
@@ -177,14 +177,14 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_off_threa
 	o->sink->count(o->sink->arg, &c);
 }
 
-void smp_off_end(struct smp_off *o)
+void smp_offcpu_end(struct smp_offcpu *o)
 {
 	if (atomic_load(&o->ended))
 		return;
 	o->stats.end_ns = now_ns();
 	atomic_store(&o->ending, true); /* before entries stand still */
 	/* Waits that nobody saw end go on to the end where it fails. */
-	o->end_error = load_off_end(o->loader, o->stats.end_ns);
+	o->end_error = load_offcpu_end(o->loader, o->stats.end_ns);
 	atomic_store(&o->ended, true); /* D, which comes next, sees all of it */
 }
 
@@ -192,11 +192,11 @@ void smp_off_end(struct smp_off *o)
 
 /* Steps of the stack that can be read; a page that was never touched is a hole. False: we may not.
  */
-static bool read_stack(struct ev_copy *c, uint8_t *buf)
+static bool read_stack(struct ev_deferred *c, uint8_t *buf)
 {
 	uint64_t sp = c->reg[ABI_REG_SP];
 	pid_t pid = (pid_t)c->count.proc.pid;
-	uint64_t addr = (sp - ABI_COPY_BELOW) & ~(uint64_t)(EV_COPY_STEP - 1);
+	uint64_t addr = (sp - ABI_DEFERRED_BELOW) & ~(uint64_t)(EV_DEFERRED_STEP - 1);
 	uint32_t n = 0;
 
 	/* One call for all that is there; what it stops at is gone over step by step. */
@@ -205,30 +205,31 @@ static bool read_stack(struct ev_copy *c, uint8_t *buf)
 	ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
 	const bool may = got >= 0 || errno != EPERM;
 
-	n = got > 0 ? (uint32_t)got / EV_COPY_STEP : 0;
+	n = got > 0 ? (uint32_t)got / EV_DEFERRED_STEP : 0;
 	c->addr = addr;
 	c->bytes = buf;
 	c->holes = 0;
 	for (uint32_t i = n; i < SMP_STACK_STEPS && i < n + 2; i++) {
-		to.iov_base = buf + (size_t)i * EV_COPY_STEP;
-		to.iov_len = EV_COPY_STEP;
-		from.iov_base = (void *)(uintptr_t)(addr + (uint64_t)i * EV_COPY_STEP);
-		from.iov_len = EV_COPY_STEP;
-		if (process_vm_readv(pid, &to, 1, &from, 1, 0) == EV_COPY_STEP)
+		to.iov_base = buf + (size_t)i * EV_DEFERRED_STEP;
+		to.iov_len = EV_DEFERRED_STEP;
+		from.iov_base = (void *)(uintptr_t)(addr + (uint64_t)i * EV_DEFERRED_STEP);
+		from.iov_len = EV_DEFERRED_STEP;
+		if (process_vm_readv(pid, &to, 1, &from, 1, 0) == EV_DEFERRED_STEP)
 			n = i + 1;
 		else
 			c->holes |= 1U << i;
 	}
-	c->len = n * EV_COPY_STEP;
+	c->len = n * EV_DEFERRED_STEP;
 	if (n < SMP_STACK_STEPS)
 		c->holes &= (1U << n) - 1;
 	return may;
 }
 
 /* By frame pointers: addresses alone, placed later. */
-static void walk_fp(struct smp_off *o, const struct ev_copy *c)
+static void walk_fp(struct smp_offcpu *o, const struct ev_deferred *c)
 {
-	struct ev_stack st = {.hash = c->promise, .walk = EV_WALK_IMPLAUSIBLE, .frames = o->frames};
+	struct ev_stack st = {
+	        .hash = c->placeholder, .walk = EV_WALK_IMPLAUSIBLE, .frames = o->frames};
 	uint64_t fp = c->reg[ABI_REG_FP], sp = c->reg[ABI_REG_SP], pc = c->pc, next;
 
 	for (;;) {
@@ -244,7 +245,7 @@ static void walk_fp(struct smp_off *o, const struct ev_copy *c)
 		}
 		if (fp < sp || fp & 7)
 			break;
-		if (ev_copy_word(c, fp, &next) < 0 || ev_copy_word(c, fp + 8, &pc) < 0) {
+		if (ev_deferred_word(c, fp, &next) < 0 || ev_deferred_word(c, fp + 8, &pc) < 0) {
 			st.walk = EV_WALK_FAULT;
 			break;
 		}
@@ -259,14 +260,15 @@ static void walk_fp(struct smp_off *o, const struct ev_copy *c)
 }
 
 /* The thread went on while its stack was read, or it cannot be read: no frames, with the reason. */
-static void without(struct smp_off *o, uint64_t promise, enum ev_walk walk)
+static void without(struct smp_offcpu *o, uint64_t placeholder, enum ev_walk walk)
 {
-	const struct ev_stack st = {.hash = promise, .walk = (uint8_t)walk, .frames = o->frames};
+	const struct ev_stack st = {
+	        .hash = placeholder, .walk = (uint8_t)walk, .frames = o->frames};
 
 	o->sink->stack(o->sink->arg, &st);
 }
 
-static void tell_name(struct smp_off *o, const struct abi_off_blocked *b)
+static void tell_name(struct smp_offcpu *o, const struct abi_offcpu_blocked *b)
 {
 	const struct abi_count none = {0};
 	const struct ev_count c = smp_count_of(&b->key, &none);
@@ -279,25 +281,26 @@ static void tell_name(struct smp_off *o, const struct abi_off_blocked *b)
 }
 
 /* 1: a copy was handed on; 0: there is none; -EAGAIN: the capture ends, nothing is known of it. */
-static int on_blocked(struct smp_off *o, const struct abi_off_blocked *b)
+static int on_blocked(struct smp_offcpu *o, const struct abi_offcpu_blocked *b)
 {
 	const struct abi_count none = {0};
-	struct ev_copy c = {.promise = b->key.ustack, .pc = b->pc, .in_syscall = b->regs == 2};
+	struct ev_deferred c = {
+	        .placeholder = b->key.ustack, .pc = b->pc, .in_syscall = b->regs == 2};
 
 	c.count = smp_count_of(&b->key, &none);
-	if (!c.promise)
+	if (!c.placeholder)
 		return 0;
 	c.time_ns = now_ns();
 	memcpy(c.reg, b->reg, sizeof(b->reg));
 	if (!b->regs || c.count.foreign_ns) {
-		without(o, c.promise, c.count.foreign_ns ? EV_WALK_FOREIGN : EV_WALK_NO_REGS);
+		without(o, c.placeholder, c.count.foreign_ns ? EV_WALK_FOREIGN : EV_WALK_NO_REGS);
 		return 0;
 	}
 	o->stats.refused += !read_stack(&c, o->bytes);
-	if (!load_off_waits(o->loader, b->kernel_tid, c.promise)) {
+	if (!load_offcpu_waits(o->loader, b->kernel_tid, c.placeholder)) {
 		if (atomic_load(&o->ending))
 			return -EAGAIN;
-		without(o, c.promise, EV_WALK_WENT_ON);
+		without(o, c.placeholder, EV_WALK_WENT_ON);
 		return 0;
 	}
 	if (o->tables && o->sink->copy) {
@@ -308,7 +311,8 @@ static int on_blocked(struct smp_off *o, const struct abi_off_blocked *b)
 	return 0;
 }
 
-size_t smp_off_blocked(struct smp_off *o, bool tables, size_t room, const struct smp_sink *sink)
+size_t smp_offcpu_blocked(struct smp_offcpu *o, bool tables, size_t room,
+                          const struct smp_sink *sink)
 {
 	o->sink = sink;
 	o->tables = tables;
@@ -330,10 +334,10 @@ size_t smp_off_blocked(struct smp_off *o, bool tables, size_t room, const struct
 }
 
 /* Those for which there was no room, or no time. */
-static void tell_left(struct smp_off *o)
+static void tell_left(struct smp_offcpu *o)
 {
 	for (; o->next < o->waiting.n; o->next++) {
-		const struct abi_off_blocked *b = &o->waiting.p[o->next];
+		const struct abi_offcpu_blocked *b = &o->waiting.p[o->next];
 
 		if (!b->key.ustack)
 			continue;
@@ -345,35 +349,35 @@ static void tell_left(struct smp_off *o)
 
 /* ---- stacks that are larger than their copies ------------------------------------------------ */
 
-bool smp_off_reread(const struct smp_off *o, struct ev_copy *c, uint8_t *buf)
+bool smp_offcpu_reread(const struct smp_offcpu *o, struct ev_deferred *c, uint8_t *buf)
 {
-	struct ev_copy again = *c;
+	struct ev_deferred again = *c;
 
 	if (!c->kernel_tid || c->count.foreign_ns ||
-	    !load_off_waits(o->loader, c->kernel_tid, c->promise))
+	    !load_offcpu_waits(o->loader, c->kernel_tid, c->placeholder))
 		return false;
 	(void)read_stack(&again, buf);
 	/* It has not moved meanwhile, and the number was that of its process all the time. */
-	if (!again.len || !load_off_waits(o->loader, c->kernel_tid, c->promise))
+	if (!again.len || !load_offcpu_waits(o->loader, c->kernel_tid, c->placeholder))
 		return false;
 	*c = again;
 	return true;
 }
 
-int smp_off_finish(struct smp_off *o, const struct smp_sink *sink)
+int smp_offcpu_finish(struct smp_offcpu *o, const struct smp_sink *sink)
 {
 	int r = 0;
 
 	o->sink = sink;
-	smp_off_end(o);
-	load_off_detach(o->loader);
+	smp_offcpu_end(o);
+	load_offcpu_detach(o->loader);
 	r = keep_first(o, r, o->end_error);
 	tell_left(o);
-	r = keep_first(o, r, load_off_take_final(o->loader, on_wait, o));
-	return keep_first(o, r, load_off_threads(o->loader, on_thread, o));
+	r = keep_first(o, r, load_offcpu_take_final(o->loader, on_wait, o));
+	return keep_first(o, r, load_offcpu_threads(o->loader, on_thread, o));
 }
 
-bool smp_off_knows(const struct smp_off *o, uint32_t tgid)
+bool smp_offcpu_knows(const struct smp_offcpu *o, uint32_t tgid)
 {
 	vec_each (known, &o->tgids)
 		if (*known == tgid)
@@ -381,12 +385,12 @@ bool smp_off_knows(const struct smp_off *o, uint32_t tgid)
 	return false;
 }
 
-const struct smp_off_stats *smp_off_stats(const struct smp_off *o)
+const struct smp_offcpu_stats *smp_offcpu_stats(const struct smp_offcpu *o)
 {
 	return &o->stats;
 }
 
-struct load_off *smp_off_loader(struct smp_off *o)
+struct load_offcpu *smp_offcpu_loader(struct smp_offcpu *o)
 {
 	return o->loader;
 }

@@ -2,7 +2,7 @@
 /* Records of the rings and entries of the tables, checked. Pure. */
 #include "sampler/sampler_priv.h"
 
-#define X(id, val, name) _Static_assert((int)ABI_OFF_##id == (int)EV_OFF_##id, "one numbering");
+#define X(id, val, name) _Static_assert((int)ABI_OFFCPU_##id == (int)EV_OFF_##id, "one numbering");
 EV_OFFS(X)
 #undef X
 #define X(id, val, name, help)                                                                     \
@@ -10,10 +10,12 @@ EV_OFFS(X)
 EV_WALKS(X)
 #undef X
 _Static_assert(ABI_COMM_LEN == EV_COMM_LEN, "one length");
-_Static_assert(ABI_STACK_GUESSED == EV_STACK_GUESSED && ABI_STACK_JIT == EV_STACK_JIT,
+_Static_assert(ABI_STACK_HEURISTIC == EV_STACK_GUESSED && ABI_STACK_JIT == EV_STACK_JIT,
                "one numbering");
-_Static_assert(ABI_REGS <= EV_COPY_REGS, "room for the registers");
-_Static_assert(ABI_COPY_STEP == EV_COPY_STEP && ABI_COPY_BYTES / ABI_COPY_STEP <= 32, "holes");
+_Static_assert(ABI_REGS <= EV_DEFERRED_REGS, "room for the registers");
+_Static_assert(ABI_DEFERRED_STEP == EV_DEFERRED_STEP &&
+                       ABI_DEFERRED_BYTES / ABI_DEFERRED_STEP <= 32,
+               "holes");
 
 int smp_frame_decode(uint64_t v, struct ev_frame *ret)
 {
@@ -77,7 +79,7 @@ int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struc
                      struct ev_count *ret_count, struct ev_waker *ret_waker)
 {
 	struct cursor c = cursor_of(rec, len), peek = c;
-	struct abi_first first = {0};
+	struct abi_stack_sample first = {0};
 	struct abi_stack h;
 	uint64_t hash;
 
@@ -93,7 +95,7 @@ int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struc
 		return -EINVAL;
 	if (h.hash == 0 || h.walk >= EV_WALK_KERNEL_CNT || cursor_left(&c) / 8 < h.n)
 		return -EINVAL;
-	if (h.flags & ~(ABI_STACK_GUESSED | ABI_STACK_JIT))
+	if (h.flags & ~(ABI_STACK_HEURISTIC | ABI_STACK_JIT))
 		return -EINVAL;
 	if (h.kind == ABI_STACK_USER ? h.n > ABI_MAX_USER_FRAMES
 	                             : h.kind != ABI_STACK_KERNEL || h.n > ABI_MAX_KERNEL_FRAMES)
@@ -125,14 +127,14 @@ int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struc
 	return 1;
 }
 
-int smp_copy_parse(const void *rec, size_t len, struct ev_copy *ret)
+int smp_deferred_parse(const void *rec, size_t len, struct ev_deferred *ret)
 {
 	struct cursor c = cursor_of(rec, len);
-	struct abi_copy h;
+	struct abi_deferred h;
 
 	if (cursor_bytes(&c, &h, sizeof(h)) < 0)
 		return -EINVAL;
-	if (h.len > ABI_COPY_BYTES || h.len > cursor_left(&c) || h.image > ABI_IMAGE_MAX)
+	if (h.len > ABI_DEFERRED_BYTES || h.len > cursor_left(&c) || h.image > ABI_IMAGE_MAX)
 		return -EINVAL;
 	memset(ret, 0, sizeof(*ret));
 	ret->count = smp_count_of(&h.key, &h.count);
@@ -140,8 +142,8 @@ int smp_copy_parse(const void *rec, size_t len, struct ev_copy *ret)
 	ret->time_ns = h.time_ns;
 	ret->pc = h.pc;
 	memcpy(ret->reg, h.reg, sizeof(h.reg));
-	ret->guess = h.guess;
-	ret->promise = h.promise;
+	ret->heuristic = h.heuristic;
+	ret->placeholder = h.placeholder;
 	ret->addr = h.addr;
 	ret->len = h.len;
 	ret->holes = h.holes;

@@ -69,13 +69,13 @@ static void on_record(void *arg, const void *rec, size_t len)
 static void on_copy(void *arg, const void *rec, size_t len)
 {
 	struct smp_walker *w = arg;
-	struct ev_copy c;
+	struct ev_deferred c;
 
-	if (smp_copy_parse(rec, len, &c) < 0) {
+	if (smp_deferred_parse(rec, len, &c) < 0) {
 		w->stats.bad_records++;
 		return;
 	}
-	if (c.count.ustack == 0 && !c.promise)
+	if (c.count.ustack == 0 && !c.placeholder)
 		w->stats.copied_samples += c.count.samples;
 	if (w->sink->copy)
 		w->sink->copy(w->sink->arg, &c);

@@ -72,7 +72,7 @@ void ses_sizes(const struct ses *s, bool walks, struct load_sizes *z)
 	if (!walks) {
 		/* Target and filters alone, whose sizes are set. */
 		z->no_walk = true;
-		z->ring_bytes = z->copy_ring_bytes = (uint32_t)page;
+		z->ring_bytes = z->deferred_ring_bytes = (uint32_t)page;
 		z->count_entries = z->thread_entries = z->range_entries = z->proc_entries =
 		        z->shipped_entries = 1;
 		return;
@@ -96,7 +96,7 @@ void ses_sizes(const struct ses *s, bool walks, struct load_sizes *z)
 	/* 32 bytes each. The rest of a machine with more files than this is walked by guesses. */
 	z->image_entries = tgt_all(&s->target) ? 65536 : 8192;
 	/* 64 or 128 deferred samples until D has been woken; more are unwound heuristically. */
-	z->copy_ring_bytes = pow2_at_least(MAX_OF((one ? 1ULL : 2ULL) << 20, page));
+	z->deferred_ring_bytes = pow2_at_least(MAX_OF((one ? 1ULL : 2ULL) << 20, page));
 }
 
 /* Deferred samples of a process in an image without a table: until D was woken and a table built, a

@@ -109,12 +109,12 @@ static void on_waker(void *arg, const struct ev_waker *w)
 		push_item(s, &item);
 }
 
-static void on_copy(void *arg, const struct ev_copy *c)
+static void on_copy(void *arg, const struct ev_deferred *c)
 {
 	struct ses *s = arg;
-	struct ev_copy copy = *c;
+	struct ev_deferred copy = *c;
 
-	if (!c->promise)
+	if (!c->placeholder)
 		jit_stamp_deferred(s->walk.jit, &copy.count);
 	deferred_add(s->walk.deferred, &copy);
 }

@@ -91,7 +91,7 @@ static void on_deferred_walk(void *arg, struct ev_count *count, const struct ev_
 	jit_walked(((const struct ses *)arg)->walk.jit, count, st);
 }
 
-static bool reread_stack(void *arg, struct ev_copy *c, uint8_t *stack)
+static bool reread_stack(void *arg, struct ev_deferred *c, uint8_t *stack)
 {
 	const struct ses *s = arg;
 

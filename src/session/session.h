@@ -29,8 +29,8 @@ struct ses_hooks {
 	uint32_t walk_flags;      /* ABI_WALK_NO_CACHE … */
 	uint32_t naming_limit_ms; /* symbolization after the end of sampling; 0: 30 s */
 	/* A deferred sample, and the hash of its walk in the kernel (walk_flags with
-	 * ABI_WALK_COPY_ALL); may be NULL. Thread: D. */
-	void (*deferred)(void *arg, const struct ev_copy *c);
+	 * ABI_WALK_DEFER_ALL); may be NULL. Thread: D. */
+	void (*deferred)(void *arg, const struct ev_deferred *c);
 	void *arg;
 };
 

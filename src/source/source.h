@@ -76,8 +76,8 @@ struct source {
 	size_t (*backlog)(void *src, bool tables, size_t room, const struct smp_sink *sink);
 	void (*drain)(void *src, const struct smp_sink *sink, uint64_t now); /* D */
 	void (*take)(void *src, const struct smp_sink *sink); /* all counts up to now; D */
-	/* As smp_off_reread. W. */
-	bool (*reread)(const void *src, struct ev_copy *c, uint8_t *buf);
+	/* As smp_offcpu_reread. W. */
+	bool (*reread)(const void *src, struct ev_deferred *c, uint8_t *buf);
 	void (*end)(void *src);
 	void (*finish)(void *src, const struct smp_sink *sink); /* D */
 	void (*collect)(void *src);

@@ -29,7 +29,7 @@ int src_offcpu_counters(const void *src, struct abi_counters *ret);
 void src_offcpu_note_missed(const struct src_env *env);
 /* A note where threads of the target sleep and no interval of theirs was seen. @off: may be NULL.
  */
-void src_offcpu_note_hidden(const struct src_env *env, const struct smp_off *off);
+void src_offcpu_note_hidden(const struct src_env *env, const struct smp_offcpu *off);
 
 /* ---- scheduler statistics -------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 
 struct offcpu {
 	const struct src_env *env;
-	struct smp_off *sampler;
+	struct smp_offcpu *sampler;
 };
 
 static uint32_t states_of(const struct offcpu *s)
@@ -43,7 +43,7 @@ static void *offcpu_free(void *src)
 	struct offcpu *s = src;
 
 	if (s) {
-		s->sampler = smp_off_free(s->sampler);
+		s->sampler = smp_offcpu_free(s->sampler);
 		free(s);
 	}
 	return NULL;
@@ -66,9 +66,9 @@ static int offcpu_open(const struct src_env *env, void **ret, struct err *err)
 static void offcpu_config(const void *src, struct abi_config *cfg, struct load_sizes *sizes)
 {
 	(void)src;
-	cfg->copy_quota = 1024;
+	cfg->deferred_quota = 1024;
 	if (sizes->image_entries)
-		sizes->copy_ring_bytes = 4U << 20;
+		sizes->deferred_ring_bytes = 4U << 20;
 }
 
 static int offcpu_load(void *src, struct err *err)
@@ -76,7 +76,7 @@ static int offcpu_load(void *src, struct err *err)
 	struct offcpu *s = src;
 	const struct pfa_options *p = s->env->o;
 	bool one = p->target == PFA_TARGET_PID && !tgt_tree(s->env->target);
-	const struct load_off_options o = {
+	const struct load_offcpu_options o = {
 	        .states = states_of(s),
 	        .wakers = (p->flags & PFA_OFFCPU_WAKERS) != 0,
 	        .min_ns = p->offcpu_min_ns,
@@ -89,14 +89,14 @@ static int offcpu_load(void *src, struct err *err)
 	                                          : 16384,
 	};
 
-	return smp_off_open(s->env->walker, &o, &s->sampler, err);
+	return smp_offcpu_open(s->env->walker, &o, &s->sampler, err);
 }
 
 /* ---- while it runs --------------------------------------------------------------------------- */
 
 static int offcpu_start(void *src, struct err *err)
 {
-	return smp_off_start(((struct offcpu *)src)->sampler, err);
+	return smp_offcpu_start(((struct offcpu *)src)->sampler, err);
 }
 
 static void offcpu_begin(void *src)
@@ -104,39 +104,39 @@ static void offcpu_begin(void *src)
 	struct offcpu *s = src;
 
 	/* What a command's process is blocked in is still our own code, for its start. */
-	if (smp_off_begin(s->sampler, s->env->o->target != PFA_TARGET_COMMAND) < 0)
-		tally_count(s->env->tally, TALLY_OFF_NOT_LOOKED, 1);
+	if (smp_offcpu_begin(s->sampler, s->env->o->target != PFA_TARGET_COMMAND) < 0)
+		tally_count(s->env->tally, TALLY_OFFCPU_SCAN_FAILED, 1);
 }
 
 static size_t offcpu_backlog(void *src, bool tables, size_t room, const struct smp_sink *sink)
 {
-	return smp_off_blocked(((struct offcpu *)src)->sampler, tables, room, sink);
+	return smp_offcpu_blocked(((struct offcpu *)src)->sampler, tables, room, sink);
 }
 
 static void offcpu_drain(void *src, const struct smp_sink *sink, uint64_t now)
 {
 	(void)now;
-	(void)smp_off_drain(((struct offcpu *)src)->sampler, sink); /* counted: read_errors */
+	(void)smp_offcpu_drain(((struct offcpu *)src)->sampler, sink); /* counted: read_errors */
 }
 
-static bool offcpu_reread(const void *src, struct ev_copy *c, uint8_t *buf)
+static bool offcpu_reread(const void *src, struct ev_deferred *c, uint8_t *buf)
 {
-	return smp_off_reread(((const struct offcpu *)src)->sampler, c, buf);
+	return smp_offcpu_reread(((const struct offcpu *)src)->sampler, c, buf);
 }
 
 static void offcpu_end(void *src)
 {
-	smp_off_end(((struct offcpu *)src)->sampler);
+	smp_offcpu_end(((struct offcpu *)src)->sampler);
 }
 
 static void offcpu_finish(void *src, const struct smp_sink *sink)
 {
-	(void)smp_off_finish(((struct offcpu *)src)->sampler, sink); /* counted: read_errors */
+	(void)smp_offcpu_finish(((struct offcpu *)src)->sampler, sink); /* counted: read_errors */
 }
 
 int src_offcpu_counters(const void *src, struct abi_counters *ret)
 {
-	return load_off_counters(smp_off_loader(((const struct offcpu *)src)->sampler), ret);
+	return load_offcpu_counters(smp_offcpu_loader(((const struct offcpu *)src)->sampler), ret);
 }
 
 static int offcpu_running(const void *src, struct abi_counters *all, struct pfa_stats *ret)
@@ -155,7 +155,7 @@ static int offcpu_running(const void *src, struct abi_counters *all, struct pfa_
 
 static uint64_t offcpu_locked_bytes(const void *src)
 {
-	return load_off_locked_bytes(smp_off_loader(((const struct offcpu *)src)->sampler));
+	return load_offcpu_locked_bytes(smp_offcpu_loader(((const struct offcpu *)src)->sampler));
 }
 
 /* ---- after it -------------------------------------------------------------------------------- */
@@ -163,7 +163,7 @@ static uint64_t offcpu_locked_bytes(const void *src)
 static void count(const struct offcpu *s)
 {
 	const struct prof_agg_stats *as = prof_agg_stats(s->env->agg);
-	const struct smp_off_stats *st = smp_off_stats(s->sampler);
+	const struct smp_offcpu_stats *st = smp_offcpu_stats(s->sampler);
 	struct tally *tally = s->env->tally;
 	struct abi_counters *c = &tally->offcpu;
 
@@ -171,28 +171,29 @@ static void count(const struct offcpu *s)
 		tally_count(tally, TALLY_READ_ERRORS, 1);
 		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = st->taken_waits;
 	}
-	tally_count(tally, TALLY_OFF_SEEN, c->v[ABI_CNT_SEEN] + st->open_waits + st->ended_waits);
-	tally_count(tally, TALLY_OFF_DROP_FULL, c->v[ABI_CNT_DROP_COUNTS_FULL]);
-	tally_count(tally, TALLY_OFF_DROP_BUSY, c->v[ABI_CNT_DROP_COUNTS_BUSY]);
+	tally_count(tally, TALLY_OFFCPU_SEEN,
+	            c->v[ABI_CNT_SEEN] + st->open_waits + st->ended_waits);
+	tally_count(tally, TALLY_OFFCPU_DROP_FULL, c->v[ABI_CNT_DROP_COUNTS_FULL]);
+	tally_count(tally, TALLY_OFFCPU_DROP_BUSY, c->v[ABI_CNT_DROP_COUNTS_BUSY]);
 	if (c->v[ABI_CNT_KEPT] > st->taken_waits)
-		tally_count(tally, TALLY_OFF_DROP_UNREAD, c->v[ABI_CNT_KEPT] - st->taken_waits);
-	tally_count(tally, TALLY_OFF_DROP_FULL_AGG, as->waits_dropped);
-	tally_count(tally, TALLY_OFF_KSTACKS_KNOWN, c->v[ABI_CNT_KMEMO_HIT]);
-	tally_count(tally, TALLY_OFF_USTACKS_KNOWN, c->v[ABI_CNT_UMEMO_HIT]);
-	tally_count(tally, TALLY_OFF_WALKS_DIFFER,
-	            c->v[ABI_CNT_WALKS_DIFFER] + c->v[ABI_CNT_KMEMO_DIFFER] +
-	                    c->v[ABI_CNT_UMEMO_DIFFER]);
-	tally_count(tally, TALLY_OFF_OPEN, st->open_waits);
-	tally_count(tally, TALLY_OFF_BLOCKED, st->blocked);
-	tally_count(tally, TALLY_OFF_COPIES_LOST, st->blocked_lost);
-	tally_count(tally, TALLY_OFF_WAKERS_DROPPED, as->wakers_dropped);
+		tally_count(tally, TALLY_OFFCPU_DROP_UNREAD, c->v[ABI_CNT_KEPT] - st->taken_waits);
+	tally_count(tally, TALLY_OFFCPU_DROP_FULL_AGG, as->waits_dropped);
+	tally_count(tally, TALLY_OFFCPU_KSTACKS_CACHED, c->v[ABI_CNT_KSTACK_CACHE_HIT]);
+	tally_count(tally, TALLY_OFFCPU_USTACKS_CACHED, c->v[ABI_CNT_USTACK_CACHE_HIT]);
+	tally_count(tally, TALLY_OFFCPU_WALKS_DIFFER,
+	            c->v[ABI_CNT_WALKS_DIFFER] + c->v[ABI_CNT_KSTACK_CACHE_DIFFER] +
+	                    c->v[ABI_CNT_USTACK_CACHE_DIFFER]);
+	tally_count(tally, TALLY_OFFCPU_OPEN, st->open_waits);
+	tally_count(tally, TALLY_OFFCPU_BLOCKED, st->blocked);
+	tally_count(tally, TALLY_OFFCPU_STACKS_LOST, st->blocked_lost);
+	tally_count(tally, TALLY_OFFCPU_WAKERS_DROPPED, as->wakers_dropped);
 	tally_count(tally, TALLY_READ_ERRORS, st->read_errors);
 	tally_add_offcpu(&tally->kernel, c);
 }
 
 static void note_refused(const struct offcpu *s)
 {
-	uint64_t n = smp_off_stats(s->sampler)->refused;
+	uint64_t n = smp_offcpu_stats(s->sampler)->refused;
 
 	if (n)
 		tally_note(s->env->tally,
@@ -209,9 +210,9 @@ void src_offcpu_note_missed(const struct src_env *env)
 {
 	const struct pfa_options *o = env->o;
 	const struct abi_counters *c = &env->tally->offcpu;
-	const uint64_t begin = c->v[ABI_CNT_WAITS_BEGIN_UNSEEN],
-	               all = tally_get(env->tally, TALLY_OFF_SEEN) + begin,
-	               n = c->v[ABI_CNT_WAITS_UNSEEN] + begin;
+	const uint64_t begin = c->v[ABI_CNT_OFFCPU_OUT_MISSED],
+	               all = tally_get(env->tally, TALLY_OFFCPU_SEEN) + begin,
+	               n = c->v[ABI_CNT_OFFCPU_IN_MISSED] + begin;
 
 	/* How long these were, and so whether they were asked for, is not known. */
 	if (o->offcpu_min_ns || o->offcpu_max_ns)
@@ -219,7 +220,8 @@ void src_offcpu_note_missed(const struct src_env *env)
 	if (n > MISSED_FEW && n * 100 > all * MISSED_PER_100)
 		tally_note(env->tally,
 		           "of %llu waits, BPF programs were not told of %llu beginnings or ends: "
-		           "these are estimated, or missing (waits_end_unseen, waits_begin_unseen)",
+		           "these are estimated, or missing (offcpu_switch_in_missed, "
+		           "offcpu_switch_out_missed)",
 		           (unsigned long long)all, (unsigned long long)n);
 }
 
@@ -230,14 +232,14 @@ static bool all_wanted(const struct src_env *env)
 	const struct pfa_options *o = env->o;
 	const uint32_t states = o->offcpu_states ? o->offcpu_states : STATES_DEFAULT;
 
-	return o->target == PFA_TARGET_PID && !tally_get(env->tally, TALLY_OFF_DROP_FULL) &&
+	return o->target == PFA_TARGET_PID && !tally_get(env->tally, TALLY_OFFCPU_DROP_FULL) &&
 	       !o->offcpu_min_ns && !o->offcpu_max_ns && (states & sleeps) == sleeps &&
 	       !(o->comms && o->comms[0]) && !(o->cgroups && o->cgroups[0]);
 }
 
-void src_offcpu_note_hidden(const struct src_env *env, const struct smp_off *off)
+void src_offcpu_note_hidden(const struct src_env *env, const struct smp_offcpu *off)
 {
-	const uint64_t seen = tally_get(env->tally, TALLY_OFF_SEEN);
+	const uint64_t seen = tally_get(env->tally, TALLY_OFFCPU_SEEN);
 	const struct target *t = env->target;
 	uint64_t n = 0;
 	uint32_t of = 0;
@@ -245,8 +247,9 @@ void src_offcpu_note_hidden(const struct src_env *env, const struct smp_off *off
 	if (!all_wanted(env) || (seen && t->n == 1))
 		return;
 	for (uint32_t i = 0; i < t->n; i++) {
-		uint64_t asleep =
-		        off && smp_off_knows(off, t->pids[i]) ? 0 : tgt_asleep_cnt(t, t->pids[i]);
+		uint64_t asleep = off && smp_offcpu_knows(off, t->pids[i])
+		                          ? 0
+		                          : tgt_asleep_cnt(t, t->pids[i]);
 
 		n += asleep;
 		of += asleep > 0;
@@ -279,7 +282,7 @@ static void offcpu_collect(void *src)
 static void offcpu_kind(const void *src, struct result_kind *ret)
 {
 	const struct offcpu *s = src;
-	const struct smp_off_stats *st = smp_off_stats(s->sampler);
+	const struct smp_offcpu_stats *st = smp_offcpu_stats(s->sampler);
 
 	ret->offcpu = true;
 	ret->event = "off-cpu";
@@ -289,16 +292,16 @@ static void offcpu_kind(const void *src, struct result_kind *ret)
 
 static void offcpu_built(void *src, const struct src_product *p, struct pfa_stats *final)
 {
-	static const enum tally_id drops[] = {TALLY_OFF_DROP_FULL, TALLY_OFF_DROP_BUSY,
-	                                      TALLY_OFF_DROP_UNREAD, TALLY_OFF_DROP_FULL_AGG};
+	static const enum tally_id drops[] = {TALLY_OFFCPU_DROP_FULL, TALLY_OFFCPU_DROP_BUSY,
+	                                      TALLY_OFFCPU_DROP_UNREAD, TALLY_OFFCPU_DROP_FULL_AGG};
 	const struct offcpu *s = src;
 	struct tally *tally = s->env->tally;
 
-	tally_count(tally, TALLY_OFF_DROP_FULL_AGG, p->result.dropped);
-	tally_count(tally, TALLY_OFF_KEPT, p->result.kept);
+	tally_count(tally, TALLY_OFFCPU_DROP_FULL_AGG, p->result.dropped);
+	tally_count(tally, TALLY_OFFCPU_KEPT, p->result.kept);
 	final->waits = p->result.kept;
 	final->wait_ns = p->result.weight;
-	final->waits_seen = tally_get(tally, TALLY_OFF_SEEN);
+	final->waits_seen = tally_get(tally, TALLY_OFFCPU_SEEN);
 	for (size_t i = 0; i < ARRAY_SIZE(drops); i++)
 		final->waits_dropped += tally_get(tally, drops[i]);
 }
@@ -329,14 +332,14 @@ static int offcpu_statistics(const void *src, const struct src_product *p,
 		enum tally_id id;
 		bool always;
 	} lines[] = {
-	        {"waits_seen", TALLY_OFF_SEEN, true},
-	        {"waits_in_profile", TALLY_OFF_KEPT, true},
-	        {"dropped_tables_full", TALLY_OFF_DROP_FULL, false},
-	        {"dropped_tables_busy", TALLY_OFF_DROP_BUSY, false},
-	        {"dropped_unread", TALLY_OFF_DROP_UNREAD, false},
-	        {"dropped_memory", TALLY_OFF_DROP_FULL_AGG, false},
-	        {"waits_open_at_end", TALLY_OFF_OPEN, true},
-	        {"threads_blocked_at_start", TALLY_OFF_BLOCKED, true},
+	        {"waits_seen", TALLY_OFFCPU_SEEN, true},
+	        {"waits_in_profile", TALLY_OFFCPU_KEPT, true},
+	        {"dropped_tables_full", TALLY_OFFCPU_DROP_FULL, false},
+	        {"dropped_tables_busy", TALLY_OFFCPU_DROP_BUSY, false},
+	        {"dropped_unread", TALLY_OFFCPU_DROP_UNREAD, false},
+	        {"dropped_memory", TALLY_OFFCPU_DROP_FULL_AGG, false},
+	        {"waits_open_at_end", TALLY_OFFCPU_OPEN, true},
+	        {"threads_blocked_at_start", TALLY_OFFCPU_BLOCKED, true},
 	};
 	const struct offcpu *s = src;
 	const struct pfa_options *o = s->env->o;

@@ -290,7 +290,7 @@ static void add_cpu_time(const struct oncpu *s, struct result_lines *to)
 static void add_ticks(const struct oncpu *s, const struct pfa_stats *final, struct result_lines *to)
 {
 	const uint64_t all_ns = (uint64_t)s->env->n_cpus * final->elapsed_ns;
-	const uint64_t walked = tally_get(s->env->tally, TALLY_COPIES_WALKED);
+	const uint64_t walked = tally_get(s->env->tally, TALLY_DEFERRED_UNWOUND);
 
 	/* Says something of the machine, not of one process on it. */
 	if (tgt_all(s->env->target) && s->idle_start_ns && final->elapsed_ns >= IDLE_MIN_NS)
@@ -300,7 +300,7 @@ static void add_ticks(const struct oncpu *s, const struct pfa_stats *final, stru
 		return;
 	(void)result_line(to, "first_samples: %llu", (unsigned long long)walked);
 	(void)result_line(to, "first_samples_incomplete: %llu",
-	                  (unsigned long long)tally_get(s->env->tally, TALLY_COPIES_INCOMPLETE));
+	                  (unsigned long long)tally_get(s->env->tally, TALLY_DEFERRED_INCOMPLETE));
 }
 
 static int oncpu_statistics(const void *src, const struct src_product *p,

@@ -6,7 +6,8 @@
 #include "source/source_priv.h"
 
 _Static_assert((int)MET_SLICE == (int)ABI_HIST_SLICE && (int)MET_RUNQ == (int)ABI_HIST_RUNQ &&
-                       (int)MET_OFF == (int)ABI_HIST_OFF && (int)MET_TIME_CNT == (int)ABI_HIST_CNT,
+                       (int)MET_OFF == (int)ABI_HIST_BLOCKED &&
+                       (int)MET_TIME_CNT == (int)ABI_HIST_CNT,
                "one numbering");
 _Static_assert((int)MET_REASON_PREEMPTED == (int)ABI_REASON_PREEMPTED &&
                        (int)MET_REASON_EXITED == (int)ABI_REASON_EXITED &&
@@ -255,7 +256,7 @@ static bool is_hidden(const struct sched *p, uint32_t kernel_tid, const struct a
 	char path[32];
 
 	/* Of another pid namespace the number is the kernel's, which is somebody else's in ours. */
-	if (!p->looked || t->looked || !t->tid || t->phase == ABI_PHASE_LEFT ||
+	if (!p->looked || t->scanned || !t->tid || t->phase == ABI_PHASE_LOST ||
 	    (p->nested && t->tid == kernel_tid))
 		return false;
 	(void)snprintf(path, sizeof(path), "/proc/%u", t->tid);
@@ -280,7 +281,7 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thr
 	for (int i = 0; i < MET_REASON_CNT; i++)
 		m.reason[i] = t->sums.reason[i];
 	hidden = is_hidden(p, kernel_tid, t);
-	if (t->phase == ABI_PHASE_LEFT ||
+	if (t->phase == ABI_PHASE_LOST ||
 	    (hidden && (t->phase == ABI_PHASE_ON || t->phase == ABI_PHASE_RUNQ)))
 		p->ended_unseen++;
 	else if (t->phase != ABI_PHASE_NONE && t->since_ns < p->end_ns)
@@ -291,7 +292,7 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thr
 		return;
 	if (hidden)
 		r = vec_push(&p->hidden, of ? of->pid : 0);
-	else if (t->looked)
+	else if (t->scanned)
 		r = vec_push(&p->shown, of ? of->pid : 0);
 	if (r < 0) {
 		p->error = r;

@@ -50,9 +50,9 @@ void tally_note(struct tally *t, const char *fmt, ...)
 void tally_add_offcpu(struct abi_counters *all, const struct abi_counters *offcpu)
 {
 	static const enum abi_counter shared[] = {
-	        ABI_CNT_STACK_SHIPPED, ABI_CNT_STACK_BYTES, ABI_CNT_STACK_RING_FULL,
-	        ABI_CNT_THREADS_NEW,   ABI_CNT_RANGE_STALE, ABI_CNT_COPY_BYTES,
-	        ABI_CNT_COPY_FULL,     ABI_CNT_COPY_QUOTA,  ABI_CNT_PROG_NS,
+	        ABI_CNT_STACK_SHIPPED, ABI_CNT_STACK_BYTES,    ABI_CNT_STACK_RING_FULL,
+	        ABI_CNT_THREADS_NEW,   ABI_CNT_RANGE_STALE,    ABI_CNT_DEFERRED_BYTES,
+	        ABI_CNT_DEFERRED_FULL, ABI_CNT_DEFERRED_QUOTA, ABI_CNT_PROG_NS,
 	};
 
 	for (size_t i = 0; i < ABI_CNT_MAX; i++)

@@ -142,7 +142,7 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 	ret->unplaced = ret->unplaced && ret->walk != ABI_WALK_ROOT;
 	ret->guessed = u.guessed;
 	if (u.guessed)
-		ret->flags |= ABI_STACK_GUESSED;
+		ret->flags |= ABI_STACK_HEURISTIC;
 }
 
 uint64_t uw_stack_hash(uint64_t seed, const uint64_t *frames, size_t n, int walk, uint8_t flags)

@@ -9,13 +9,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ev_stack st;
 	struct ev_count count = {.ustack = 1};
 	struct ev_waker waker;
-	struct ev_copy copy;
+	struct ev_deferred copy;
 	int r;
 
-	if (smp_copy_parse(data, size, &copy) == 0) {
+	if (smp_deferred_parse(data, size, &copy) == 0) {
 		uint8_t sum = 0;
 
-		if (copy.len > ABI_COPY_BYTES || copy.image > ABI_IMAGE_MAX)
+		if (copy.len > ABI_DEFERRED_BYTES || copy.image > ABI_IMAGE_MAX)
 			abort();
 		for (uint32_t i = 0; i < copy.len; i++)
 			sum = (uint8_t)(sum + ((const volatile uint8_t *)copy.bytes)[i]);

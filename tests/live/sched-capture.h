@@ -139,7 +139,7 @@ static inline void cap_named(struct cap *c, pid_t pid, const char *name)
 /* Is its last interval still open? Of one that left its CPU unseen nobody knows how long it ran. */
 static bool is_open(const struct abi_sched_thread *t)
 {
-	return t->phase != ABI_PHASE_NONE && t->phase != ABI_PHASE_LEFT;
+	return t->phase != ABI_PHASE_NONE && t->phase != ABI_PHASE_LOST;
 }
 
 /* Time of a thread in all phases, with the interval that is still open. */
@@ -192,7 +192,7 @@ static void check_sums(struct cap *c)
 	}
 	printf("# %llu switches were told to nobody\n", (unsigned long long)c->total.missed);
 	vec_each (v, &c->threads) {
-		if (v->t.phase == ABI_PHASE_LEFT)
+		if (v->t.phase == ABI_PHASE_LOST)
 			continue;
 		assert_near("time of a thread that was there all the time", all_of(c, &v->t),
 		            elapsed, elapsed / 100);

@@ -23,7 +23,7 @@ static void on_stack(void *arg, const struct ev_stack *s)
 		free(k.frames);
 }
 
-static void on_copy(void *arg, const struct ev_copy *e)
+static void on_copy(void *arg, const struct ev_deferred *e)
 {
 	struct cap *c = arg;
 	struct cap_copy k = {.hash = e->count.ustack,
@@ -37,7 +37,7 @@ static void on_copy(void *arg, const struct ev_copy *e)
 		return;
 	/* Up to the first hole. */
 	if (e->holes)
-		k.len = MIN_OF(k.len, (uint32_t)__builtin_ctz(e->holes) * EV_COPY_STEP);
+		k.len = MIN_OF(k.len, (uint32_t)__builtin_ctz(e->holes) * EV_DEFERRED_STEP);
 	memcpy(k.reg, e->reg, sizeof(k.reg));
 	k.bytes = malloc(k.len ? k.len : 1);
 	if (!k.bytes)
@@ -127,7 +127,7 @@ static int open_sampler(struct cap *c, struct err *err)
 	        .max_kframes = ABI_MAX_KERNEL_FRAMES,
 	        .unwind = c->o.frame_pointers ? ABI_UNWIND_FP : ABI_UNWIND_TABLES,
 	        .walk_flags = c->o.walk_flags,
-	        .copy_quota = 32,
+	        .deferred_quota = 32,
 	};
 	if (getrandom(&cfg.hash_seed, sizeof(cfg.hash_seed), 0) != sizeof(cfg.hash_seed))
 		return err_set(err, -EIO, "getrandom: %s", err_name(errno));
@@ -140,7 +140,7 @@ static int open_sampler(struct cap *c, struct err *err)
 	        .shipped_entries = 16384,
 	        .followed_entries = 1,
 	        .image_entries = IMAGES_MAX,
-	        .copy_ring_bytes = 4 << 20,
+	        .deferred_ring_bytes = 4 << 20,
 	};
 	r = smp_walker_open(&cfg, &sizes, &c->walker, err);
 	if (r < 0)

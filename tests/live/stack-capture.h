@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stack-capture - samples of one process by the parts of a session, on one thread, with unwind
- * tables for all it maps: what the kernel side walked, and with ABI_WALK_COPY_ALL the registers and
+ * tables for all it maps: what the kernel side walked, and with ABI_WALK_DEFER_ALL the registers and
  * the stack of the same instant.
  */
 #ifndef STACK_CAPTURE_H
@@ -24,7 +24,7 @@ struct cap_stack {
 struct cap_copy {
 	uint64_t hash; /* of the kernel side's walk */
 	uint32_t tid;
-	uint64_t pc, reg[EV_COPY_REGS];
+	uint64_t pc, reg[EV_DEFERRED_REGS];
 	bool in_syscall; /* pc is behind the instruction of a system call */
 	uint64_t addr;   /* of bytes[0] */
 	uint32_t len;

@@ -51,7 +51,7 @@
 #define TURN_NAPS   500
 #define NAPS_MIN    5000
 #define TURN_THUNKS 8
-/* Kernel stacks are remembered: kmemo.h. */
+/* Kernel stacks are remembered: kstack_cache.h. */
 #if defined(__aarch64__)
 #define KERNEL_KNOWN 0
 #else
@@ -270,7 +270,7 @@ static void tell_memory(void)
 {
 	uint32_t cpus = (uint32_t)libbpf_num_possible_cpus(), taken = 0, learnt = 0;
 	struct bpf_map_info info = {0};
-	int fd = map_by_name("kmemos", &info);
+	int fd = map_by_name("kstack_cache", &info);
 	size_t words = ((size_t)info.value_size + 7) / 8;
 	uint64_t *all = calloc(words * cpus + 1, sizeof(*all));
 
@@ -294,13 +294,13 @@ static void check_agree(const char *what, const char *const *argv, struct share 
 	uint64_t differ, user;
 
 	if (KERNEL_KNOWN)
-		run_until(s, ABI_CNT_KMEMO_HIT, KNOWN_MIN);
-	run_until(s, ABI_CNT_UMEMO_HIT, KNOWN_MIN); /* once there are tables */
+		run_until(s, ABI_CNT_KSTACK_CACHE_HIT, KNOWN_MIN);
+	run_until(s, ABI_CNT_USTACK_CACHE_HIT, KNOWN_MIN); /* once there are tables */
 	/* In this order: what comes in between makes the share less than it is. */
-	ret.known = counter(s, ABI_CNT_KMEMO_HIT);
-	ret.user_known = counter(s, ABI_CNT_UMEMO_HIT);
+	ret.known = counter(s, ABI_CNT_KSTACK_CACHE_HIT);
+	ret.user_known = counter(s, ABI_CNT_USTACK_CACHE_HIT);
 	ret.seen = counter(s, ABI_CNT_SEEN);
-	differ = counter(s, ABI_CNT_KMEMO_DIFFER) + counter(s, ABI_CNT_UMEMO_DIFFER);
+	differ = counter(s, ABI_CNT_KSTACK_CACHE_DIFFER) + counter(s, ABI_CNT_USTACK_CACHE_DIFFER);
 	user = counter(s, ABI_CNT_WALKS_DIFFER);
 	print_message("# %s: of %llu stacks known again: %llu of the kernel, %llu of user space; "
 	              "%llu differ\n",
@@ -387,13 +387,13 @@ static void test_what_one_file_showed_is_not_known_of_another(void **state)
 	s = start(pid);
 	hooked = load_hooked(smp_walker_loader(s->walker));
 	run_until(s, ABI_CNT_SEEN, NAPS_MIN);
-	known = counter(s, ABI_CNT_UMEMO_HIT);
+	known = counter(s, ABI_CNT_USTACK_CACHE_HIT);
 	seen = counter(s, ABI_CNT_SEEN);
 	print_message("# of %llu user stacks %llu known again, %llu differ; mappings are %s\n",
 	              (unsigned long long)seen, (unsigned long long)known,
-	              (unsigned long long)counter(s, ABI_CNT_UMEMO_DIFFER),
+	              (unsigned long long)counter(s, ABI_CNT_USTACK_CACHE_DIFFER),
 	              hooked ? "marked" : "looked at by each walk");
-	assert_int_equal(counter(s, ABI_CNT_UMEMO_DIFFER), 0);
+	assert_int_equal(counter(s, ABI_CNT_USTACK_CACHE_DIFFER), 0);
 	assert_true(seen >= NAPS_MIN);
 	if (hooked)
 		assert_true(known >= KNOWN_MIN);
@@ -416,12 +416,12 @@ static uint64_t known_of(void (*child)(void), enum pfa_unwind unwind)
 	if (pid == 0)
 		child();
 	s = start_with(pid, unwind);
-	run_until(s, ABI_CNT_UMEMO_HIT, KNOWN_MIN);
-	known = counter(s, ABI_CNT_UMEMO_HIT);
+	run_until(s, ABI_CNT_USTACK_CACHE_HIT, KNOWN_MIN);
+	known = counter(s, ABI_CNT_USTACK_CACHE_HIT);
 	print_message("# of %llu user stacks %llu known again, %llu differ\n",
 	              (unsigned long long)counter(s, ABI_CNT_SEEN), (unsigned long long)known,
-	              (unsigned long long)counter(s, ABI_CNT_UMEMO_DIFFER));
-	assert_int_equal(counter(s, ABI_CNT_UMEMO_DIFFER), 0);
+	              (unsigned long long)counter(s, ABI_CNT_USTACK_CACHE_DIFFER));
+	assert_int_equal(counter(s, ABI_CNT_USTACK_CACHE_DIFFER), 0);
 	assert_int_equal(ses_stop(s, &err), 0);
 	ses_free(s);
 	end(pid);
@@ -501,8 +501,9 @@ static void test_what_is_remembered_wrongly_is_noticed(void **state)
 
 	(void)state;
 	if (KERNEL_KNOWN)
-		check_noticed(s, "kmemos", ABI_CNT_KMEMO_HIT, ABI_CNT_KMEMO_DIFFER);
-	check_noticed(s, "umemos", ABI_CNT_UMEMO_HIT, ABI_CNT_UMEMO_DIFFER);
+		check_noticed(s, "kstack_cache", ABI_CNT_KSTACK_CACHE_HIT,
+		              ABI_CNT_KSTACK_CACHE_DIFFER);
+	check_noticed(s, "ustack_cache", ABI_CNT_USTACK_CACHE_HIT, ABI_CNT_USTACK_CACHE_DIFFER);
 	assert_int_equal(counter(s, ABI_CNT_WALKS_DIFFER), 0);
 	assert_int_equal(ses_stop(s, &err), 0);
 	ses_free(s);

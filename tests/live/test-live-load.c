@@ -122,8 +122,8 @@ static void check_target(const char *what, uint32_t target, uint32_t nested_ns, 
 	/* Where the kernel lets programs see mappings there is one more. */
 	printf("# %s: mappings are %s\n", what,
 	       load_hooked(l) ? "seen at once" : "known by their records alone");
-	assert_true(!load_hooked(l) || has_program(&p, "note_mapping"));
-	assert_int_equal(p.n, programs + has_program(&p, "note_mapping"));
+	assert_true(!load_hooked(l) || has_program(&p, "record_mapping"));
+	assert_int_equal(p.n, programs + has_program(&p, "record_mapping"));
 	assert_true(has_program(&p, "oncpu_sample"));
 	assert_true(has_program(&p, "tasks"));
 	assert_int_equal(has_program(&p, "follow_fork"), follow);
@@ -174,26 +174,26 @@ static void test_filters(void **state)
 /* The programs of off-CPU time beside those of the base. */
 static void check_off(const char *what, const struct abi_config *cfg, bool wakers)
 {
-	const struct load_off_options o = {.states = 14,
-	                                   .wakers = wakers,
-	                                   .max_ns = UINT64_MAX,
-	                                   .thread_entries = 256,
-	                                   .count_entries = 1024};
+	const struct load_offcpu_options o = {.states = 14,
+	                                      .wakers = wakers,
+	                                      .max_ns = UINT64_MAX,
+	                                      .thread_entries = 256,
+	                                      .count_entries = 1024};
 	struct load_oncpu *l = NULL;
-	struct load_off *off = NULL;
+	struct load_offcpu *off = NULL;
 	struct progs before, p;
 	struct err err = {0};
 
 	if (load_oncpu_open(cfg, &sizes, &l, &err) < 0)
 		fail_msg("%s: %s", what, err.msg);
 	find_programs(&before);
-	if (load_off_open(l, &o, &off, &err) < 0)
+	if (load_offcpu_open(l, &o, &off, &err) < 0)
 		fail_msg("%s: %s", what, err.msg);
 	find_programs(&p);
 	for (size_t i = 0; i < p.n; i++) {
 		const struct bpf_prog_info *info = &p.info[i];
 
-		if (strncmp(info->name, "off_", 4) != 0)
+		if (strncmp(info->name, "offcpu_", 7) != 0)
 			continue;
 		printf("# %s: %s: %u instructions, %u bytes of machine code, %u verified\n", what,
 		       info->name, info->xlated_prog_len / 8, info->jited_prog_len,
@@ -201,15 +201,16 @@ static void check_off(const char *what, const struct abi_config *cfg, bool waker
 		assert_true(info->verified_insns < VERIFIED_MAX);
 	}
 	assert_int_equal(p.n, before.n + 5 + wakers);
-	assert_true(has_program(&p, "off_switch"));
-	assert_true(has_program(&p, "off_wakeup"));
-	assert_true(has_program(&p, "off_blocked"));
-	assert_true(has_program(&p, "off_at_end"));
-	assert_true(has_program(&p, "off_execed"));
-	assert_int_equal(has_program(&p, "off_waking") + has_program(&p, "off_waking_any"), wakers);
-	if (load_off_attach(off, &err) < 0)
+	assert_true(has_program(&p, "offcpu_switch"));
+	assert_true(has_program(&p, "offcpu_wakeup"));
+	assert_true(has_program(&p, "offcpu_scan"));
+	assert_true(has_program(&p, "offcpu_scan_end"));
+	assert_true(has_program(&p, "offcpu_exec"));
+	assert_int_equal(has_program(&p, "offcpu_waker") + has_program(&p, "offcpu_waker_sp"),
+	                 wakers);
+	if (load_offcpu_attach(off, &err) < 0)
 		fail_msg("%s: %s", what, err.msg);
-	load_off_free(off);
+	load_offcpu_free(off);
 	load_oncpu_free(l);
 	find_programs(&p);
 	assert_int_equal(p.n, 0);
@@ -262,24 +263,24 @@ static void add_wait(struct waited *w, uint32_t tgid, uint64_t n, uint64_t ns)
 		}
 }
 
-static void on_wait(void *arg, const struct abi_off_key *k, const struct abi_off_count *v)
+static void on_wait(void *arg, const struct abi_offcpu_key *k, const struct abi_offcpu_count *v)
 {
-	add_wait(arg, k->k.tgid, v->waits, v->ns + v->runq_ns);
+	add_wait(arg, k->k.tgid, v->intervals, v->ns + v->runq_ns);
 }
 
-static void on_thread(void *arg, uint32_t tid, const struct abi_off_thread *t)
+static void on_thread(void *arg, uint32_t tid, const struct abi_offcpu_thread *t)
 {
 	struct waited *w = arg;
 
 	(void)tid;
-	if (t->done.waits)
-		on_wait(arg, &t->done_key, &t->done);
+	if (t->pending.intervals)
+		on_wait(arg, &t->pending_key, &t->pending);
 	if (t->out_ns && t->out_ns < w->end_ns)
 		add_wait(arg, t->key.tgid, 1,
 		         (t->ended_ns ? t->ended_ns : w->end_ns) - MAX_OF(t->out_ns, w->begin_ns));
 }
 
-static void on_blocked(void *arg, const struct abi_off_blocked *b)
+static void on_blocked(void *arg, const struct abi_offcpu_blocked *b)
 {
 	size_t *n = arg;
 
@@ -289,20 +290,20 @@ static void on_blocked(void *arg, const struct abi_off_blocked *b)
 /* A capture of the waits of these processes, which has not begun. */
 struct off_cap {
 	struct load_oncpu *l;
-	struct load_off *off;
+	struct load_offcpu *off;
 };
 
 static void off_open(struct off_cap *c, const uint32_t *tgids, uint32_t n)
 {
 	const struct abi_config cfg = {.target = ABI_TARGET_TREE, .pidns_ino = 1, .hash_seed = 1};
-	const struct load_off_options o = {
+	const struct load_offcpu_options o = {
 	        .states = 14, .max_ns = UINT64_MAX, .thread_entries = 256, .count_entries = 1024};
 	const struct load_procs procs = {.tgids = tgids, .n = n};
 	struct err err = {0};
 
 	*c = (struct off_cap){0};
 	if (load_oncpu_open(&cfg, &sizes, &c->l, &err) < 0 || load_follow(c->l, &procs, &err) < 0 ||
-	    load_off_open(c->l, &o, &c->off, &err) < 0 || load_off_attach(c->off, &err) < 0)
+	    load_offcpu_open(c->l, &o, &c->off, &err) < 0 || load_offcpu_attach(c->off, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 
@@ -310,15 +311,15 @@ static void off_open(struct off_cap *c, const uint32_t *tgids, uint32_t n)
 static void off_end(const struct off_cap *c, struct waited *w)
 {
 	w->end_ns = now_ns();
-	assert_int_equal(load_off_end(c->off, w->end_ns), 0);
-	load_off_detach(c->off);
-	assert_true(load_off_take_final(c->off, on_wait, w) >= 0);
-	assert_true(load_off_threads(c->off, on_thread, w) >= 1);
+	assert_int_equal(load_offcpu_end(c->off, w->end_ns), 0);
+	load_offcpu_detach(c->off);
+	assert_true(load_offcpu_take_final(c->off, on_wait, w) >= 0);
+	assert_true(load_offcpu_threads(c->off, on_thread, w) >= 1);
 }
 
 static void off_close(struct off_cap *c)
 {
-	load_off_free(c->off);
+	load_offcpu_free(c->off);
 	load_oncpu_free(c->l);
 }
 
@@ -368,13 +369,13 @@ static void test_waits_begin_behind_the_look(void **state)
 	}
 	off_open(&c, tgids, SLEEPERS);
 	(void)poll(NULL, 0, LOOK_MS); /* nothing is followed yet */
-	load_off_follow(c.off);
+	load_offcpu_follow(c.off);
 	(void)poll(NULL, 0, LOOK_MS);
-	assert_int_equal(load_off_blocked(c.off, on_blocked, &blocked), 0);
+	assert_int_equal(load_offcpu_blocked(c.off, on_blocked, &blocked), 0);
 	(void)poll(NULL, 0, LOOK_MS);
 	for (size_t i = 0; i < SLEEPERS; i++)
 		w.ran_ns[i] = ran_of(w.pid[i]);
-	w.begin_ns = load_off_begin(c.off);
+	w.begin_ns = load_offcpu_begin(c.off);
 	(void)poll(NULL, 0, 10 * LOOK_MS);
 	off_end(&c, &w);
 	for (size_t i = 0; i < SLEEPERS; i++)
@@ -458,10 +459,10 @@ static void hidden_open(struct hidden *h, bool on)
 	tgid = (uint32_t)h->w.pid[0];
 	(void)poll(NULL, 0, LOOK_MS); /* it reads */
 	off_open(&h->c, &tgid, 1);
-	load_off_follow(h->c.off);
-	assert_int_equal(load_off_blocked(h->c.off, on_blocked, &blocked), 0);
+	load_offcpu_follow(h->c.off);
+	assert_int_equal(load_offcpu_blocked(h->c.off, on_blocked, &blocked), 0);
 	assert_int_equal(blocked, 1);
-	h->w.begin_ns = load_off_begin(h->c.off);
+	h->w.begin_ns = load_offcpu_begin(h->c.off);
 	(void)poll(NULL, 0, LOOK_MS);
 	set_begin(h, ABI_BEGIN_NEVER);
 	h->ran_ns = ran_of(h->w.pid[0]);
@@ -474,7 +475,7 @@ static void hidden_open(struct hidden *h, bool on)
 static void hidden_end(struct hidden *h, struct abi_counters *n)
 {
 	off_end(&h->c, &h->w);
-	assert_int_equal(load_off_counters(h->c.off, n), 0);
+	assert_int_equal(load_offcpu_counters(h->c.off, n), 0);
 	kill_child(h->w.pid[0]);
 	off_close(&h->c);
 	close(h->fd[0]);
@@ -483,8 +484,8 @@ static void hidden_end(struct hidden *h, struct abi_counters *n)
 	printf("# %llu waits, %llu ns of %llu; %llu ends and %llu beginnings unseen\n",
 	       (unsigned long long)h->w.n[0], (unsigned long long)h->w.ns[0],
 	       (unsigned long long)(h->w.end_ns - h->w.begin_ns),
-	       (unsigned long long)n->v[ABI_CNT_WAITS_UNSEEN],
-	       (unsigned long long)n->v[ABI_CNT_WAITS_BEGIN_UNSEEN]);
+	       (unsigned long long)n->v[ABI_CNT_OFFCPU_IN_MISSED],
+	       (unsigned long long)n->v[ABI_CNT_OFFCPU_OUT_MISSED]);
 }
 
 /* What it computed is no part of a wait, nor of a run queue.
@@ -509,8 +510,8 @@ static void check_hidden(bool going)
 	hidden_end(&h, &n);
 	elapsed = h.w.end_ns - h.w.begin_ns;
 	/* The kernel may hide one more by itself [tried: 6.18 in a virtual machine, 1 of 500]. */
-	assert_in_range(n.v[ABI_CNT_WAITS_UNSEEN], 1, 2);
-	assert_in_range(n.v[ABI_CNT_WAITS_BEGIN_UNSEEN], going, going + 1);
+	assert_in_range(n.v[ABI_CNT_OFFCPU_IN_MISSED], 1, 2);
+	assert_in_range(n.v[ABI_CNT_OFFCPU_OUT_MISSED], going, going + 1);
 	assert_in_range(h.w.n[0], going ? 1 : 2, going ? 2 : 3);
 	/* What it computed is left out; and the wait between, where its beginning was hidden. */
 	elapsed -= 2 * SPIN_NS;
@@ -524,8 +525,8 @@ static void check_hidden(bool going)
 static void forget_wake(uint32_t tid)
 {
 	struct bpf_map_info info;
-	struct abi_off_thread t;
-	int fd = map_by_name("off_threads", &info);
+	struct abi_offcpu_thread t;
+	int fd = map_by_name("offcpu_threads", &info);
 
 	assert_true(fd >= 0);
 	assert_int_equal(info.value_size, sizeof(t));
@@ -551,8 +552,8 @@ static void check_hidden_at_end(bool going, bool woken)
 	idle_ns = now_ns() - h.woken_ns - (ran_of(h.w.pid[0]) - h.ran_ns);
 	hidden_end(&h, &n);
 	waited = h.woken_ns - h.w.begin_ns;
-	assert_int_equal(n.v[ABI_CNT_WAITS_UNSEEN], 1);
-	assert_int_equal(n.v[ABI_CNT_WAITS_BEGIN_UNSEEN], going);
+	assert_int_equal(n.v[ABI_CNT_OFFCPU_IN_MISSED], 1);
+	assert_int_equal(n.v[ABI_CNT_OFFCPU_OUT_MISSED], going);
 	if (going && !woken) {
 		assert_int_equal(h.w.n[0], 0); /* it may have run at any time */
 		return;
@@ -576,8 +577,8 @@ static void test_what_nobody_tells_of_is_no_wait(void **state)
 static void check_sched(const char *what, const struct abi_config *cfg,
                         const struct load_sched_options *o)
 {
-	static const char *const names[] = {"sched_switched", "sched_woken", "sched_woken_new",
-	                                    "sched_execed",   "sched_look",  "sched_tasks"};
+	static const char *const names[] = {"sched_switched", "sched_woken",    "sched_woken_new",
+	                                    "sched_execed",   "sched_cpu_step", "sched_tasks"};
 	struct load_oncpu *l = NULL;
 	struct load_sched *s = NULL;
 	struct progs before, p;

@@ -343,7 +343,7 @@ def waits_that_are_too_short_or_too_long_are_left_out():
     # What the edges of the capture leave of a wait may be too short.
     want = p.told[1].in_window('sleeper', p.window)
     # Each of them is told.
-    unseen = p.number('waits_begin_unseen')
+    unseen = p.number('offcpu_switch_out_missed')
     within(count(b), want.waits - 3 - unseen, want.waits, *b)
     within(weight(b) + runqueue(b), 0.99 * want.ns - 3 * 20 * MS - unseen * want.longest, 1.01 * want.ns, *b)
     for s in p.samples:
@@ -489,8 +489,8 @@ def hundred_thousand_short_threads_leave_nothing_behind():
         os.kill(agent.pid, signal.SIGINT)
         r = agent.finish()
         equal(r.rc, 0, r)
-        check('off_threads' in {m.name for m in last.values()}, *last)
-        kept = {'off_a', 'off_b', 'counts_a', 'counts_b', 'threads'}  # results, until user space takes them
+        check('offcpu_threads' in {m.name for m in last.values()}, *last)
+        kept = {'offcpu_counts_a', 'offcpu_counts_b', 'counts_a', 'counts_b', 'threads'}  # results, until user space takes them
         for key, m in last.items():
             before = first.get(key)
             if m.entries is None or m.name in kept or not before:
@@ -533,7 +533,7 @@ def sums_hold_in_a_storm_with_small_tables():
     within(p.number('waits_seen'), 0.99 * total['switches'] - 200, 1.01 * total['switches'] + 200)
     check(p.number('dropped') > 0, 'the tables are too large for this test')
     # With its share of what was dropped the sum is that of a capture that lost nothing.
-    lost, off, queued = p.number('lost_wait_ns'), total['off_cpu']['sum_ns'], total['run_queue']['sum_ns']
+    lost, off, queued = p.number('offcpu_dropped_ns'), total['off_cpu']['sum_ns'], total['run_queue']['sum_ns']
     blocked = [s for s in p.samples if s.labels['state'] != 'preempted']
     note(f'{weight(p.samples) / 1e9:.2f} s ({weight(blocked) / 1e9:.2f} s blocked) + {runqueue(p.samples) / 1e9:.2f} s in '
          f'queues + {lost / 1e9:.2f} s dropped; off {off / 1e9:.2f} s, queued {queued / 1e9:.2f} s')
@@ -547,7 +547,7 @@ def sums_hold_in_a_storm_with_small_tables():
 
 def wakes_unseen(p, waits):
     """Wake-ups that nobody was told of have no waker; the profile says how many: few."""
-    n = p.number('waits_wake_unseen')
+    n = p.number('offcpu_wakeup_missed')
     within(n, 0, 2 + 0.01 * count(waits), 'wake-ups that nobody told', p.text())
     return n
 

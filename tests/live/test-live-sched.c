@@ -35,11 +35,11 @@ static void test_a_sleeper_sleeps(void **state)
 	check_sums(&c);
 	assert_true(t->sums.reason[ABI_REASON_SLEEP] > 20);
 	/* Each of its sleeps has its value; the one that was there at the beginning has none. */
-	assert_near("values of waits", in_hist(&c.total.hist[ABI_HIST_OFF]),
+	assert_near("values of waits", in_hist(&c.total.hist[ABI_HIST_BLOCKED]),
 	            t->sums.reason[ABI_REASON_SLEEP], 2 + c.total.missed);
 	/* One that was preempted before it slept has less of it left. */
 	for (uint32_t b = 0; b < abi_hist_bucket(2 * MS - MS / 4); b++)
-		early += c.total.hist[ABI_HIST_OFF].bucket[b];
+		early += c.total.hist[ABI_HIST_BLOCKED].bucket[b];
 	assert_true(early <= t->sums.reason[ABI_REASON_SLEEP] / 5);
 	/* And so has the process. */
 	assert_int_equal(c.procs.n, 2);
@@ -92,7 +92,7 @@ static void test_spinners_on_one_cpu_are_preempted(void **state)
 	check_sums(&c);
 	elapsed = c.total.end_ns - c.total.begin_ns;
 	vec_each (v, &c.threads) {
-		assert_true(in_phase(&c, &v->t, ABI_PHASE_OFF) < elapsed / 50);
+		assert_true(in_phase(&c, &v->t, ABI_PHASE_BLOCKED) < elapsed / 50);
 		assert_true(v->t.sums.reason[ABI_REASON_PREEMPTED] > 0);
 		assert_int_equal(v->t.sums.reason[ABI_REASON_YIELDED], 0);
 		on += in_phase(&c, &v->t, ABI_PHASE_ON);
@@ -173,11 +173,11 @@ static void test_a_stopped_process_is_off(void **state)
 	check_sums(&c);
 	assert_int_equal(c.threads.n, 1);
 	elapsed = c.total.end_ns - c.total.begin_ns;
-	assert_true(in_phase(&c, &c.threads.p[0].t, ABI_PHASE_OFF) >= 400 * MS);
-	assert_true(in_phase(&c, &c.threads.p[0].t, ABI_PHASE_OFF) < elapsed);
+	assert_true(in_phase(&c, &c.threads.p[0].t, ABI_PHASE_BLOCKED) >= 400 * MS);
+	assert_true(in_phase(&c, &c.threads.p[0].t, ABI_PHASE_BLOCKED) < elapsed);
 	assert_int_equal(c.threads.p[0].t.sums.reason[ABI_REASON_STOPPED], 1);
 	/* The wait that began before the capture has no value. */
-	assert_near("values of waits", in_hist(&c.total.hist[ABI_HIST_OFF]),
+	assert_near("values of waits", in_hist(&c.total.hist[ABI_HIST_BLOCKED]),
 	            switches(&c.threads.p[0].t.sums) -
 	                    c.threads.p[0].t.sums.reason[ABI_REASON_PREEMPTED] - 1,
 	            c.total.missed);
@@ -597,7 +597,7 @@ static void test_several_processes(void **state)
 	assert_int_equal(c.procs.n, 2);
 	assert_int_equal(c.threads.p[0].t.slot + c.threads.p[1].t.slot, 1);
 	for (uint32_t b = 0; b < ABI_HIST_BUCKETS; b++)
-		other += c.procs.p[0].bucket[ABI_HIST_OFF][b];
+		other += c.procs.p[0].bucket[ABI_HIST_BLOCKED][b];
 	assert_true(other > 0);
 	cap_close(&c);
 }
@@ -646,10 +646,10 @@ static void test_slots_are_for_those_that_run(void **state)
 	assert_int_equal(c.procs.n, 2);
 	assert_int_equal(c.procs.p[1].tgid, tgids[IDLE]);
 	assert_int_equal(c.total.lost_procs, IDLE);
-	assert_int_equal(in_hist(&c.total.hist[ABI_HIST_OFF]) > 20, true);
+	assert_int_equal(in_hist(&c.total.hist[ABI_HIST_BLOCKED]) > 20, true);
 	for (uint32_t b = 0; b < ABI_HIST_BUCKETS; b++)
-		assert_int_equal(c.procs.p[1].bucket[ABI_HIST_OFF][b],
-		                 c.total.hist[ABI_HIST_OFF].bucket[b]);
+		assert_int_equal(c.procs.p[1].bucket[ABI_HIST_BLOCKED][b],
+		                 c.total.hist[ABI_HIST_BLOCKED].bucket[b]);
 	vec_each (v, &c.threads)
 		assert_int_equal(v->t.slot, v->kernel_tid == tgids[IDLE]);
 	cap_close(&c);
@@ -734,7 +734,7 @@ static void test_a_thread_counts_while_it_has_the_name(void **state)
 	assert_string_equal(t->comm, "one");
 	/* One more or less at each end. */
 	assert_near("sleeps", t->sums.reason[ABI_REASON_SLEEP], waits, 3);
-	assert_near("values of sleeps", in_hist(&c.total.hist[ABI_HIST_OFF]),
+	assert_near("values of sleeps", in_hist(&c.total.hist[ABI_HIST_BLOCKED]),
 	            t->sums.reason[ABI_REASON_SLEEP], 2);
 	assert_near("time", all_of(&c, t), ns, ns / 50 + 4 * MS + stall_ns());
 	/* It goes and comes back: that is no event that was not seen. */

@@ -115,7 +115,7 @@ static void test_what_leaves_its_cpu_after_the_end_is_not_missed(void **state)
 		assert_int_equal(c.threads.n, 2 * usable_cpus() + 1);
 		assert_int_equal(c.total.missed, before.missed);
 		vec_each (v, &c.threads) {
-			uint64_t off = in_phase(&c, &v->t, ABI_PHASE_OFF);
+			uint64_t off = in_phase(&c, &v->t, ABI_PHASE_BLOCKED);
 
 			if (v->kernel_tid == (uint32_t)pid)
 				continue;
@@ -264,7 +264,7 @@ static void test_a_name_that_comes_and_goes_in_sleeps_is_no_event_that_was_misse
 	/* Where it had the name at both ends; a sleep that is over before it began has no value. */
 	few = 2 + c.total.missed;
 	assert_near("sleeps", switches(&t->sums) - ran_on, shared->waits, few);
-	assert_near("values of sleeps", in_hist(&c.total.hist[ABI_HIST_OFF]),
+	assert_near("values of sleeps", in_hist(&c.total.hist[ABI_HIST_BLOCKED]),
 	            shared->waits - shared->rounds, few);
 	assert_near("values in queues", in_hist(&c.total.hist[ABI_HIST_RUNQ]),
 	            shared->waits + ran_on, few);

@@ -190,8 +190,8 @@ static void report(const struct cap *c, const char *what)
 	        "differ %llu\n",
 	        what, (unsigned long long)cap_counter(c, ABI_CNT_SEEN),
 	        (unsigned long long)cap_counter(c, ABI_CNT_FRAMES),
-	        (unsigned long long)cap_counter(c, ABI_CNT_FRAMES_GUESSED),
-	        (unsigned long long)cap_counter(c, ABI_CNT_MEMO_HIT),
+	        (unsigned long long)cap_counter(c, ABI_CNT_FRAMES_HEURISTIC),
+	        (unsigned long long)cap_counter(c, ABI_CNT_WALK_CACHE_HIT),
 	        (unsigned long long)cap_counter(c, ABI_CNT_CACHE_HIT),
 	        (unsigned long long)cap_counter(c, ABI_CNT_CACHE_MISS),
 	        (unsigned long long)cap_counter(c, ABI_CNT_WALKS_DIFFER));
@@ -212,10 +212,10 @@ static void check_agree(const char *what, pid_t pid, uint32_t flags)
 		assert_int_equal(cap_counter(c, ABI_CNT_CACHE_HIT), 0);
 	else
 		assert_true(cap_counter(c, ABI_CNT_CACHE_HIT) > cap_counter(c, ABI_CNT_CACHE_MISS));
-	if (flags & ABI_WALK_NO_MEMO)
-		assert_int_equal(cap_counter(c, ABI_CNT_MEMO_HIT), 0);
+	if (flags & ABI_WALK_NO_CPU_CACHE)
+		assert_int_equal(cap_counter(c, ABI_CNT_WALK_CACHE_HIT), 0);
 	else
-		assert_true(cap_counter(c, ABI_CNT_MEMO_HIT) > cap_counter(c, ABI_CNT_SEEN));
+		assert_true(cap_counter(c, ABI_CNT_WALK_CACHE_HIT) > cap_counter(c, ABI_CNT_SEEN));
 	cap_free(c);
 	end(pid);
 }
@@ -235,7 +235,7 @@ static void test_walks_of_signal_handlers_and_children_agree(void **state)
 static void test_walks_agree_without_memo_cache_or_window(void **state)
 {
 	(void)state;
-	check_agree("deep, no memo", run_deep(), ABI_WALK_NO_MEMO);
+	check_agree("deep, no memo", run_deep(), ABI_WALK_NO_CPU_CACHE);
 	check_agree("deep, no cache", run_deep(), ABI_WALK_NO_CACHE);
 	check_agree("deep, no window", run_deep(), ABI_WALK_NO_WINDOW);
 }

@@ -223,10 +223,10 @@ def check_waits(p, told, name, tid, site, body='repeat', state='interruptible', 
          f'longest {longest(mine) / 1e6:.3f} ms of {truth.longest / 1e6:.3f} ms')
     others = [s for s in p.of(tid=tid) if s not in mine]
     # A few switches are told to no program [tried: 6.18 in a virtual machine]; each of them is counted.
-    unseen = p.number('waits_begin_unseen')
+    unseen = p.number('offcpu_switch_out_missed')
     within(unseen, 0, 5 + truth.waits // 50, 'waits that nobody told')
     if not hidden:
-        equal((unseen, p.number('waits_end_unseen')), (0, 0), 'waits that nobody told', p.text())
+        equal((unseen, p.number('offcpu_switch_in_missed')), (0, 0), 'waits that nobody told', p.text())
     within(count(mine), truth.waits - 2 - unseen, truth.waits + 2, *mine[:3], 'not there:', *others[:3])
     # Its clock runs on while it is preempted in the call, which is no wait.
     preempted = max(0, p.account.threads[tid].queued - queued) if hasattr(p, 'account') else 0

@@ -35,7 +35,7 @@ static const struct config {
           .nested_ns = 1,
           .hash_seed = 1,
           .unwind = ABI_UNWIND_TABLES,
-          .copy_quota = 32}},
+          .deferred_quota = 32}},
         {"tables, all filters",
          {.target = ABI_TARGET_TREE,
           .follow = 1,
@@ -45,15 +45,15 @@ static const struct config {
           .nested_ns = 1,
           .hash_seed = 1,
           .unwind = ABI_UNWIND_TABLES,
-          .copy_quota = 32}},
+          .deferred_quota = 32}},
         {"tables, all of the tests'",
          {.target = ABI_TARGET_ALL,
           .kernel_stacks = 1,
           .nested_ns = 1,
           .hash_seed = 1,
           .unwind = ABI_UNWIND_TABLES,
-          .walk_flags = ABI_WALK_TWICE | ABI_WALK_COPY_ALL,
-          .copy_quota = 32}},
+          .walk_flags = ABI_WALK_TWICE | ABI_WALK_DEFER_ALL,
+          .deferred_quota = 32}},
 };
 
 static unsigned number;

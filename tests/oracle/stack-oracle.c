@@ -514,7 +514,7 @@ static int compare_all(struct oracle *o)
 int main(int argc, char **argv)
 {
 	struct oracle o = {.mem_fd = -EBADF};
-	struct cap_options co = {.rate_hz = 997, .walk_flags = ABI_WALK_COPY_ALL};
+	struct cap_options co = {.rate_hz = 997, .walk_flags = ABI_WALK_DEFER_ALL};
 	struct err err = {0};
 	uint64_t pid, ms, copies;
 	int status = 2, r;

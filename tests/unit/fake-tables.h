@@ -211,7 +211,7 @@ void __wrap_uw_walk(const struct uw_store *store, const struct uw_rules *rules,
 	for (size_t i = 0; i < ARRAY_SIZE(walk_needs) && walk_needs[i]; i++) {
 		if (!never_there && kernel_images[walk_needs[i]].state != ABI_TABLE_ABSENT)
 			continue;
-		ret->flags = ABI_STACK_GUESSED;
+		ret->flags = ABI_STACK_HEURISTIC;
 		if (final)
 			continue;
 		ret->walk = ABI_WALK_NO_TABLE;
@@ -375,11 +375,11 @@ static uint64_t counter(struct capture *s, enum tally_id id)
 	return tally_get(&s->tally, id);
 }
 
-static struct ev_copy a_copy(uint64_t pc)
+static struct ev_deferred a_copy(uint64_t pc)
 {
 	static const uint8_t bytes[64] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
 
-	return (struct ev_copy){
+	return (struct ev_deferred){
 	        .count = {.proc = {.pid = 77, .start_ns = 5},
 	                  .tid = 78,
 	                  .samples = 1,
@@ -394,7 +394,7 @@ static struct ev_copy a_copy(uint64_t pc)
 
 static void take(struct capture *s, uint64_t pc)
 {
-	const struct ev_copy c = a_copy(pc);
+	const struct ev_deferred c = a_copy(pc);
 
 	deferred_add(s->deferred, &c);
 }

@@ -206,7 +206,7 @@ static inline void expect_n(struct fake *f, int line, int end, uint32_t guessed,
 	for (size_t i = 0; same && i < n; i++)
 		same = f->w.frames[i] == want[i];
 	if (guessed)
-		flags |= ABI_STACK_GUESSED;
+		flags |= ABI_STACK_HEURISTIC;
 	if (same && f->w.flags == flags)
 		return;
 	for (size_t i = 0; i < f->w.n && i < 8; i++)

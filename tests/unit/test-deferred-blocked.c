@@ -14,7 +14,7 @@
 /* What is read of the stack of a thread that still waits; 0: it does not. */
 static uint32_t reread_len, rereads, reread_needs; /* @reread_needs: the image it leads to */
 
-static bool reread(void *arg, struct ev_copy *c, uint8_t *buf)
+static bool reread(void *arg, struct ev_deferred *c, uint8_t *buf)
 {
 	(void)arg;
 	rereads++;
@@ -39,11 +39,11 @@ static int setup_waits(void **state)
 #define PROMISE 4711
 static uint32_t word_reads;
 
-static struct ev_copy a_wait(void)
+static struct ev_deferred a_wait(void)
 {
-	struct ev_copy c = a_copy(0x10);
+	struct ev_deferred c = a_copy(0x10);
 
-	c.promise = PROMISE;
+	c.placeholder = PROMISE;
 	c.kernel_tid = 78;
 	c.count.samples = 0;
 	return c;
@@ -75,7 +75,7 @@ static void look_at_both(const struct uw_target *t)
 static void test_wait_larger_than_its_copy_is_read_again(void **state)
 {
 	struct capture *s = capture_of_waits();
-	const struct ev_copy c = a_wait();
+	const struct ev_deferred c = a_wait();
 
 	(void)state;
 	word_reads = 0;
@@ -87,7 +87,7 @@ static void test_wait_larger_than_its_copy_is_read_again(void **state)
 	assert_int_equal(rereads, 1);
 	assert_int_equal(walks, 2);
 	assert_int_equal(word_reads, 1);
-	assert_int_equal(counter(s, TALLY_OFF_COPIES_REREAD), 1);
+	assert_int_equal(counter(s, TALLY_OFFCPU_REREAD), 1);
 	assert_int_equal(s->deferred->pending, 0);
 	assert_int_equal(s->deferred->pending_bytes, 0);
 	deferred_merge(s->deferred);
@@ -99,7 +99,7 @@ static void test_wait_larger_than_its_copy_is_read_again(void **state)
 static void test_what_was_read_again_waits_for_its_tables(void **state)
 {
 	struct capture *s = capture_of_waits();
-	const struct ev_copy c = a_wait();
+	const struct ev_deferred c = a_wait();
 
 	(void)state;
 	walk_gives = ABI_WALK_FAULT;
@@ -128,8 +128,8 @@ static void test_what_was_read_again_waits_for_its_tables(void **state)
 static void test_wait_that_is_over_keeps_what_its_copy_gave(void **state)
 {
 	struct capture *s = capture_of_waits();
-	const struct ev_copy c = a_wait();
-	struct ev_copy sample = a_copy(0x30);
+	const struct ev_deferred c = a_wait();
+	struct ev_deferred sample = a_copy(0x30);
 
 	(void)state;
 	walk_gives = ABI_WALK_FAULT;
@@ -147,7 +147,7 @@ static void test_cut_wait_takes_guesses_that_agree(void **state)
 {
 	for (int agree = 0; agree < 2; agree++) {
 		struct capture *s = capture_of_waits();
-		struct ev_copy c = a_wait();
+		struct ev_deferred c = a_wait();
 		struct ev_frame frames[] = {
 		        {.space = EV_SPACE_IMAGE, .image = 1, .addr = 0x10, .exact = true},
 		        {.space = EV_SPACE_IMAGE, .image = 2, .addr = agree ? 0x20 : 0x28},
@@ -157,7 +157,7 @@ static void test_cut_wait_takes_guesses_that_agree(void **state)
 
 		(void)state;
 		walk_gives = ABI_WALK_FAULT;
-		c.guess = 99;
+		c.heuristic = 99;
 		assert_int_equal(prof_agg_add_stack(s->agg, &guess, NULL), 0);
 		deferred_add(s->deferred, &c);
 		one_round(s);
@@ -166,7 +166,7 @@ static void test_cut_wait_takes_guesses_that_agree(void **state)
 		assert_int_equal(prof_agg_stack(s->agg, PROMISE)->walk,
 		                 agree ? EV_WALK_ROOT : EV_WALK_FAULT);
 		assert_int_equal(samples_in(s->agg), 0);
-		assert_int_equal(counter(s, TALLY_COPIES_GUESSED), 0);
+		assert_int_equal(counter(s, TALLY_DEFERRED_HEURISTIC), 0);
 		end_of_waits(s);
 	}
 }

@@ -269,7 +269,7 @@ static void test_first_sample_waits_for_its_tables(void **state)
 	assert_int_equal(st->frames[0].exact, 1);
 	assert_int_equal(st->frames[1].image, 2);
 	assert_int_equal(s->symbolized, 2); /* names, before the end */
-	assert_int_equal(counter(s, TALLY_COPIES_WALKED), 1);
+	assert_int_equal(counter(s, TALLY_DEFERRED_UNWOUND), 1);
 	capture_free(s);
 }
 
@@ -291,7 +291,7 @@ static void test_samples_of_one_stack_are_one(void **state)
 static uint32_t hook_calls;
 static uint64_t hook_hash;
 
-static void hook(void *arg, const struct ev_copy *c)
+static void hook(void *arg, const struct ev_deferred *c)
 {
 	assert_ptr_equal(arg, &hook_calls);
 	hook_calls++;
@@ -301,7 +301,7 @@ static void hook(void *arg, const struct ev_copy *c)
 static void test_copies_for_comparison_are_not_counted(void **state)
 {
 	struct capture *s = new_capture(false, 16, 64);
-	struct ev_copy c = a_copy(0x10);
+	struct ev_deferred c = a_copy(0x10);
 
 	(void)state;
 	c.count.ustack = 99;
@@ -326,7 +326,7 @@ static void test_no_sample_is_lost_for_want_of_room(void **state)
 		take(s, 0x10);
 	assert_int_equal(queue_len(s->q_w), 8192);
 	assert_int_equal(samples_in(s->agg), 4);
-	assert_int_equal(counter(s, TALLY_COPIES_LOST), 4);
+	assert_int_equal(counter(s, TALLY_DEFERRED_LOST), 4);
 	assert_non_null(prof_agg_stack(s->agg, empty));
 	assert_int_equal(prof_agg_stack(s->agg, empty)->walk, EV_WALK_NO_TABLE);
 	assert_int_equal(prof_agg_stack(s->agg, empty)->n, 0);
@@ -344,8 +344,8 @@ static void test_no_sample_is_lost_for_want_of_room(void **state)
 static void test_copies_have_a_cap_in_bytes(void **state)
 {
 	struct capture *s = new_capture(false, 8192, 64);
-	static uint8_t bytes[ABI_COPY_BYTES];
-	struct ev_copy c = a_copy(0x10);
+	static uint8_t bytes[ABI_DEFERRED_BYTES];
+	struct ev_deferred c = a_copy(0x10);
 
 	(void)state;
 	c.bytes = bytes;
@@ -475,7 +475,7 @@ static void look_at_one_word(const struct uw_target *t)
 static void test_short_copies(void **state)
 {
 	struct capture *s = new_capture(false, 16, 64);
-	struct ev_copy c = a_copy(0x10);
+	struct ev_deferred c = a_copy(0x10);
 
 	(void)state;
 	c.len = 8;

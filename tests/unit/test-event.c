@@ -90,18 +90,19 @@ static void test_values_and_names_of_the_first_version(void **state)
 /* The second of four steps is a hole. */
 static void test_words_of_a_copied_stack(void **state)
 {
-	static uint8_t bytes[4 * EV_COPY_STEP];
-	const struct ev_copy c = {.addr = 0x7000, .len = sizeof(bytes), .holes = 2, .bytes = bytes};
+	static uint8_t bytes[4 * EV_DEFERRED_STEP];
+	const struct ev_deferred c = {
+	        .addr = 0x7000, .len = sizeof(bytes), .holes = 2, .bytes = bytes};
 	static const struct {
 		uint64_t at;
 		bool there;
 	} words[] = {
 	        {0, true},
-	        {EV_COPY_STEP - 8, true},
-	        {EV_COPY_STEP - 7, false}, /* its last byte */
-	        {EV_COPY_STEP, false},
-	        {2 * EV_COPY_STEP - 1, false}, /* its first byte */
-	        {2 * EV_COPY_STEP, true},
+	        {EV_DEFERRED_STEP - 8, true},
+	        {EV_DEFERRED_STEP - 7, false}, /* its last byte */
+	        {EV_DEFERRED_STEP, false},
+	        {2 * EV_DEFERRED_STEP - 1, false}, /* its first byte */
+	        {2 * EV_DEFERRED_STEP, true},
 	        {sizeof(bytes) - 8, true},
 	        {sizeof(bytes) - 7, false},
 	        {sizeof(bytes), false},
@@ -117,7 +118,7 @@ static void test_words_of_a_copied_stack(void **state)
 
 		if (words[i].there)
 			memcpy(&want, bytes + words[i].at, sizeof(want));
-		assert_int_equal(ev_copy_word(&c, c.addr + words[i].at, &v),
+		assert_int_equal(ev_deferred_word(&c, c.addr + words[i].at, &v),
 		                 words[i].there ? 0 : -EFAULT);
 		assert_int_equal(v, want);
 	}

@@ -81,7 +81,7 @@ static void test_times_and_reasons_are_numbered_as_in_the_kernel(void **state)
 	static const int pairs[][2] = {
 	        {(int)MET_SLICE, (int)ABI_HIST_SLICE},
 	        {(int)MET_RUNQ, (int)ABI_HIST_RUNQ},
-	        {(int)MET_OFF, (int)ABI_HIST_OFF},
+	        {(int)MET_OFF, (int)ABI_HIST_BLOCKED},
 	        {(int)MET_TIME_CNT, (int)ABI_HIST_CNT},
 	        {(int)MET_REASON_PREEMPTED, (int)ABI_REASON_PREEMPTED},
 	        {(int)MET_REASON_YIELDED, (int)ABI_REASON_YIELDED},

@@ -10,21 +10,21 @@
 
 /* ---- a kernel side that is made up ----------------------------------------------------------- */
 
-static struct abi_off_blocked blocked; /* the one thread that waits */
+static struct abi_offcpu_blocked blocked; /* the one thread that waits */
 static bool still_waits;
 
 struct load_oncpu *__wrap_smp_walker_loader(struct smp_walker *w);
-int __wrap_load_off_open(struct load_oncpu *base, const struct load_off_options *o,
-                         struct load_off **ret, struct err *err);
-struct load_off *__wrap_load_off_free(struct load_off *l);
-void __wrap_load_off_follow(struct load_off *l);
-uint64_t __wrap_load_off_begin(struct load_off *l);
-int __wrap_load_off_end(struct load_off *l, uint64_t end_ns);
-void __wrap_load_off_detach(struct load_off *l);
-int __wrap_load_off_take_final(struct load_off *l, load_off_fn fn, void *arg);
-int __wrap_load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg);
-int __wrap_load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg);
-bool __wrap_load_off_waits(const struct load_off *l, uint32_t kernel_tid, uint64_t ustack);
+int __wrap_load_offcpu_open(struct load_oncpu *base, const struct load_offcpu_options *o,
+                            struct load_offcpu **ret, struct err *err);
+struct load_offcpu *__wrap_load_offcpu_free(struct load_offcpu *l);
+void __wrap_load_offcpu_follow(struct load_offcpu *l);
+uint64_t __wrap_load_offcpu_begin(struct load_offcpu *l);
+int __wrap_load_offcpu_end(struct load_offcpu *l, uint64_t end_ns);
+void __wrap_load_offcpu_detach(struct load_offcpu *l);
+int __wrap_load_offcpu_take_final(struct load_offcpu *l, load_offcpu_fn fn, void *arg);
+int __wrap_load_offcpu_threads(struct load_offcpu *l, load_offcpu_thread_fn fn, void *arg);
+int __wrap_load_offcpu_blocked(struct load_offcpu *l, load_blocked_fn fn, void *arg);
+bool __wrap_load_offcpu_waits(const struct load_offcpu *l, uint32_t kernel_tid, uint64_t ustack);
 
 struct load_oncpu *__wrap_smp_walker_loader(struct smp_walker *w)
 {
@@ -32,8 +32,8 @@ struct load_oncpu *__wrap_smp_walker_loader(struct smp_walker *w)
 	return NULL;
 }
 
-int __wrap_load_off_open(struct load_oncpu *base, const struct load_off_options *o,
-                         struct load_off **ret, struct err *err)
+int __wrap_load_offcpu_open(struct load_oncpu *base, const struct load_offcpu_options *o,
+                            struct load_offcpu **ret, struct err *err)
 {
 	(void)base;
 	(void)o;
@@ -42,7 +42,7 @@ int __wrap_load_off_open(struct load_oncpu *base, const struct load_off_options 
 	return 0;
 }
 
-struct load_off *__wrap_load_off_free(struct load_off *l)
+struct load_offcpu *__wrap_load_offcpu_free(struct load_offcpu *l)
 {
 	(void)l;
 	return NULL;
@@ -51,16 +51,16 @@ struct load_off *__wrap_load_off_free(struct load_off *l)
 /* What was called, in this order: every thread is known before waits count. */
 static unsigned int followed, looked, begun;
 static uint64_t begin_ns;
-static struct abi_off_thread thread;
+static struct abi_offcpu_thread thread;
 
-void __wrap_load_off_follow(struct load_off *l)
+void __wrap_load_offcpu_follow(struct load_offcpu *l)
 {
 	(void)l;
 	assert_int_equal(looked + begun, 0);
 	followed++;
 }
 
-uint64_t __wrap_load_off_begin(struct load_off *l)
+uint64_t __wrap_load_offcpu_begin(struct load_offcpu *l)
 {
 	(void)l;
 	assert_int_equal(followed, 1);
@@ -71,20 +71,20 @@ uint64_t __wrap_load_off_begin(struct load_off *l)
 
 static uint64_t looked_up_to_ns, detached_after_ns;
 
-void __wrap_load_off_detach(struct load_off *l)
+void __wrap_load_offcpu_detach(struct load_offcpu *l)
 {
 	(void)l;
 	detached_after_ns = looked_up_to_ns;
 }
 
-int __wrap_load_off_end(struct load_off *l, uint64_t end_ns)
+int __wrap_load_offcpu_end(struct load_offcpu *l, uint64_t end_ns)
 {
 	(void)l;
 	looked_up_to_ns = end_ns;
 	return 0;
 }
 
-int __wrap_load_off_take_final(struct load_off *l, load_off_fn fn, void *arg)
+int __wrap_load_offcpu_take_final(struct load_offcpu *l, load_offcpu_fn fn, void *arg)
 {
 	(void)l;
 	(void)fn;
@@ -92,14 +92,14 @@ int __wrap_load_off_take_final(struct load_off *l, load_off_fn fn, void *arg)
 	return 0;
 }
 
-int __wrap_load_off_threads(struct load_off *l, load_off_thread_fn fn, void *arg)
+int __wrap_load_offcpu_threads(struct load_offcpu *l, load_offcpu_thread_fn fn, void *arg)
 {
 	(void)l;
 	fn(arg, 7, &thread);
 	return 1;
 }
 
-int __wrap_load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg)
+int __wrap_load_offcpu_blocked(struct load_offcpu *l, load_blocked_fn fn, void *arg)
 {
 	(void)l;
 	looked++;
@@ -107,7 +107,7 @@ int __wrap_load_off_blocked(struct load_off *l, load_blocked_fn fn, void *arg)
 	return 0;
 }
 
-bool __wrap_load_off_waits(const struct load_off *l, uint32_t kernel_tid, uint64_t ustack)
+bool __wrap_load_offcpu_waits(const struct load_offcpu *l, uint32_t kernel_tid, uint64_t ustack)
 {
 	(void)l;
 	assert_int_equal(kernel_tid, blocked.kernel_tid);
@@ -133,10 +133,10 @@ static void on_thread(void *arg, const struct ev_thread *t)
 	(void)t;
 }
 
-static void on_copy(void *arg, const struct ev_copy *c)
+static void on_copy(void *arg, const struct ev_deferred *c)
 {
 	(void)arg;
-	assert_int_equal(c->promise, blocked.key.ustack);
+	assert_int_equal(c->placeholder, blocked.key.ustack);
 	n_copies++;
 }
 
@@ -144,24 +144,24 @@ static void on_copy(void *arg, const struct ev_copy *c)
 static void look(uint32_t flags, bool waits)
 {
 	const struct smp_sink sink = {.stack = on_stack, .thread = on_thread, .copy = on_copy};
-	const struct load_off_options o = {.thread_entries = 1};
-	_cleanup_(smp_off_freep) struct smp_off *off = NULL;
+	const struct load_offcpu_options o = {.thread_entries = 1};
+	_cleanup_(smp_offcpu_freep) struct smp_offcpu *off = NULL;
 	struct err err = {0};
 
-	blocked = (struct abi_off_blocked){.key = {.ustack = 99,
-	                                           .tgid = (uint32_t)getpid(),
-	                                           .tid = (uint32_t)getpid(),
-	                                           .flags = flags},
-	                                   .kernel_tid = 7,
-	                                   .regs = 1};
+	blocked = (struct abi_offcpu_blocked){.key = {.ustack = 99,
+	                                              .tgid = (uint32_t)getpid(),
+	                                              .tid = (uint32_t)getpid(),
+	                                              .flags = flags},
+	                                      .kernel_tid = 7,
+	                                      .regs = 1};
 	blocked.reg[ABI_REG_SP] = (uint64_t)(uintptr_t)__builtin_frame_address(0);
 	still_waits = waits;
 	followed = looked = begun = 0;
 	n_stacks = n_copies = 0;
 	stack = (struct ev_stack){0};
-	assert_int_equal(smp_off_open(NULL, &o, &off, &err), 0);
-	assert_int_equal(smp_off_begin(off, true), 0);
-	assert_int_equal(smp_off_blocked(off, true, 10, &sink), 0);
+	assert_int_equal(smp_offcpu_open(NULL, &o, &off, &err), 0);
+	assert_int_equal(smp_offcpu_begin(off, true), 0);
+	assert_int_equal(smp_offcpu_blocked(off, true, 10, &sink), 0);
 }
 
 static void test_stack_of_a_thread_that_waits_on_is_handed_on(void **state)
@@ -211,27 +211,27 @@ static uint32_t thread_flags;
 static uint64_t at_end(int64_t out, int64_t woken, int64_t ended)
 {
 	const struct smp_sink sink = {.stack = on_stack, .thread = on_thread, .count = on_count};
-	const struct load_off_options o = {.thread_entries = 1, .max_ns = UINT64_MAX};
-	_cleanup_(smp_off_freep) struct smp_off *off = NULL;
+	const struct load_offcpu_options o = {.thread_entries = 1, .max_ns = UINT64_MAX};
+	_cleanup_(smp_offcpu_freep) struct smp_offcpu *off = NULL;
 	struct err err = {0};
 
 	followed = looked = begun = n_counts = 0;
 	begin_ns = now_ns() - NSEC_PER_SEC;
-	blocked = (struct abi_off_blocked){.kernel_tid = 7};
-	thread = (struct abi_off_thread){
+	blocked = (struct abi_offcpu_blocked){.kernel_tid = 7};
+	thread = (struct abi_offcpu_thread){
 	        .out_ns = begin_ns + (uint64_t)out,
 	        .wake_ns = woken == INT64_MAX ? 0 : begin_ns + (uint64_t)woken,
 	        .waker = 5,
 	        .key.flags = thread_flags,
 	        .ended_ns = ended ? begin_ns + (uint64_t)ended : 0,
 	};
-	assert_int_equal(smp_off_open(NULL, &o, &off, &err), 0);
-	assert_int_equal(smp_off_begin(off, true), 0);
-	assert_int_equal(smp_off_finish(off, &sink), 0);
-	assert_true(smp_off_stats(off)->end_ns > begin_ns);
-	assert_int_equal(looked_up_to_ns, smp_off_stats(off)->end_ns);
+	assert_int_equal(smp_offcpu_open(NULL, &o, &off, &err), 0);
+	assert_int_equal(smp_offcpu_begin(off, true), 0);
+	assert_int_equal(smp_offcpu_finish(off, &sink), 0);
+	assert_true(smp_offcpu_stats(off)->end_ns > begin_ns);
+	assert_int_equal(looked_up_to_ns, smp_offcpu_stats(off)->end_ns);
 	assert_int_equal(detached_after_ns, looked_up_to_ns);
-	return smp_off_stats(off)->end_ns - begin_ns;
+	return smp_offcpu_stats(off)->end_ns - begin_ns;
 }
 
 static void test_waits_at_the_end_are_cut_at_both_ends_of_the_capture(void **state)
@@ -276,7 +276,7 @@ static void test_waits_that_ended_unseen_end_where_the_look_at_the_end_says(void
 	(void)at_end(-9000, INT64_MAX, 6000);
 	assert_int_equal(n_counts, 1);
 	assert_int_equal(last.weight, 6000);
-	thread_flags = (uint32_t)ABI_OFF_PREEMPTED << ABI_KEY_STATE_SHIFT; /* nobody wakes it */
+	thread_flags = (uint32_t)ABI_OFFCPU_PREEMPTED << ABI_KEY_STATE_SHIFT; /* nobody wakes it */
 	(void)at_end(3000, 5000, 7000);
 	thread_flags = 0;
 	assert_int_equal(n_counts, 1);

@@ -74,7 +74,7 @@ static void test_kernel_frames_are_addresses(void **state)
 static void test_a_stack_with_its_sample(void **state)
 {
 	struct {
-		struct abi_first first;
+		struct abi_stack_sample first;
 		struct abi_stack h;
 		uint64_t frames[2];
 	} r = {.first = {.key = {.ustack = 77,
@@ -175,7 +175,7 @@ static void test_flags_of_a_stack_are_handed_on(void **state)
 	struct record r = {.h = {.hash = 1,
 	                         .kind = ABI_STACK_USER,
 	                         .walk = ABI_WALK_JIT,
-	                         .flags = ABI_STACK_GUESSED | ABI_STACK_JIT}};
+	                         .flags = ABI_STACK_HEURISTIC | ABI_STACK_JIT}};
 	struct ev_stack st;
 
 	(void)state;
@@ -190,36 +190,36 @@ static void test_flags_of_a_stack_are_handed_on(void **state)
 /* ---- copies ---------------------------------------------------------------------------------- */
 
 static struct {
-	struct abi_copy h;
-	uint8_t bytes[ABI_COPY_BYTES + 8];
+	struct abi_deferred h;
+	uint8_t bytes[ABI_DEFERRED_BYTES + 8];
 } copy;
 
 static void test_a_copy_is_decoded(void **state)
 {
-	struct ev_copy c;
+	struct ev_deferred c;
 
 	(void)state;
 	memset(&copy, 0, sizeof(copy));
-	copy.h = (struct abi_copy){.key = {.kstack = 3,
-	                                   .cgroup_id = 4,
-	                                   .start_ns = 5,
-	                                   .tgid = 6,
-	                                   .tid = 7,
-	                                   .exec_id = 8,
-	                                   .flags = ABI_KEY_FOREIGN_NS},
-	                           .count = {.samples = 1, .weight = 10},
-	                           .time_ns = 9,
-	                           .pc = 0x1000,
-	                           .addr = 0x7ff0,
-	                           .len = ABI_COPY_BYTES,
-	                           .image = 12,
-	                           .holes = 0x30,
-	                           .kernel_tid = 4321};
+	copy.h = (struct abi_deferred){.key = {.kstack = 3,
+	                                       .cgroup_id = 4,
+	                                       .start_ns = 5,
+	                                       .tgid = 6,
+	                                       .tid = 7,
+	                                       .exec_id = 8,
+	                                       .flags = ABI_KEY_FOREIGN_NS},
+	                               .count = {.samples = 1, .weight = 10},
+	                               .time_ns = 9,
+	                               .pc = 0x1000,
+	                               .addr = 0x7ff0,
+	                               .len = ABI_DEFERRED_BYTES,
+	                               .image = 12,
+	                               .holes = 0x30,
+	                               .kernel_tid = 4321};
 	for (int i = 0; i < ABI_REGS; i++)
 		copy.h.reg[i] = 100 + (uint64_t)i;
-	copy.bytes[ABI_COPY_BYTES - 1] = 0x5a;
+	copy.bytes[ABI_DEFERRED_BYTES - 1] = 0x5a;
 	memset(&c, 0xff, sizeof(c));
-	assert_int_equal(smp_copy_parse(&copy, sizeof(copy), &c), 0);
+	assert_int_equal(smp_deferred_parse(&copy, sizeof(copy), &c), 0);
 	assert_int_equal(c.count.proc.pid, 6);
 	assert_int_equal(c.count.proc.exec_id, 8);
 	assert_int_equal(c.count.proc.start_ns, 5);
@@ -234,37 +234,38 @@ static void test_a_copy_is_decoded(void **state)
 	assert_int_equal(c.time_ns, 9);
 	assert_int_equal(c.pc, 0x1000);
 	assert_int_equal(c.reg[ABI_REGS - 1], 100 + ABI_REGS - 1);
-	for (int i = ABI_REGS; i < EV_COPY_REGS; i++)
+	for (int i = ABI_REGS; i < EV_DEFERRED_REGS; i++)
 		assert_int_equal(c.reg[i], 0);
 	assert_int_equal(c.addr, 0x7ff0);
-	assert_int_equal(c.len, ABI_COPY_BYTES);
+	assert_int_equal(c.len, ABI_DEFERRED_BYTES);
 	assert_int_equal(c.image, 12);
 	assert_int_equal(c.kernel_tid, 4321);
 	assert_int_equal(c.holes, 0x30);
-	assert_int_equal(c.bytes[ABI_COPY_BYTES - 1], 0x5a);
+	assert_int_equal(c.bytes[ABI_DEFERRED_BYTES - 1], 0x5a);
 }
 
 static void test_copies_that_contradict_themselves(void **state)
 {
-	struct ev_copy c;
+	struct ev_deferred c;
 
 	(void)state;
 	memset(&copy, 0, sizeof(copy));
 	for (size_t len = 0; len < sizeof(copy.h); len++)
-		assert_int_equal(smp_copy_parse(&copy, len, &c), -EINVAL);
-	assert_int_equal(smp_copy_parse(&copy, sizeof(copy.h), &c), 0); /* none could be read */
+		assert_int_equal(smp_deferred_parse(&copy, len, &c), -EINVAL);
+	assert_int_equal(smp_deferred_parse(&copy, sizeof(copy.h), &c), 0); /* none could be read */
 	assert_int_equal(c.len, 0);
-	copy.h.len = ABI_COPY_STEP;
-	assert_int_equal(smp_copy_parse(&copy, sizeof(copy.h) + ABI_COPY_STEP - 1, &c), -EINVAL);
-	assert_int_equal(smp_copy_parse(&copy, sizeof(copy.h) + ABI_COPY_STEP, &c), 0);
-	assert_int_equal(smp_copy_parse(&copy, sizeof(copy.h) + ABI_COPY_STEP + 7, &c), 0);
-	copy.h.len = ABI_COPY_BYTES + 1;
-	assert_int_equal(smp_copy_parse(&copy, sizeof(copy), &c), -EINVAL);
+	copy.h.len = ABI_DEFERRED_STEP;
+	assert_int_equal(smp_deferred_parse(&copy, sizeof(copy.h) + ABI_DEFERRED_STEP - 1, &c),
+	                 -EINVAL);
+	assert_int_equal(smp_deferred_parse(&copy, sizeof(copy.h) + ABI_DEFERRED_STEP, &c), 0);
+	assert_int_equal(smp_deferred_parse(&copy, sizeof(copy.h) + ABI_DEFERRED_STEP + 7, &c), 0);
+	copy.h.len = ABI_DEFERRED_BYTES + 1;
+	assert_int_equal(smp_deferred_parse(&copy, sizeof(copy), &c), -EINVAL);
 	copy.h.len = UINT32_MAX;
-	assert_int_equal(smp_copy_parse(&copy, sizeof(copy), &c), -EINVAL);
+	assert_int_equal(smp_deferred_parse(&copy, sizeof(copy), &c), -EINVAL);
 	copy.h.len = 0;
 	copy.h.image = ABI_IMAGE_MAX + 1;
-	assert_int_equal(smp_copy_parse(&copy, sizeof(copy), &c), -EINVAL);
+	assert_int_equal(smp_deferred_parse(&copy, sizeof(copy), &c), -EINVAL);
 }
 
 int main(void)

@@ -20,7 +20,7 @@ static uint32_t notes_of_waits(const struct pfa_options *o, uint64_t seen)
 
 	tgt_init(&t, o);
 	assert_int_equal(tgt_open(&t, NULL), 0);
-	tally.user[TALLY_OFF_SEEN] = seen;
+	tally.user[TALLY_OFFCPU_SEEN] = seen;
 	src_offcpu_note_hidden(&env, NULL);
 	n = (uint32_t)tally.n_notes;
 	if (n && !strstr(tally.notes[0],
@@ -71,9 +71,9 @@ static size_t notes_of_unseen(uint64_t seen, uint64_t end, uint64_t begin, uint6
 	struct src_env env = {.o = &o, .tally = &tally};
 	size_t n;
 
-	tally.user[TALLY_OFF_SEEN] = seen;
-	tally.offcpu.v[ABI_CNT_WAITS_UNSEEN] = end;
-	tally.offcpu.v[ABI_CNT_WAITS_BEGIN_UNSEEN] = begin;
+	tally.user[TALLY_OFFCPU_SEEN] = seen;
+	tally.offcpu.v[ABI_CNT_OFFCPU_IN_MISSED] = end;
+	tally.offcpu.v[ABI_CNT_OFFCPU_OUT_MISSED] = begin;
 	src_offcpu_note_missed(&env);
 	n = tally.n_notes;
 	assert_true(n == 0 || strstr(tally.notes[0], "were not told"));

@@ -282,8 +282,8 @@ static void test_no_difference_cancels_whatever_the_seed(void **state)
 
 static void test_hash_tells_flags_apart(void **state)
 {
-	static const uint8_t flags[] = {0, ABI_STACK_GUESSED, ABI_STACK_JIT,
-	                                ABI_STACK_GUESSED | ABI_STACK_JIT};
+	static const uint8_t flags[] = {0, ABI_STACK_HEURISTIC, ABI_STACK_JIT,
+	                                ABI_STACK_HEURISTIC | ABI_STACK_JIT};
 	const uint64_t a[2] = {1, 2};
 
 	(void)state;

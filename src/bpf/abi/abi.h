@@ -73,12 +73,12 @@ enum abi_walk {
 #define ABI_UNWIND_FP     0 /* frame pointers only */
 #define ABI_UNWIND_TABLES 1
 /* For tests and benchmarks: what is not done, or done besides. */
-#define ABI_WALK_NO_CACHE  1  /* without the shared cache of codes */
-#define ABI_WALK_NO_WINDOW 2  /* each word read by itself */
-#define ABI_WALK_NO_MEMO   32 /* without the codes of the walk before */
-#define ABI_WALK_TWICE     4  /* again plainly, and compared: WALKS_DIFFER */
-#define ABI_WALK_NO_COPY   8  /* first samples are guessed */
-#define ABI_WALK_COPY_ALL  16 /* a copy of every walked sample, with its hash, besides counting */
+#define ABI_WALK_NO_CACHE     1  /* without the shared cache of codes */
+#define ABI_WALK_NO_WINDOW    2  /* each word read by itself */
+#define ABI_WALK_NO_CPU_CACHE 32 /* without the codes of the walk before */
+#define ABI_WALK_TWICE        4  /* again plainly, and compared: WALKS_DIFFER */
+#define ABI_WALK_NO_DEFER     8  /* first samples are guessed */
+#define ABI_WALK_DEFER_ALL    16 /* a copy of every walked sample, with its hash, besides counting */
 
 /* x86: where each CPU counts the interrupts that it serves. */
 #define ABI_IRQ_COUNT_NONE  0 /* not known */
@@ -101,18 +101,18 @@ struct abi_config {
 	__u64 hash_seed;   /* random key of the stack hash */
 	__u32 unwind;      /* ABI_UNWIND_* */
 	__u32 walk_flags;  /* ABI_WALK_NO_CACHE … */
-	__u32 copy_quota;  /* copies for each process and image without a table */
-	__u32 copy_wake_bytes; /* wake the reader when this much waits in the ring of copies */
-	__u32 follow;          /* TREE: 1: what the processes fork is followed */
-	__u32 filters;         /* ABI_FILTER_* */
-	__u32 n_cgroups;       /* entries of the map cgroups, 0 … ABI_FILTER_CGROUPS */
-	__u32 page_shift;      /* pages of mappings: 12 where they have 4 KiB */
+	__u32 deferred_quota;      /* copies for each process and image without a table */
+	__u32 deferred_wake_bytes; /* wake the reader when this much waits in the ring of copies */
+	__u32 follow;              /* TREE: 1: what the processes fork is followed */
+	__u32 filters;             /* ABI_FILTER_* */
+	__u32 n_cgroups;           /* entries of the map cgroups, 0 … ABI_FILTER_CGROUPS */
+	__u32 page_shift;          /* pages of mappings: 12 where they have 4 KiB */
 	/* Off-CPU (abi_off.h). */
-	__u32 off_states; /* bit 1 << state: which are counted */
-	__u32 irq_count;  /* ABI_IRQ_COUNT_* */
-	__u32 prev_state; /* 1: sched_switch has the state as its fourth argument (5.18) */
-	__u32 cpu_time;   /* 1: on-CPU time of the targets is measured (abi_cpu_time.h) */
-	__u64 off_min_ns, off_max_ns; /* of one wait, inclusive */
+	__u32 offcpu_states; /* bit 1 << state: which are counted */
+	__u32 irq_count;     /* ABI_IRQ_COUNT_* */
+	__u32 prev_state;    /* 1: sched_switch has the state as its fourth argument (5.18) */
+	__u32 cpu_time;      /* 1: on-CPU time of the targets is measured (abi_cpu_time.h) */
+	__u64 offcpu_min_ns, offcpu_max_ns; /* of one wait, inclusive */
 	__u64 few_weight; /* threads whose samples weigh less are summed up when they end */
 };
 _Static_assert(sizeof(struct abi_config) == 120, "shared layout");
@@ -127,18 +127,18 @@ struct abi_control {
 	__u32 active;          /* 0, 1: which table of counts is written */
 	__u32 resolved_tgid;   /* PID, nested: the kernel's number of the target once it was seen */
 	__u32 agent_tids[ABI_AGENT_TIDS]; /* numbers in our pid namespace, 0 = none */
-	__u32 epoch;       /* stamped on tables that are used; counts up while the capture runs */
-	__u32 procs;       /* counts up behind each change of the procs and the marks maps */
-	__u32 names;       /* counts up behind each change of the threads map (programs) */
-	__u32 threads;     /* 1: the task iterator shows every thread, 0: processes */
-	__u32 agent_child; /* the agent's process that decodes files, in our pid namespace; 0: none
+	__u32 epoch;        /* stamped on tables that are used; counts up while the capture runs */
+	__u32 procs;        /* counts up behind each change of the procs and the marks maps */
+	__u32 names;        /* counts up behind each change of the threads map (programs) */
+	__u32 threads;      /* 1: the task iterator shows every thread, 0: processes */
+	__u32 agent_child;  /* the agent's process that decodes files, in our pid namespace; 0: none
 	                    */
-	__u32 reclaimed;   /* counts up before places of the ranges are used anew */
-	__u64 settled_ns;  /* the ranges say all that was mapped up to this time: CLOCK_MONOTONIC */
-	__u64 begin_ns;    /* waits count from here on, CLOCK_MONOTONIC, or ABI_BEGIN_… */
-	__u32 off_active;  /* as active, of the tables of waits */
-	__u32 jit_epoch;   /* 0 … 65535: of the waits that begin (abi_off.h) */
-	__u64 end_ns;      /* of the waits, CLOCK_MONOTONIC; set for the look at the end */
+	__u32 reclaimed;    /* counts up before places of the ranges are used anew */
+	__u64 watermark_ns; /* the ranges say all that was mapped up to this time: CLOCK_MONOTONIC */
+	__u64 begin_ns;     /* waits count from here on, CLOCK_MONOTONIC, or ABI_BEGIN_… */
+	__u32 offcpu_active; /* as active, of the tables of waits */
+	__u32 jit_epoch;     /* 0 … 65535: of the waits that begin (abi_off.h) */
+	__u64 end_ns;        /* of the waits, CLOCK_MONOTONIC; set for the look at the end */
 };
 _Static_assert(sizeof(struct abi_control) == 104, "shared layout");
 
@@ -178,21 +178,21 @@ static __attribute__((always_inline)) inline __u32 abi_content(__u64 ino, __u64 
 }
 
 /* What was mapped of late, and may not be in the ranges yet. */
-#define ABI_MARKS 8
-struct abi_mark {
+#define ABI_DIRTY_RANGES 8
+struct abi_dirty_range {
 	__u64 start, end; /* addresses, end exclusive */
 	__u64 time_ns;    /* CLOCK_MONOTONIC, behind the record of it; it holds while this is later
-	                   * than abi_control.settled_ns, and 0 never does */
+	                   * than abi_control.watermark_ns, and 0 never does */
 };
 /* Value of the marks map; key: that of the procs map. Written by the programs, deleted by user
  * space. */
-struct abi_marks {
+struct abi_dirty_ranges {
 	__u64 start_ns; /* leader's start, CLOCK_BOOTTIME */
 	__u32 exec_id;  /* low 32 bits of the leader's self_exec_id */
 	__u32 pad;
-	struct abi_mark m[ABI_MARKS];
+	struct abi_dirty_range m[ABI_DIRTY_RANGES];
 };
-_Static_assert(sizeof(struct abi_marks) == 16 + 24 * ABI_MARKS, "shared layout");
+_Static_assert(sizeof(struct abi_dirty_ranges) == 16 + 24 * ABI_DIRTY_RANGES, "shared layout");
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 /* FOREIGN_NS: the numbers are the kernel's, the task is outside our pid namespace. */
@@ -240,53 +240,53 @@ struct abi_stack {
 	__u64 hash; /* != 0 */
 	__u16 kind; /* ABI_STACK_* */
 	__u8 walk;  /* enum abi_walk */
-	__u8 flags; /* ABI_STACK_GUESSED, ABI_STACK_JIT */
+	__u8 flags; /* ABI_STACK_HEURISTIC, ABI_STACK_JIT */
 	__u32 n;
 };
 _Static_assert(sizeof(struct abi_stack) == 16, "shared layout");
 
 /* A user stack that is new travels with the sample that met it, which is in no table of counts:
  * most stacks of many programs are met once. The struct abi_stack follows. */
-struct abi_first {
+struct abi_stack_sample {
 	__u64 zero; /* where a struct abi_stack has its hash, which is never 0 */
 	struct abi_count_key key;
 	struct abi_count count;
 };
-_Static_assert(sizeof(struct abi_first) == 72, "shared layout");
+_Static_assert(sizeof(struct abi_stack_sample) == 72, "shared layout");
 
 /* Flags of a user stack: a step without a rule found its caller; some of its frames lie in JIT code
  * (which is walked by frame pointer, and not called guessed for that). */
-#define ABI_STACK_GUESSED 1u
-#define ABI_STACK_JIT     2u
+#define ABI_STACK_HEURISTIC 1u
+#define ABI_STACK_JIT       2u
 
 /* ---- ring of copies: first samples ------------------------------------------------------------
  */
 /* 16 KiB from 256 bytes below the stack pointer (and the beginning of that step): epilogues have
  * popped what rules still name. Read in aligned steps, since a read that touches an absent page
  * fails whole; a page that was never touched, as in the middle of a large array, is a hole. */
-#define ABI_COPY_BYTES 16384u
-#define ABI_COPY_STEP  2048u
-#define ABI_COPY_BELOW 256u
+#define ABI_DEFERRED_BYTES 16384u
+#define ABI_DEFERRED_STEP  2048u
+#define ABI_DEFERRED_BELOW 256u
 
 /* A sample that met an image without a table: registers, then len bytes of stack. It is not in the
- * table of counts: user space unwinds it and counts it. With ABI_WALK_COPY_ALL key.ustack is the
+ * table of counts: user space unwinds it and counts it. With ABI_WALK_DEFER_ALL key.ustack is the
  * hash of the walk of the same instant, which is counted, and this is only for comparison. */
-struct abi_copy {
+struct abi_deferred {
 	struct abi_count_key key; /* ustack 0 */
 	struct abi_count count;
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 pc;
 	__u64 reg[ABI_REGS];
-	__u64 promise; /* 0, else: the stack alone is wanted, under this hash; counted elsewhere */
-	__u64 guess; /* hash of the stack that was walked by guesses at the same instant, shipped as
+	__u64 placeholder; /* 0, else: the stack alone is wanted, under this hash; counted elsewhere */
+	__u64 heuristic; /* hash of the stack that was walked by guesses at the same instant, shipped as
 	              * any other, if it reached its root or the limit; 0: it did not */
-	__u64 addr;  /* of the first byte of the copy, a multiple of ABI_COPY_STEP */
-	__u32 len;   /* bytes, a multiple of ABI_COPY_STEP; 0: none could be read */
-	__u32 image; /* the first one without a table; 0 with ABI_WALK_COPY_ALL */
-	__u32 holes; /* bit by step: it could not be read */
+	__u64 addr;      /* of the first byte of the copy, a multiple of ABI_DEFERRED_STEP */
+	__u32 len;       /* bytes, a multiple of ABI_DEFERRED_STEP; 0: none could be read */
+	__u32 image;     /* the first one without a table; 0 with ABI_WALK_DEFER_ALL */
+	__u32 holes;     /* bit by step: it could not be read */
 	__u32 kernel_tid; /* of the thread, whatever namespace it is in */
 };
-_Static_assert(sizeof(struct abi_copy) == 120 + 8 * ABI_REGS, "shared layout");
+_Static_assert(sizeof(struct abi_deferred) == 120 + 8 * ABI_REGS, "shared layout");
 
 /* ---- counters -------------------------------------------------------------------------------- */
 enum abi_counter {

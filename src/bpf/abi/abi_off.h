@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* bpf/abi - the wire of off-CPU profiles: waits by thread, stacks, state and waker. */
-#ifndef PA_ABI_OFF_H
-#define PA_ABI_OFF_H
+#ifndef PA_ABI_OFFCPU_H
+#define PA_ABI_OFFCPU_H
 
 #include "bpf/abi/abi.h"
 
-/* Why a thread is off its CPU; bit 1 << state in abi_config.off_states. */
-enum abi_off_state {
-	ABI_OFF_NONE = 0,
-	ABI_OFF_INTERRUPTIBLE = 1,
-	ABI_OFF_UNINTERRUPTIBLE = 2,
-	ABI_OFF_IOWAIT = 3,    /* what the kernel calls I/O wait */
-	ABI_OFF_STOPPED = 4,   /* stopped, traced, parked, frozen */
-	ABI_OFF_PREEMPTED = 5, /* it could run; also after sched_yield */
-	ABI_OFF_IDLE = 6,      /* kernel threads that wait for work */
-	ABI_OFF_CNT = 7,
+/* Why a thread is off its CPU; bit 1 << state in abi_config.offcpu_states. */
+enum abi_offcpu_state {
+	ABI_OFFCPU_NONE = 0,
+	ABI_OFFCPU_INTERRUPTIBLE = 1,
+	ABI_OFFCPU_UNINTERRUPTIBLE = 2,
+	ABI_OFFCPU_IOWAIT = 3,    /* what the kernel calls I/O wait */
+	ABI_OFFCPU_STOPPED = 4,   /* stopped, traced, parked, frozen */
+	ABI_OFFCPU_PREEMPTED = 5, /* it could run; also after sched_yield */
+	ABI_OFFCPU_IDLE = 6,      /* kernel threads that wait for work */
+	ABI_OFFCPU_CNT = 7,
 };
 /* In the flags of a key. The epoch: which code was at the addresses of a stack, where it was
  * generated at run time. */
@@ -22,36 +22,36 @@ enum abi_off_state {
 #define ABI_KEY_STATE_MASK  0xf00u
 #define ABI_KEY_EPOCH_SHIFT 16
 
-struct abi_off_key {
+struct abi_offcpu_key {
 	struct abi_count_key k; /* with a state and an epoch in its flags */
 	__u64 waker;            /* hash of a struct abi_waker, 0: not asked for, or not known */
 };
-_Static_assert(sizeof(struct abi_off_key) == 56, "shared layout");
+_Static_assert(sizeof(struct abi_offcpu_key) == 56, "shared layout");
 
-struct abi_off_count {
-	__u64 waits, ns; /* blocked: until the wake-up; PREEMPTED: until it ran */
+struct abi_offcpu_count {
+	__u64 intervals, ns; /* blocked: until the wake-up; PREEMPTED: until it ran */
 	__u64 longest_ns;
 	__u64 runq_ns; /* from the wake-up until it ran */
 };
-_Static_assert(sizeof(struct abi_off_count) == 32, "shared layout");
+_Static_assert(sizeof(struct abi_offcpu_count) == 32, "shared layout");
 
 /* A thread that is, or was, off its CPU; key: __u32, the kernel's number. */
-struct abi_off_thread {
+struct abi_offcpu_thread {
 	__u64 out_ns;   /* CLOCK_MONOTONIC; 0: it is on a CPU, or in no state that is asked for */
 	__u64 wake_ns;  /* since then, 0: not yet */
 	__u64 waker;    /* the last that tried to wake it */
-	__u64 ran_ns;   /* how long it had run then, by the scheduler's account */
+	__u64 exec_ns;  /* how long it had run then, by the scheduler's account */
 	__u64 ended_ns; /* by the look at the end: when its wait ended and nobody told; 0: it has
 	                   not */
 	struct abi_count_key key; /* stacks, state and epoch */
 	/* Waits that ended and are in no table yet: threads wait where they waited before. */
-	struct abi_off_key done_key;
-	struct abi_off_count done; /* waits 0: none */
-	char comm[ABI_COMM_LEN];   /* as the table of names has it, while names is abi_control's */
+	struct abi_offcpu_key pending_key;
+	struct abi_offcpu_count pending; /* waits 0: none */
+	char comm[ABI_COMM_LEN]; /* as the table of names has it, while names is abi_control's */
 	__u32 names;
-	__u32 left; /* 1: it is off its CPU in a state that is not asked for, or nobody saw it go */
+	__u32 untracked; /* 1: it is off its CPU in a state that is not asked for, or nobody saw it go */
 };
-_Static_assert(sizeof(struct abi_off_thread) == 200, "shared layout");
+_Static_assert(sizeof(struct abi_offcpu_thread) == 200, "shared layout");
 
 /* Who woke a thread. In the ring it is a struct abi_stack of kind ABI_STACK_WAKER whose "frames"
  * are these words. */
@@ -68,8 +68,8 @@ _Static_assert(sizeof(struct abi_waker) == 56, "shared layout");
 #define ABI_WAKER_WORDS (sizeof(struct abi_waker) / 8)
 
 /* A thread that was off its CPU when the capture began, as the iterator tells it. */
-struct abi_off_blocked {
-	struct abi_count_key key; /* its ustack is a promise: user space finds it */
+struct abi_offcpu_blocked {
+	struct abi_count_key key; /* its ustack is a placeholder: user space finds it */
 	__u64 pc;
 	__u64 reg[ABI_REGS];
 	__u32 kernel_tid;

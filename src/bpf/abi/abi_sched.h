@@ -44,9 +44,9 @@ static __attribute__((always_inline)) inline __u32 abi_hist_bucket(__u64 ns)
 }
 
 enum abi_hist {
-	ABI_HIST_SLICE = 0, /* on a CPU, from one switch to the next */
-	ABI_HIST_RUNQ = 1,  /* runnable and waiting for a CPU */
-	ABI_HIST_OFF = 2,   /* blocked: from the switch to the wake-up */
+	ABI_HIST_SLICE = 0,   /* on a CPU, from one switch to the next */
+	ABI_HIST_RUNQ = 1,    /* runnable and waiting for a CPU */
+	ABI_HIST_BLOCKED = 2, /* blocked: from the switch to the wake-up */
 	ABI_HIST_CNT = 3,
 };
 
@@ -127,8 +127,8 @@ enum abi_phase {
 	                     * then, 0: it does not run, or that is not known */
 	ABI_PHASE_ON = 1,   /* on a CPU since since_ns */
 	ABI_PHASE_RUNQ = 2,
-	ABI_PHASE_OFF = 3,
-	ABI_PHASE_LEFT = 4, /* on a CPU since since_ns, which it left unseen */
+	ABI_PHASE_BLOCKED = 3,
+	ABI_PHASE_LOST = 4, /* on a CPU since since_ns, which it left unseen */
 };
 /* Section .data.sched: user space and programs. */
 struct abi_sched_control {
@@ -138,13 +138,13 @@ struct abi_sched_control {
 	                   * found no place, and nothing is known of its past */
 	__u32 next_slot;  /* where to look for a free one */
 	__u64 lost_procs; /* threads of processes that found no slot */
-	__u32 look;       /* what sched_look does, ABI_LOOK_* */
+	__u32 cpu_step;   /* what sched_cpu_step does, ABI_CPU_STEP_* */
 	__u32 active;     /* 1: programs count */
 };
 _Static_assert(sizeof(struct abi_sched_control) == 40, "shared layout");
-#define ABI_LOOK_BEGIN 0 /* the capture begins now */
-#define ABI_LOOK_ARM   1 /* counters of this CPU: from here on */
-#define ABI_LOOK_FLUSH 2 /* and up to here */
+#define ABI_CPU_STEP_BEGIN 0 /* the capture begins now */
+#define ABI_CPU_STEP_ARM   1 /* counters of this CPU: from here on */
+#define ABI_CPU_STEP_FLUSH 2 /* and up to here */
 
 /* Of a thread. Map sched_threads: hash, key __u32 kernel tid. */
 struct abi_sched_thread {
@@ -154,10 +154,10 @@ struct abi_sched_thread {
 	__u32 tid;      /* in our pid namespace */
 	__u16 baseline; /* 1: the phase began before the capture: counted in sums, in no histogram
 	                 */
-	__u8 sought; /* 1: a slot was looked for: at its first switch or wake-up, or at the end */
-	__u8 looked; /* 1: the iterator has met it at the end */
+	__u8 slot_tried; /* 1: a slot was looked for: at its first switch or wake-up, or at the end */
+	__u8 scanned;    /* 1: the iterator has met it at the end */
 	__u64 faults0, migrations0; /* the kernel's counts when it was first seen */
-	__u64 ran0_ns; /* the scheduler's account when it was last seen to leave a CPU */
+	__u64 exec0_ns; /* the scheduler's account when it was last seen to leave a CPU */
 	char comm[16];
 	struct abi_sched_sums sums;
 };

@@ -10,10 +10,10 @@
  *     index     two words for each ABI_CHUNK_BYTES of the file from `lo` on:
  *               [0] word of its first row, counted from the table's base; [1] number of rows.
  *               No rows: [0] is the code itself, which governs the whole chunk.
- *     row       low 16 bits: offset from `lo`, its low 16 bits; high 16 bits: code. Governs until
- * the next row. The first row of a chunk lies at its very start, so a look-up stays in its chunk;
- * the rows of a chunk lie in one value. code      0: no rule. < ABI_CODE_INLINE: index in the rule
- * table. Else the rule itself.
+ *     row       low 16 bits: offset from `lo`, its low 16 bits; high 16 bits: code.
+ *               Governs until the next row. The first row of a chunk is at its very start, so a
+ *               look-up stays in its chunk; the rows of a chunk are in one value.
+ *     code      0: no rule. < ABI_CODE_INLINE: index in the rule table. Else the rule itself.
  */
 #ifndef PA_ABI_UNWIND_H
 #define PA_ABI_UNWIND_H

@@ -13,7 +13,7 @@
 #define PA_BPF_CPU_TIME_H
 
 #include "bpf/lib/sample.h"
-#include "bpf/lib/state_of.h"
+#include "bpf/lib/task_state.h"
 
 /* The kernel's number of a thread -> its times. Full: cpu_clock.rest. */
 struct {
@@ -104,7 +104,7 @@ static __always_inline void end_interval(struct abi_cpu_clock *clock, struct tas
 		 * left out a part of that. */
 		clock->missed++;
 		if (t && t->task == address && exec_ns > t->exec_ns &&
-		    !(cfg.filters & FILTERS_OF_NOW))
+		    !(cfg.filters & FILTERS_MUTABLE))
 			ran_ns = exec_ns - t->exec_ns;
 		else if (clock->task != address)
 			ran_ns = 0;
@@ -124,7 +124,7 @@ static __always_inline void end_interval(struct abi_cpu_clock *clock, struct tas
 
 /* The thread of the running interval is not the one that is switched out now: its own switch-out
  * was missed. */
-static __noinline void note_missed(struct abi_cpu_clock *clock)
+static __noinline void mark_missed(struct abi_cpu_clock *clock)
 {
 	__u32 tid = clock->tid;
 	struct abi_cpu_time *t = bpf_map_lookup_elem(&cpu_times, &tid);
@@ -166,7 +166,7 @@ int cpu_time_switch(__u64 *ctx)
 		return 0; /* not begun, or ended */
 	now = bpf_ktime_get_ns();
 	if (clock->task && clock->task != (__u64)prev)
-		note_missed(clock);
+		mark_missed(clock);
 	end_interval(clock, prev, (__u32)prev->tgid, (__u32)prev->pid, now, 1);
 	clock->since_ns = now;
 	clock->task = one && next->tgid != (int)cfg.target_tgid ? 0 : (__u64)next;
@@ -212,11 +212,11 @@ int cpu_time_mark(struct bpf_raw_tracepoint_args *ctx)
 
 /* A tick, of whatever task. Names and cgroups change while a thread runs, and ticks ask for them
  * each time: its time is split there, so that it is off by one period at most. */
-static __always_inline void note_tick(void)
+static __always_inline void split_at_tick(void)
 {
 	struct abi_cpu_clock *clock;
 
-	if (!cfg.cpu_time || !(cfg.filters & FILTERS_OF_NOW))
+	if (!cfg.cpu_time || !(cfg.filters & FILTERS_MUTABLE))
 		return;
 	clock = this_clock();
 	if (clock && clock->since_ns)
@@ -224,7 +224,8 @@ static __always_inline void note_tick(void)
 }
 
 /* A tick hit a target; whether its sample is kept or dropped. */
-static __always_inline void note_seen(struct task_struct *task, __u32 tgid, __u32 tid, __u64 weight)
+static __always_inline void count_weight(struct task_struct *task, __u32 tgid, __u32 tid,
+                                         __u64 weight)
 {
 	struct abi_cpu_clock *clock = this_clock();
 	struct abi_cpu_time *t;

@@ -86,8 +86,8 @@ static __always_inline int passes_tid(struct task_struct *task)
 
 /* Those that it may come to pass, or pass no more. No field is read directly: the address of a task
  * will do. */
-#define FILTERS_OF_NOW (ABI_FILTER_COMM | ABI_FILTER_CGROUP)
-static __always_inline int passes_now(struct task_struct *task)
+#define FILTERS_MUTABLE (ABI_FILTER_COMM | ABI_FILTER_CGROUP)
+static __always_inline int passes_mutable_filters(struct task_struct *task)
 {
 	if (cfg.filters & ABI_FILTER_CGROUP && !under_cgroup(task))
 		return 0;
@@ -102,9 +102,9 @@ static __always_inline int passes_now(struct task_struct *task)
 }
 
 /* As passes_filters, of a task that is not the current one. */
-static __always_inline int other_passes(struct task_struct *task)
+static __always_inline int task_passes_filters(struct task_struct *task)
 {
-	return passes_now(task) && passes_tid(task);
+	return passes_mutable_filters(task) && passes_tid(task);
 }
 
 /* 1: the tick hit a process that is to be sampled. */

@@ -4,7 +4,7 @@
 #define PA_BPF_REASON_H
 
 #include "bpf/lib/regs.h"
-#include "bpf/lib/state_of.h"
+#include "bpf/lib/task_state.h"
 
 #if defined(__TARGET_ARCH_arm64)
 #define SYS_SCHED_YIELD        124
@@ -57,17 +57,17 @@ static __always_inline int in_yield(struct task_struct *task)
 
 static __always_inline __u32 reason_of(struct task_struct *prev, __u32 preempt, __u32 state)
 {
-	switch (off_state(prev, preempt, state)) {
-	case ABI_OFF_NONE:
+	switch (offcpu_state(prev, preempt, state)) {
+	case ABI_OFFCPU_NONE:
 		return ABI_REASON_EXITED;
-	case ABI_OFF_INTERRUPTIBLE:
-	case ABI_OFF_IDLE:
+	case ABI_OFFCPU_INTERRUPTIBLE:
+	case ABI_OFFCPU_IDLE:
 		return ABI_REASON_SLEEP;
-	case ABI_OFF_IOWAIT:
+	case ABI_OFFCPU_IOWAIT:
 		return ABI_REASON_IOWAIT;
-	case ABI_OFF_UNINTERRUPTIBLE:
+	case ABI_OFFCPU_UNINTERRUPTIBLE:
 		return ABI_REASON_UNINTERRUPTIBLE;
-	case ABI_OFF_STOPPED:
+	case ABI_OFFCPU_STOPPED:
 		return ABI_REASON_STOPPED;
 	default:
 		break;

@@ -16,14 +16,14 @@ typedef struct pt_regs user_regs_t;
 /* execve, execveat */
 #define REGS_IN_EXEC(r) ((r)->orig_rax == 59 || (r)->orig_rax == 322)
 /* Where a system call was made, which one, and on which descriptor. */
-#define REGS_PLACE(r) ((r)->rip ^ (r)->orig_rax << 48 ^ ((r)->rdi < 65536 ? (r)->rdi << 32 : 0))
-#define REGS_SP(r)    ((r)->rsp)
-#define REGS_PC(r)    ((r)->rip)
-#define REGS_FP(r)    ((r)->rbp)
-#define REGS_LR(r)    0
+#define REGS_CALL_SITE(r) ((r)->rip ^ (r)->orig_rax << 48 ^ ((r)->rdi < 65536 ? (r)->rdi << 32 : 0))
+#define REGS_SP(r)        ((r)->rsp)
+#define REGS_PC(r)        ((r)->rip)
+#define REGS_FP(r)        ((r)->rbp)
+#define REGS_LR(r)        0
 /* In DWARF order. Field by field: accesses to the program's context are rewritten, its address is
  * not that of registers. */
-#define REGS_TAKE(ret_pc, ret_reg, r)                                                              \
+#define REGS_COPY(ret_pc, ret_reg, r)                                                              \
 	do {                                                                                       \
 		(ret_reg)[0] = (r)->rax;                                                           \
 		(ret_reg)[1] = (r)->rdx;                                                           \
@@ -44,7 +44,7 @@ typedef struct pt_regs user_regs_t;
 		*(ret_pc) = (r)->rip;                                                              \
 	} while (0)
 /* What a walk by frame pointers needs. */
-#define REGS_TAKE_FP(ret_pc, ret_reg, r)                                                           \
+#define REGS_COPY_FP(ret_pc, ret_reg, r)                                                           \
 	do {                                                                                       \
 		(ret_reg)[6] = (r)->rbp;                                                           \
 		(ret_reg)[7] = (r)->rsp;                                                           \
@@ -64,19 +64,19 @@ typedef struct user_pt_regs user_regs_t;
 #define IS_SYSCALL_INSN(v) 0
 /* Told by its number: execve 221, execveat 281 */
 #define REGS_IN_EXEC(r)    ((r)->regs[8] == 221 || (r)->regs[8] == 281)
-#define REGS_PLACE(r)                                                                              \
+#define REGS_CALL_SITE(r)                                                                          \
 	((r)->pc ^ (r)->regs[8] << 48 ^ ((r)->regs[0] < 65536 ? (r)->regs[0] << 32 : 0))
 #define REGS_SP(r) ((r)->sp)
 #define REGS_PC(r) ((r)->pc)
 #define REGS_FP(r) ((r)->regs[29])
 #define REGS_LR(r) ((r)->regs[30])
-#define REGS_TAKE(ret_pc, ret_reg, r)                                                              \
+#define REGS_COPY(ret_pc, ret_reg, r)                                                              \
 	do {                                                                                       \
 		_Pragma("unroll") for (int i_ = 0; i_ < 31; i_++)(ret_reg)[i_] = (r)->regs[i_];    \
 		(ret_reg)[31] = (r)->sp;                                                           \
 		*(ret_pc) = (r)->pc;                                                               \
 	} while (0)
-#define REGS_TAKE_FP(ret_pc, ret_reg, r)                                                           \
+#define REGS_COPY_FP(ret_pc, ret_reg, r)                                                           \
 	do {                                                                                       \
 		(ret_reg)[29] = (r)->regs[29];                                                     \
 		(ret_reg)[31] = (r)->sp;                                                           \

@@ -34,8 +34,8 @@ static __always_inline void finish_kernel(struct abi_stack *st, const __u64 *fra
 
 static __always_inline void walk_kernel(void *ctx, struct scratch *s, struct abi_counters *c)
 {
-	finish_kernel(&s->kstack, s->kframes,
-	              bpf_get_stack(ctx, s->kframes, ABI_MAX_KERNEL_FRAMES * 8, 0), c);
+	finish_kernel(&s->kernel.head, s->kernel.frames,
+	              bpf_get_stack(ctx, s->kernel.frames, ABI_MAX_KERNEL_FRAMES * 8, 0), c);
 }
 
 /* Has user space this stack already? */
@@ -56,9 +56,9 @@ static __always_inline int send(void *data, __u64 len, __u64 hash, struct abi_co
 
 	if (!a || !b)
 		return 0; /* verifier: cannot happen */
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= cfg.ring_wake_bytes)
+	if (bpf_ringbuf_query(&stack_ring, BPF_RB_AVAIL_DATA) >= cfg.ring_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
-	if (bpf_ringbuf_output(&ring, data, len, flags)) {
+	if (bpf_ringbuf_output(&stack_ring, data, len, flags)) {
 		CNT_ADD(c, STACK_RING_FULL, 1);
 		return 0;
 	}
@@ -84,14 +84,14 @@ static __always_inline void ship(struct abi_stack *st, __u32 max_frames, struct 
 }
 
 /* A user stack with its sample: 1 if that is counted with it. */
-static __always_inline int ship_first(struct scratch *s, struct abi_counters *c)
+static __always_inline int ship_with_sample(struct scratch *s, struct abi_counters *c)
 {
 	if (is_shipped(s->ustack.hash))
 		return 0;
-	s->first.key = s->key;
-	s->first.count = s->count;
-	return send(&s->first,
-	            sizeof(s->first) + sizeof(s->ustack) +
+	s->sample.key = s->key;
+	s->sample.count = s->count;
+	return send(&s->sample,
+	            sizeof(s->sample) + sizeof(s->ustack) +
 	                    frames_len(&s->ustack, ABI_MAX_USER_FRAMES),
 	            s->ustack.hash, c);
 }

@@ -8,7 +8,7 @@
 #ifndef PA_BPF_VMA_H
 #define PA_BPF_VMA_H
 
-#include "bpf/lib/state.h"
+#include "bpf/lib/scratch.h"
 
 static __always_inline __u32 content_of(struct inode *inode)
 {
@@ -30,7 +30,7 @@ static __always_inline __u32 content_of(struct inode *inode)
 	}
 }
 
-static __always_inline void mapped_of(struct vm_area_struct *vma, struct mapped *ret)
+static __always_inline void mapping_of(struct vm_area_struct *vma, struct mapping *ret)
 {
 	struct file *file = BPF_CORE_READ(vma, vm_file);
 
@@ -45,7 +45,7 @@ static __always_inline void mapped_of(struct vm_area_struct *vma, struct mapped 
 }
 
 /* Does a range say the same of an address that both hold? */
-static __always_inline int is_same(const struct mapped *m, const struct abi_range *r)
+static __always_inline int is_same_mapping(const struct mapping *m, const struct abi_range *r)
 {
 	if (!m->content)
 		return r->image == 0;
@@ -61,8 +61,8 @@ static __always_inline int is_same(const struct mapped *m, const struct abi_rang
 /* Ten areas a node and more: 10 levels are far more than a process may have. */
 #define MAPLE_LEVELS 10
 
-/* Puts the area that holds @addr into s->area: 0, or 1 if there is none. */
-__noinline int find_area(__u64 addr)
+/* Puts the area that holds @addr into s->verify.vma: 0, or 1 if there is none. */
+__noinline int find_vma(__u64 addr)
 {
 	struct scratch *s = get_scratch();
 	struct task_struct *task;
@@ -93,11 +93,11 @@ __noinline int find_area(__u64 addr)
 		}
 		/* Those of the other kind stand in the same place. */
 		if (bpf_probe_read_kernel(
-		            s->pivots, sizeof(s->pivots),
+		            s->verify.pivots, sizeof(s->verify.pivots),
 		            (void *)(node + bpf_core_field_offset(struct maple_range_64, pivot))))
 			return 1;
 		for (i = 0; i < MAPLE_RANGE_SLOTS - 1; i++) {
-			__u64 pivot = s->pivots[i];
+			__u64 pivot = s->verify.pivots[i];
 
 			/* The last one has none. */
 			if (i + 1 >= slots || pivot <= before || addr <= pivot)
@@ -111,8 +111,8 @@ __noinline int find_area(__u64 addr)
 	}
 	if (!entry)
 		return 1;
-	mapped_of((struct vm_area_struct *)entry, &s->area);
-	return addr < s->area.start || addr >= s->area.end;
+	mapping_of((struct vm_area_struct *)entry, &s->verify.vma);
+	return addr < s->verify.vma.start || addr >= s->verify.vma.end;
 }
 
 #endif

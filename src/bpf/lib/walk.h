@@ -8,7 +8,7 @@
 #ifndef PA_BPF_WALK_H
 #define PA_BPF_WALK_H
 
-#include "bpf/lib/state.h"
+#include "bpf/lib/scratch.h"
 #include "bpf/lib/vma.h"
 
 static __always_inline const __u32 *word_value(__u32 value)
@@ -30,14 +30,14 @@ static __always_inline const __u32 *word_value(__u32 value)
 
 /* ---- memory of the target -------------------------------------------------------------------- */
 
-/* What the walk depends on: for programs that know stacks again (umemo.h). */
+/* What the walk depends on: for programs that know stacks again (ustack_cache.h). */
 static __always_inline void reads_begin(struct scratch *s)
 {
-#ifdef WALK_NOTES_READS
+#ifdef WALK_RECORDS_READS
 	s->reads.sp = s->u.reg[ABI_REG_SP];
 	s->reads.sum = s->reads.odd = 0;
 	s->reads.near = s->reads.far = s->reads.len = 0;
-	s->reads.unsure = s->compat | s->gone;
+	s->reads.other = s->task.compat | s->task.mm_released;
 #else
 	(void)s;
 #endif
@@ -49,16 +49,16 @@ static __always_inline __u64 read_hash(__u64 at, __u64 word)
 	return uw_hash_mix(at * (cfg.hash_seed | 1), word, cfg.hash_seed);
 }
 
-static __always_inline void note_read(struct scratch *s, __u64 addr, __u64 word)
+static __always_inline void record_read(struct scratch *s, __u64 addr, __u64 word)
 {
-#ifdef WALK_NOTES_READS
+#ifdef WALK_RECORDS_READS
 	__u64 at = addr - s->reads.sp, page = at / WINDOW_SIZE, minus = -page;
 	__u32 near = s->reads.near, far = s->reads.far, is_far;
 
 	/* Without a branch: the verifier would follow each way. */
 	__asm__ volatile("" : "+r"(minus));
 	is_far = (page | minus) >> 63;
-	s->reads.at[(near + is_far * (UMEMO_WORDS - 1 - far - near)) & (UMEMO_WORDS - 1)] =
+	s->reads.at[(near + is_far * (UCACHE_WORDS - 1 - far - near)) & (UCACHE_WORDS - 1)] =
 	        (__u16)(at / 8);
 	s->reads.near = near + 1 - is_far;
 	s->reads.far = far + is_far;
@@ -74,10 +74,10 @@ static __always_inline void note_read(struct scratch *s, __u64 addr, __u64 word)
 }
 
 /* What comes next depends on code besides. */
-static __always_inline void reads_unsure(struct scratch *s)
+static __always_inline void reads_other(struct scratch *s)
 {
-#ifdef WALK_NOTES_READS
-	s->reads.unsure = 1;
+#ifdef WALK_RECORDS_READS
+	s->reads.other = 1;
 #else
 	(void)s;
 #endif
@@ -86,9 +86,9 @@ static __always_inline void reads_unsure(struct scratch *s)
 /* The word at @addr into s->word, if the window holds it: 1. */
 static __always_inline int in_window(struct scratch *s, __u64 addr)
 {
-	__u64 off = addr - s->window_base;
+	__u64 off = addr - s->win.base;
 
-	if (off >= s->window_len || (off & 7) != 0)
+	if (off >= s->win.len || (off & 7) != 0)
 		return 0;
 	/* verifier: aligned and below 4096, both true already */
 	s->word = *(__u64 *)(s->window + (off & (WINDOW_SIZE - 8)));
@@ -108,10 +108,10 @@ static __always_inline int new_window(struct scratch *s, __u64 addr)
 		/* verifier: 1 … 4096 */
 		if (len > WINDOW_SIZE)
 			return 1;
-		s->window_len = 0;
+		s->win.len = 0;
 		if (bpf_probe_read_user(s->window, len, (const void *)base) == 0) {
-			s->window_base = base;
-			s->window_len = len;
+			s->win.base = base;
+			s->win.len = len;
 			return !in_window(s, addr);
 		}
 	}
@@ -125,10 +125,10 @@ __noinline int read_far(__u64 addr)
 
 	if (!s)
 		return 1;
-#ifdef WALK_NOTES_READS
+#ifdef WALK_RECORDS_READS
 	if (!in_window(s, addr) && new_window(s, addr))
 		return 1;
-	note_read(s, addr, s->word);
+	record_read(s, addr, s->word);
 	return 0;
 #else
 	return new_window(s, addr);
@@ -138,10 +138,10 @@ __noinline int read_far(__u64 addr)
 /* Reads 8 bytes through the window. */
 static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
 {
-#ifndef WALK_NOTES_READS
-	__u64 off = addr - s->window_base;
+#ifndef WALK_RECORDS_READS
+	__u64 off = addr - s->win.base;
 
-	if (off < s->window_len && (off & 7) == 0) {
+	if (off < s->win.len && (off & 7) == 0) {
 		/* verifier: aligned and below 4096, both true already */
 		*ret = *(__u64 *)(s->window + (off & (WINDOW_SIZE - 8)));
 		return 0;
@@ -161,19 +161,19 @@ static __always_inline int read_code(__u64 *ret, __u64 addr)
 
 /* ---- process map ----------------------------------------------------------------------------- */
 
-#define RANGE_NONE   1 /* no mapping is known there */
-#define RANGE_MARKED 2 /* what was mapped there is not known yet */
+#define RANGE_NONE  1 /* no mapping is known there */
+#define RANGE_DIRTY 2 /* what was mapped there is not known yet */
 
 /* Is there a mark at @pc? *lo and *hi come so near that there is none between them. */
-static __always_inline int is_marked(const struct scratch *s, __u64 pc, __u64 settled_ns, __u64 *lo,
-                                     __u64 *hi)
+static __always_inline int is_dirty(const struct scratch *s, __u64 pc, __u64 watermark_ns,
+                                    __u64 *lo, __u64 *hi)
 {
 	__u32 i;
 
-	for (i = 0; i < ABI_MARKS; i++) {
-		const struct abi_mark *m = &s->marks[i];
+	for (i = 0; i < ABI_DIRTY_RANGES; i++) {
+		const struct abi_dirty_range *m = &s->last.dirty[i];
 
-		if (m->time_ns <= settled_ns)
+		if (m->time_ns <= watermark_ns)
 			continue;
 		if (pc >= m->start && pc < m->end)
 			return 1;
@@ -185,25 +185,25 @@ static __always_inline int is_marked(const struct scratch *s, __u64 pc, __u64 se
 	return 0;
 }
 
-/* Puts the range that holds @pc, or what of it holds no mark, into s->range: 0, or RANGE_*. */
+/* Puts the range that holds @pc, or what of it holds no mark, into s->ranges.found: 0, or RANGE_*. */
 __noinline int find_range(__u64 pc)
 {
 	struct scratch *s = get_scratch();
 	__u32 lo, hi, mid, i;
 	struct abi_range *r;
-	__u64 settled_ns, from = 0, upto = ~0ULL;
+	__u64 watermark_ns, from = 0, upto = ~0ULL;
 
 	if (!s)
 		return RANGE_NONE;
-	if (s->marked_ns) {
-		settled_ns = *(volatile __u64 *)&ctl.settled_ns;
-		if (s->marked_ns <= settled_ns)
-			s->marked_ns = 0;
-		else if (is_marked(s, pc, settled_ns, &from, &upto))
-			return RANGE_MARKED;
+	if (s->last.dirty_ns) {
+		watermark_ns = *(volatile __u64 *)&ctl.watermark_ns;
+		if (s->last.dirty_ns <= watermark_ns)
+			s->last.dirty_ns = 0;
+		else if (is_dirty(s, pc, watermark_ns, &from, &upto))
+			return RANGE_DIRTY;
 	}
-	lo = s->range_first;
-	hi = lo + s->range_cnt;
+	lo = s->ranges.first;
+	hi = lo + s->ranges.cnt;
 	/* Last range with start <= pc. */
 	for (i = 0; i < ABI_BISECT_STEPS && lo < hi; i++) {
 		mid = lo + (hi - lo) / 2;
@@ -215,41 +215,42 @@ __noinline int find_range(__u64 pc)
 		else
 			hi = mid;
 	}
-	if (lo == s->range_first)
+	if (lo == s->ranges.first)
 		return RANGE_NONE;
 	lo--;
 	r = bpf_map_lookup_elem(&ranges, &lo);
 	if (!r || pc < r->start || pc >= r->end)
 		return RANGE_NONE;
-	s->range = *r;
-	if (s->verify) {
-		if (find_area(pc))
+	s->ranges.found = *r;
+	if (s->verify.on) {
+		if (find_vma(pc))
 			return RANGE_NONE;
 		/* What cannot be compared is believed. */
-		if (!is_same(&s->area, &s->range) && (s->range.content || !s->range.image)) {
-			s->range.start = s->range.end = 0;
-			return RANGE_MARKED;
+		if (!is_same_mapping(&s->verify.vma, &s->ranges.found) &&
+		    (s->ranges.found.content || !s->ranges.found.image)) {
+			s->ranges.found.start = s->ranges.found.end = 0;
+			return RANGE_DIRTY;
 		}
-		if (from < s->area.start)
-			from = s->area.start;
-		if (upto > s->area.end)
-			upto = s->area.end;
+		if (from < s->verify.vma.start)
+			from = s->verify.vma.start;
+		if (upto > s->verify.vma.end)
+			upto = s->verify.vma.end;
 	}
-	if (from > s->range.start) {
-		s->range.pgoff += from - s->range.start;
-		s->range.start = from;
+	if (from > s->ranges.found.start) {
+		s->ranges.found.pgoff += from - s->ranges.found.start;
+		s->ranges.found.start = from;
 	}
-	if (upto < s->range.end)
-		s->range.end = upto;
+	if (upto < s->ranges.found.end)
+		s->ranges.found.end = upto;
 	return 0;
 }
 
-/* Brings s->range to @addr: 0, or RANGE_*. */
+/* Brings s->ranges.found to @addr: 0, or RANGE_*. */
 static __always_inline int to_range(struct scratch *s, __u64 addr)
 {
-	if (addr >= s->range.start && addr < s->range.end)
+	if (addr >= s->ranges.found.start && addr < s->ranges.found.end)
 		return 0;
-	return s->range_cnt ? find_range(addr) : RANGE_NONE;
+	return s->ranges.cnt ? find_range(addr) : RANGE_NONE;
 }
 
 /* Does a call end before @addr? */
@@ -257,7 +258,7 @@ static __always_inline int after_call(struct scratch *s, __u64 addr)
 {
 	__u64 code;
 
-	reads_unsure(s);
+	reads_other(s);
 	return read_code(&code, addr - 8) == 0 && uw_after_call(code);
 }
 
@@ -269,12 +270,12 @@ __noinline int is_code(__u64 addr, __u32 sure)
 
 	if (!s || addr < UW_USER_MIN || addr >= UW_USER_END)
 		return 0;
-	if (s->range_cnt) {
+	if (s->ranges.cnt) {
 		int r = to_range(s, addr - 1);
 
 		if (r == RANGE_NONE)
 			return 0;
-		if (r == 0 && sure && s->range.image == 0)
+		if (r == 0 && sure && s->ranges.found.image == 0)
 			return 1;
 	}
 	return after_call(s, addr);
@@ -286,17 +287,17 @@ static __always_inline __u64 encode_frame(struct scratch *s, __u64 pc, __u64 loo
 	*ret_range = to_range(s, lookup);
 	if (*ret_range)
 		return pc & ABI_FRAME_ADDR_MASK;
-	if (s->range.image == 0)
+	if (s->ranges.found.image == 0)
 		return (ABI_SPACE_ANON << ABI_FRAME_SPACE_SHIFT) | (pc & ABI_FRAME_ADDR_MASK);
 	return (ABI_SPACE_IMAGE << ABI_FRAME_SPACE_SHIFT) |
-	       ((__u64)(s->range.image & ABI_IMAGE_MAX) << ABI_FRAME_IMAGE_SHIFT) |
-	       ((pc - s->range.start + s->range.pgoff) & ABI_FRAME_OFF_MASK);
+	       ((__u64)(s->ranges.found.image & ABI_IMAGE_MAX) << ABI_FRAME_IMAGE_SHIFT) |
+	       ((pc - s->ranges.found.start + s->ranges.found.pgoff) & ABI_FRAME_OFF_MASK);
 }
 
 /* ---- the walk before ------------------------------------------------------------------------- */
 
 /* What was written becomes what is read. */
-static __always_inline void memo_begin(struct memo *m)
+static __always_inline void walk_cache_begin(struct walk_cache *m)
 {
 	m->now = (m->now + 1) & 1;
 	m->n[m->now & 1] = 0;
@@ -305,13 +306,13 @@ static __always_inline void memo_begin(struct memo *m)
 
 /* The code at @key in the walk before, for a frame at @sp: 0 if it is not there. Either way, the
  * place in the new one is the caller's to fill. */
-static __always_inline __u32 memo_find(struct memo *m, __u64 key, __u64 sp)
+static __always_inline __u32 walk_cache_find(struct walk_cache *m, __u64 key, __u64 sp)
 {
-	struct memo_frame *f = m->f[~m->now & 1];
+	struct walk_cache_frame *f = m->f[~m->now & 1];
 	__u32 n = m->n[~m->now & 1], at = m->at, i;
 
-	for (i = 0; i < MEMO_SKIP; i++) {
-		__u32 k = at & (MEMO_FRAMES - 1); /* verifier: at < n <= MEMO_FRAMES */
+	for (i = 0; i < WALK_CACHE_SKIP; i++) {
+		__u32 k = at & (WALK_CACHE_FRAMES - 1); /* verifier: at < n <= WALK_CACHE_FRAMES */
 
 		if (at >= n)
 			return 0;
@@ -328,14 +329,14 @@ static __always_inline __u32 memo_find(struct memo *m, __u64 key, __u64 sp)
 	return 0;
 }
 
-static __always_inline void memo_add(struct memo *m, __u64 key, __u64 sp, __u32 code)
+static __always_inline void walk_cache_add(struct walk_cache *m, __u64 key, __u64 sp, __u32 code)
 {
 	__u32 n = m->n[m->now & 1];
-	struct memo_frame *f = &m->f[m->now & 1][n & (MEMO_FRAMES - 1)];
+	struct walk_cache_frame *f = &m->f[m->now & 1][n & (WALK_CACHE_FRAMES - 1)];
 
 	/* 48 bits of stack pointer: with the fifth level of page tables programs have more only if
 	 * they ask for it. */
-	if (n >= MEMO_FRAMES || sp >> 48)
+	if (n >= WALK_CACHE_FRAMES || sp >> 48)
 		return;
 	f->key = key;
 	f->sp_code = sp << 16 | code;
@@ -343,15 +344,15 @@ static __always_inline void memo_add(struct memo *m, __u64 key, __u64 sp, __u32 
 }
 
 /* Puts ABI_CODE_GUESS where find_code found nothing. */
-static __always_inline void remember_guess(struct scratch *s)
+static __always_inline void cache_heuristic(struct scratch *s)
 {
-	__u64 key = s->find_key, k = uw_cache_mix(key >> 32, (__u32)key);
+	__u64 key = s->find.key, k = uw_cache_mix(key >> 32, (__u32)key);
 	__u64 *slot = UW_LOOKUP(pc_cache, UW_CACHE_SLOT(k));
 
 	if (slot && !(s->plain & PLAIN_CACHE))
 		*slot = UW_CACHE_TAG(k) | ABI_CODE_GUESS;
-	if (!(s->plain & PLAIN_MEMO))
-		memo_add(&s->memo, key, s->u.reg[ABI_REG_SP], ABI_CODE_GUESS);
+	if (!(s->plain & PLAIN_WALK_CACHE))
+		walk_cache_add(&s->walk_cache, key, s->u.reg[ABI_REG_SP], ABI_CODE_GUESS);
 }
 
 /* ---- pieces of the step ---------------------------------------------------------------------- */
@@ -394,23 +395,23 @@ __noinline int walk_wide(__u32 i)
 	return s ? uw_step_wide(&s->u, s, i) : ABI_WALK_BAD_RULE;
 }
 
-__noinline int walk_guess(__u32 code, __u32 jit)
+__noinline int walk_heuristic(__u32 code, __u32 jit)
 {
 	struct scratch *s = get_scratch();
 	enum uw_special special = UW_ORDINARY;
 
 	if (!s)
 		return ABI_WALK_BAD_RULE;
-	reads_unsure(s);
+	reads_other(s);
 	if (code != ABI_CODE_GUESS)
 		special = uw_special(&s->u, s);
 	/* A return address in code whose table has no rule for it, which stands for nothing (read
 	 * in this process: elsewhere the page may be absent), and is no root: it needs no look-up
 	 * next time. Where a table is missing nobody has asked at_root. */
-	if (code == ABI_CODE_NONE && !s->u.exact && s->find_key && !s->missing) {
+	if (code == ABI_CODE_NONE && !s->u.exact && s->find.key && !s->defer.missing) {
 		if (special == UW_ORDINARY) {
-			remember_guess(s);
-		} else if (special == UW_UNREAD && s->at_start) {
+			cache_heuristic(s);
+		} else if (special == UW_UNREAD && s->find.at_start) {
 			/* Nobody has called from a page that is not there: the address was put
 			 * there by hand, to where a function begins, as the end of a coroutine. */
 			s->u.guessed++;
@@ -429,10 +430,10 @@ __noinline int table_code(__u32 base, __u32 rel)
 
 /* In code that was just mapped there may be so many copies every 0.4 s (epochs of 100 ms): a
  * program that loads again and again goes on doing so. */
-#define MARKED_SERIAL(epoch) (1 + ((epoch) >> 2))
+#define DIRTY_SERIAL(epoch) (1 + ((epoch) >> 2))
 
 /* May one more copy be made for this process and image? */
-static __always_inline int take_quota(struct scratch *s, __u32 image, __u32 serial)
+static __always_inline int charge_quota(struct scratch *s, __u32 image, __u32 serial)
 {
 	__u64 k = uw_hash_mix(cfg.hash_seed, ((__u64)s->key.tgid << 32) ^ image,
 	                      s->key.start_ns ^ ((__u64)s->key.exec_id << 32) ^ serial),
@@ -442,7 +443,7 @@ static __always_inline int take_quota(struct scratch *s, __u32 image, __u32 seri
 	if (!q)
 		return 0;
 	n = *q >> 32 == k >> 32 ? *q & 0xffffffff : 0;
-	if (n >= cfg.copy_quota)
+	if (n >= cfg.deferred_quota)
 		return 0;
 	*q = (k >> 32 << 32) | (n + 1);
 	return 1;
@@ -459,28 +460,28 @@ __noinline int table_missing(__u32 image, __u32 serial, __u32 first)
 
 	if (!s || !c)
 		return 0;
-	s->missing = 1;
-	if (!s->may_copy)
+	s->defer.missing = 1;
+	if (!s->defer.allowed)
 		return 0;
-	s->may_copy = 0;
-	if (!take_quota(s, image, serial)) {
-		CNT_ADD(c, COPY_QUOTA, 1);
+	s->defer.allowed = 0;
+	if (!charge_quota(s, image, serial)) {
+		CNT_ADD(c, DEFERRED_QUOTA, 1);
 		return 0;
 	}
 	/* The sooner a table is there, the fewer copies follow. Nothing else wakes the reader,
 	 * which would run right after a tick and be gone at the next: its time would be the
 	 * target's. */
-	s->copy_wake = first;
-	s->missing = 2;
-	s->missing_image = image;
+	s->defer.wake = first;
+	s->defer.missing = 2;
+	s->defer.image = image;
 	return 1;
 }
 
-/* The code at s->range's image and @lookup: *ret_code, or non-zero to end the walk. */
+/* The code at s->ranges.found's image and @lookup: *ret_code, or non-zero to end the walk. */
 static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret_code)
 {
-	struct abi_image *img = UW_LOOKUP(images, s->range.image);
-	__u64 off = lookup - s->range.start + s->range.pgoff, k, *slot;
+	struct abi_image *img = UW_LOOKUP(images, s->ranges.found.image);
+	__u64 off = lookup - s->ranges.found.start + s->ranges.found.pgoff, k, *slot;
 	__u32 base, rel, code, serial, state;
 	__u64 key, sp = s->u.reg[ABI_REG_SP];
 
@@ -496,7 +497,7 @@ static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret
 			return 0;
 		state = img->wanted == 0;
 		__sync_fetch_and_add(&img->wanted, 1);
-		return table_missing(s->range.image, serial, state);
+		return table_missing(s->ranges.found.image, serial, state);
 	}
 	if (img->used != ctl.epoch)
 		img->used = ctl.epoch;
@@ -505,11 +506,11 @@ static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret
 	rel = off - img->lo;
 	base = img->base;
 	key = (__u64)serial << 32 | rel;
-	s->find_key = key;
-	if (!(s->plain & PLAIN_MEMO)) {
-		code = memo_find(&s->memo, key, sp);
+	s->find.key = key;
+	if (!(s->plain & PLAIN_WALK_CACHE)) {
+		code = walk_cache_find(&s->walk_cache, key, sp);
 		if (code) {
-			s->n_memo++;
+			s->n.walk_cache++;
 			goto found;
 		}
 	}
@@ -521,20 +522,20 @@ static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret
 		__u64 word = *(volatile __u64 *)slot;
 
 		if (((word ^ UW_CACHE_TAG(k)) >> 16) == 0 && (word & 0xffff)) {
-			s->n_hit++;
+			s->n.hit++;
 			code = word & 0xffff;
 			goto found;
 		}
 	}
 	code = table_code(base, rel) & 0xffff;
-	s->n_miss++;
+	s->n.miss++;
 	if (!code)
 		return 0;
 	if (!(s->plain & PLAIN_CACHE))
 		*slot = UW_CACHE_TAG(k) | code;
 found:
-	if (!(s->plain & PLAIN_MEMO))
-		memo_add(&s->memo, key, sp, code);
+	if (!(s->plain & PLAIN_WALK_CACHE))
+		walk_cache_add(&s->walk_cache, key, sp, code);
 	*ret_code = code;
 	return 0;
 }
@@ -548,10 +549,10 @@ __noinline int at_root(void)
 
 	if (!s)
 		return 0;
-	key = s->find_key;
+	key = s->find.key;
 	found = find_code(s, s->u.pc, &code) == 0 && code == ABI_CODE_ROOT;
-	s->at_start = code >= ABI_CODE_FIRST;
-	s->find_key = key;
+	s->find.at_start = code >= ABI_CODE_FIRST;
+	s->find.key = key;
 	return found;
 }
 
@@ -574,39 +575,39 @@ __noinline int walk_frame(__u32 i)
 		/* In a process whose mappings are known, what is no code of them is code only if a
 		 * call stands before it (new or generated code): else a heap or stack pointer in
 		 * rbp led here. */
-		if (i && !s->u.exact && s->range_cnt && !after_call(s, s->u.pc))
+		if (i && !s->u.exact && s->ranges.cnt && !after_call(s, s->u.pc))
 			return ABI_WALK_IMPLAUSIBLE;
-		s->n_raw++;
-		if (unknown == RANGE_MARKED)
-			s->in_marked = 1;
+		s->n.raw++;
+		if (unknown == RANGE_DIRTY)
+			s->in_dirty = 1;
 		if (cfg.unwind &&
-		    table_missing(0, unknown == RANGE_MARKED ? MARKED_SERIAL(ctl.epoch) : 0, 0))
+		    table_missing(0, unknown == RANGE_DIRTY ? DIRTY_SERIAL(ctl.epoch) : 0, 0))
 			return ABI_WALK_NO_TABLE;
 	}
 	if (s->u.exact)
 		frame |= ABI_FRAME_EXACT;
-	s->find_key = 0;                                   /* not all frames are looked up */
+	s->find.key = 0;                                   /* not all frames are looked up */
 	s->uframes[i & (ABI_MAX_USER_FRAMES - 1)] = frame; /* verifier: i < 512 */
 	s->ustack.n = i + 1;
 	s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
 	if (!cfg.unwind)
 		return uw_step_fp(&s->u, s);
 	/* No copy can be made: what guesses make of code that nobody knows is too often wrong. */
-	if (unknown == RANGE_MARKED)
+	if (unknown == RANGE_DIRTY)
 		return ABI_WALK_NO_TABLE;
-	if (!unknown && s->range.image) {
+	if (!unknown && s->ranges.found.image) {
 		if (find_code(s, lookup, &code))
 			return ABI_WALK_NO_TABLE;
-		if (code == ABI_CODE_NONE && !s->u.exact && !s->missing && at_root())
+		if (code == ABI_CODE_NONE && !s->u.exact && !s->defer.missing && at_root())
 			return ABI_WALK_ROOT;
 	} else if (!unknown) {
 		jit = 1;
-		s->n_jit++;
+		s->n.jit++;
 	}
 	if (code >= ABI_CODE_FIRST || code == ABI_CODE_ROOT)
 		return uw_step(&s->u, s, code);
-	stop = walk_guess(code, jit);
-	return stop == ABI_WALK_UNCOVERED && s->missing ? ABI_WALK_NO_TABLE : stop;
+	stop = walk_heuristic(code, jit);
+	return stop == ABI_WALK_UNCOVERED && s->defer.missing ? ABI_WALK_NO_TABLE : stop;
 }
 
 /* The same for 32-bit code, of which there are no tables. */
@@ -620,9 +621,9 @@ __noinline int walk_compat(__u32 i)
 		return ABI_WALK_NO_REGS;
 	frame = encode_frame(s, s->u.pc, uw_lookup_pc(&s->u), &unknown);
 	if (unknown)
-		s->n_raw++;
-	else if (!s->range.image)
-		s->n_jit++;
+		s->n.raw++;
+	else if (!s->ranges.found.image)
+		s->n.jit++;
 	if (s->u.exact)
 		frame |= ABI_FRAME_EXACT;
 	s->uframes[i & (ABI_MAX_USER_FRAMES - 1)] = frame; /* verifier: i < 512 */
@@ -641,20 +642,20 @@ __noinline int walk_user(__u32 plain)
 		return 0;
 	s->plain = plain;
 	s->ustack.n = 0;
-	s->n_raw = s->n_jit = 0;
-	s->n_hit = s->n_miss = s->n_memo = 0;
-	if (!(plain & PLAIN_MEMO))
-		memo_begin(&s->memo);
-	s->missing = s->in_marked = 0;
-	s->window_len = 0;
-	s->window_base = 0;
-	s->range.start = s->range.end = 0;
+	s->n.raw = s->n.jit = 0;
+	s->n.hit = s->n.miss = s->n.walk_cache = 0;
+	if (!(plain & PLAIN_WALK_CACHE))
+		walk_cache_begin(&s->walk_cache);
+	s->defer.missing = s->in_dirty = 0;
+	s->win.len = 0;
+	s->win.base = 0;
+	s->ranges.found.start = s->ranges.found.end = 0;
 	s->hash = cfg.hash_seed;
 	reads_begin(s);
 	uw_begin(&s->u);
-	if (s->in_syscall)
+	if (s->task.in_syscall)
 		s->u.exact = 0;
-	if (s->compat && !s->gone) {
+	if (s->task.compat && !s->task.mm_released) {
 		for (i = 0; i < ABI_MAX_USER_FRAMES; i++) {
 			int r = walk_compat(i);
 
@@ -667,7 +668,7 @@ __noinline int walk_user(__u32 plain)
 		}
 		if (!cfg.unwind)
 			s->u.guessed = 0; /* nothing else was asked for */
-	} else if (s->gone) {
+	} else if (s->task.mm_released) {
 		int unknown;
 		__u64 frame = encode_frame(s, s->u.pc, s->u.pc, &unknown) | ABI_FRAME_EXACT;
 
@@ -687,7 +688,7 @@ __noinline int walk_user(__u32 plain)
 	}
 	s->ustack.kind = ABI_STACK_USER;
 	s->ustack.walk = stop;
-	s->ustack.flags = (s->u.guessed ? ABI_STACK_GUESSED : 0) | (s->n_jit ? ABI_STACK_JIT : 0);
+	s->ustack.flags = (s->u.guessed ? ABI_STACK_HEURISTIC : 0) | (s->n.jit ? ABI_STACK_JIT : 0);
 	s->ustack.hash = uw_hash_finish(s->hash, s->ustack.n, stop, s->ustack.flags, cfg.hash_seed);
 	return 0;
 }

@@ -2,8 +2,8 @@
 /*
  * What is mapped is known here at once. Records of mappings wait in their rings for up to a drain's
  * interval: until they are read, the walk would take code for what lay at its address before. A
- * mark in the process's struct abi_marks says that a place was mapped anew, and when; the walk
- * takes what lies there for unknown, until user space has said (abi_control.settled_ns) that the
+ * mark in the process's struct abi_dirty_ranges says that a place was mapped anew, and when; the walk
+ * takes what lies there for unknown, until user space has said (abi_control.watermark_ns) that the
  * ranges hold all mappings of that time.
  *
  * At each address, either the ranges are right or there is a mark that holds. A mapping that says
@@ -14,10 +14,10 @@
  * A process that user space has not heard of has no marks, with ABI_TARGET_ALL: its first ranges
  * may show, for some milliseconds, what was replaced while they were written.
  */
-#ifndef PA_BPF_MAPPED_H
-#define PA_BPF_MAPPED_H
+#ifndef PA_BPF_DIRTY_H
+#define PA_BPF_DIRTY_H
 
-#include "bpf/lib/state.h"
+#include "bpf/lib/scratch.h"
 #include "bpf/lib/vma.h"
 
 /* The range of ranges[first … first + cnt) that holds @addr: its place + 1, or 0. */
@@ -44,8 +44,8 @@ __noinline int range_at(__u32 first, __u32 cnt, __u64 addr)
 }
 
 /* Does the range that holds @addr say the same? Then it is in @ret. */
-static __always_inline int is_known(const struct mapped *m, const struct abi_proc *p, __u64 addr,
-                                    struct abi_range *ret)
+static __always_inline int range_matches(const struct mapping *m, const struct abi_proc *p,
+                                         __u64 addr, struct abi_range *ret)
 {
 	__u32 i = range_at(p->first, p->cnt, addr);
 	struct abi_range *r;
@@ -57,33 +57,33 @@ static __always_inline int is_known(const struct mapped *m, const struct abi_pro
 	if (!r)
 		return 0;
 	*ret = *r;
-	return is_same(m, ret);
+	return is_same_mapping(m, ret);
 }
 
 /* Pieces at each end of a mapping that are looked at: the kernel joins neighbours, and tells then
  * of the whole. */
-#define KNOWN_STEPS 4
+#define TRIM_STEPS 4
 
 /* Takes away what the ranges say already, from both ends. */
-static __always_inline void trim_known(struct mapped *m, const struct abi_proc *p)
+static __always_inline void trim_matching(struct mapping *m, const struct abi_proc *p)
 {
 	struct abi_range r;
 	__u32 i;
 
-	for (i = 0; i < KNOWN_STEPS && m->start < m->end && is_known(m, p, m->start, &r); i++)
+	for (i = 0; i < TRIM_STEPS && m->start < m->end && range_matches(m, p, m->start, &r); i++)
 		m->start = r.end;
-	for (i = 0; i < KNOWN_STEPS && m->start < m->end && is_known(m, p, m->end - 1, &r); i++)
+	for (i = 0; i < TRIM_STEPS && m->start < m->end && range_matches(m, p, m->end - 1, &r); i++)
 		m->end = r.start;
 }
 
 /* Renews the marks that lie in it: how many. */
-static __always_inline __u32 renew_marks(struct abi_marks *k, const struct mapped *m,
-                                         __u64 settled_ns, __u64 now)
+static __always_inline __u32 renew_dirty(struct abi_dirty_ranges *k, const struct mapping *m,
+                                         __u64 watermark_ns, __u64 now)
 {
 	__u32 i, n = 0;
 
-	for (i = 0; i < ABI_MARKS; i++) {
-		if (k->m[i].time_ns <= settled_ns || k->m[i].start >= m->end ||
+	for (i = 0; i < ABI_DIRTY_RANGES; i++) {
+		if (k->m[i].time_ns <= watermark_ns || k->m[i].start >= m->end ||
 		    k->m[i].end <= m->start)
 			continue;
 		k->m[i].time_ns = now;
@@ -94,17 +94,17 @@ static __always_inline __u32 renew_marks(struct abi_marks *k, const struct mappe
 
 /* Joins it to a mark that it touches, else takes one that holds no more, else joins it to the
  * nearest. A walk that reads meanwhile finds too little of it; whoever runs there comes later. */
-static __always_inline void add_mark(struct abi_marks *k, const struct mapped *m, __u64 settled_ns,
-                                     __u64 now)
+static __always_inline void add_dirty(struct abi_dirty_ranges *k, const struct mapping *m,
+                                      __u64 watermark_ns, __u64 now)
 {
 	__u64 best = ~0ULL, start = m->start, end = m->end;
 	__u32 at = 0, i;
 
-	for (i = 0; i < ABI_MARKS; i++) {
-		const struct abi_mark *o = &k->m[i];
+	for (i = 0; i < ABI_DIRTY_RANGES; i++) {
+		const struct abi_dirty_range *o = &k->m[i];
 		__u64 cost;
 
-		if (o->time_ns <= settled_ns)
+		if (o->time_ns <= watermark_ns)
 			cost = 1;
 		else if (o->start > end)
 			cost = 1 + o->start - end;
@@ -117,12 +117,12 @@ static __always_inline void add_mark(struct abi_marks *k, const struct mapped *m
 			at = i;
 		}
 	}
-	for (i = 0; i < ABI_MARKS; i++) {
-		struct abi_mark *o = &k->m[i];
+	for (i = 0; i < ABI_DIRTY_RANGES; i++) {
+		struct abi_dirty_range *o = &k->m[i];
 
 		if (i != at)
 			continue;
-		if (o->time_ns <= settled_ns) {
+		if (o->time_ns <= watermark_ns) {
 			o->start = start;
 			o->end = end;
 		}
@@ -140,16 +140,16 @@ static __always_inline void add_mark(struct abi_marks *k, const struct mapped *m
  * than the mark's stands in its ring.
  */
 SEC("fexit/perf_event_mmap")
-int note_mapping(__u64 *ctx)
+int record_mapping(__u64 *ctx)
 {
 	struct vm_area_struct *vma = (struct vm_area_struct *)ctx[0];
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32, zero = 0;
 	struct task_struct *task, *leader;
-	struct abi_marks *k, fresh = {};
+	struct abi_dirty_ranges *k, fresh = {};
 	struct abi_counters *c;
 	struct abi_proc *p;
-	struct mapped m;
-	__u64 now, settled_ns;
+	struct mapping m;
+	__u64 now, watermark_ns;
 	__u32 changed = 0;
 
 	if (!(vma->vm_flags & VM_EXEC))
@@ -168,33 +168,33 @@ int note_mapping(__u64 *ctx)
 	if (!p && cfg.target == ABI_TARGET_ALL)
 		return 0;
 	now = bpf_ktime_get_ns();
-	settled_ns = *(volatile __u64 *)&ctl.settled_ns;
+	watermark_ns = *(volatile __u64 *)&ctl.watermark_ns;
 	fresh.exec_id = (__u32)TASK_GET(leader, self_exec_id);
 	fresh.start_ns = TASK_GET(leader, start_boottime);
-	mapped_of(vma, &m);
-	k = bpf_map_lookup_elem(&marks, &tgid);
+	mapping_of(vma, &m);
+	k = bpf_map_lookup_elem(&dirty_ranges, &tgid);
 	if (k && (k->exec_id != fresh.exec_id || k->start_ns != fresh.start_ns)) {
 		*k = fresh; /* of the program before */
 		changed = 1;
 	} else if (k) {
-		changed = renew_marks(k, &m, settled_ns, now);
+		changed = renew_dirty(k, &m, watermark_ns, now);
 	}
 	if (p && p->cnt && p->exec_id == fresh.exec_id &&
 	    (p->start_ns == 0 || p->start_ns == fresh.start_ns))
-		trim_known(&m, p);
+		trim_matching(&m, p);
 	if (m.start < m.end) {
 		changed = 1;
 		c = bpf_map_lookup_elem(&counters, &zero);
 		if (c)
-			CNT_ADD(c, MAPS_MARKED, 1);
+			CNT_ADD(c, DIRTY_RANGES, 1);
 		if (k) {
-			add_mark(k, &m, settled_ns, now);
+			add_dirty(k, &m, watermark_ns, now);
 		} else {
 			fresh.m[0].start = m.start;
 			fresh.m[0].end = m.end;
 			fresh.m[0].time_ns = now;
-			if (bpf_map_update_elem(&marks, &tgid, &fresh, BPF_ANY) && c)
-				CNT_ADD(c, MARKS_FULL, 1);
+			if (bpf_map_update_elem(&dirty_ranges, &tgid, &fresh, BPF_ANY) && c)
+				CNT_ADD(c, DIRTY_FULL, 1);
 		}
 	}
 	if (changed)

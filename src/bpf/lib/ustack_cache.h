@@ -6,46 +6,46 @@
  * A walk depends on pc, the stack pointer, other registers if a rule names them, the words of the
  * stack that it reads, the ranges of its process, and the tables. A stack that came twice on a CPU
  * is remembered with all of that: where the same registers meet the same words at the same places,
- * by the same ranges, the walk would find the same. Nothing is taken from likeness, as in kmemo.h.
+ * by the same ranges, the walk would find the same. Nothing is taken from likeness, as in kstack_cache.h.
  * A walk that asked for more (guesses, code by rules that was generated: they look at code) or that
  * was incomplete is not remembered; of walks by frame pointers only those that met a fault or
  * unknown code are not. Tables do not change, they come and go; a complete walk asked for none that
  * was missing. Where there are tables a stack is walked all the same in each epoch, which keeps
  * them in use.
  *
- * Define WALK_NOTES_READS before anything is included. ABI_WALK_TWICE walks besides and counts
- * differences (UMEMO_DIFFER, for tests).
+ * Define WALK_RECORDS_READS before anything is included. ABI_WALK_TWICE walks besides and counts
+ * differences (UCACHE_DIFFER, for tests).
  */
-#ifndef PA_BPF_UMEMO_H
-#define PA_BPF_UMEMO_H
+#ifndef PA_BPF_USTACK_CACHE_H
+#define PA_BPF_USTACK_CACHE_H
 
-#include "bpf/lib/kmemo.h"
+#include "bpf/lib/kstack_cache.h"
 #include "bpf/lib/sample.h"
 
-#define UMEMO_ENTRIES 256 /* of each CPU; in twos: each place has two */
-#define UMEMO_FAR     16  /* words further up, which are read one by one */
+#define UCACHE_ENTRIES 256 /* of each CPU; in twos: each place has two */
+#define UCACHE_FAR     16  /* words further up, which are read one by one */
 
-struct umemo {
-	struct known k;  /* key: who waits where; check: of the registers, too */
-	__u64 ranges;    /* by which it was walked */
-	__u32 near, far; /* words */
-	__u32 len;       /* bytes from the stack pointer to behind the last of the near ones */
+struct ucache_entry {
+	struct cache_entry k; /* key: who waits where; check: of the registers, too */
+	__u64 ranges;         /* by which it was walked */
+	__u32 near, far;      /* words */
+	__u32 len;            /* bytes from the stack pointer to behind the last of the near ones */
 	__u32 frames;
 	__u32 used; /* registers besides the stack pointer, USED_* */
 	__u32 pad;
-	__u16 at[UMEMO_WORDS]; /* as in struct reads */
+	__u16 at[UCACHE_WORDS]; /* as in struct reads */
 };
 #define USED_FP 1
 #define USED_LR 2
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, UMEMO_ENTRIES);
+	__uint(max_entries, UCACHE_ENTRIES);
 	__type(key, __u32);
-	__type(value, struct umemo);
-} umemos SEC(".maps");
+	__type(value, struct ucache_entry);
+} ustack_cache SEC(".maps");
 
 /* Who waits where, in a system call or not. */
-static __always_inline __u64 umemo_place(const struct scratch *s)
+static __always_inline __u64 ucache_key(const struct scratch *s)
 {
 	__u64 h = uw_hash_mix(cfg.hash_seed, s->key.start_ns, cfg.hash_seed);
 
@@ -56,15 +56,15 @@ static __always_inline __u64 umemo_place(const struct scratch *s)
 }
 
 /* By which ranges, and when: places of ranges are used anew. */
-static __always_inline __u64 umemo_ranges(const struct scratch *s)
+static __always_inline __u64 ucache_ranges(const struct scratch *s)
 {
-	__u64 h = uw_hash_mix(cfg.hash_seed, (__u64)s->range_first << 32 | s->range_cnt,
+	__u64 h = uw_hash_mix(cfg.hash_seed, (__u64)s->ranges.first << 32 | s->ranges.cnt,
 	                      cfg.hash_seed);
 
 	return uw_hash_mix(h, (__u64)ctl.epoch << 32 | ctl.reclaimed, cfg.hash_seed);
 }
 
-static __always_inline __u64 umemo_check(__u64 sum, __u32 used, const struct scratch *s)
+static __always_inline __u64 ucache_check(__u64 sum, __u32 used, const struct scratch *s)
 {
 	if (used & USED_FP)
 		sum = uw_hash_mix(sum, REGS_FP(&s->regs), cfg.hash_seed);
@@ -74,7 +74,7 @@ static __always_inline __u64 umemo_check(__u64 sum, __u32 used, const struct scr
 }
 
 /* A word further up: its part of the sum, 0 if it cannot be read. */
-static __always_inline __u64 umemo_far(const struct scratch *s, __u64 at)
+static __always_inline __u64 ucache_far(const struct scratch *s, __u64 at)
 {
 	__u64 word = 0;
 
@@ -84,7 +84,7 @@ static __always_inline __u64 umemo_far(const struct scratch *s, __u64 at)
 }
 
 /* Is it the stack that is remembered? */
-static __always_inline int umemo_hit(struct scratch *s, const struct umemo *m)
+static __always_inline int ucache_hit(struct scratch *s, const struct ucache_entry *m)
 {
 	__u64 len = m->len, sum = 0;
 	__u32 i, near = m->near, far = m->far;
@@ -94,19 +94,19 @@ static __always_inline int umemo_hit(struct scratch *s, const struct umemo *m)
 	BOUND(len, WINDOW_SIZE, return 0);
 	if (bpf_probe_read_user(s->window, len, (const void *)REGS_SP(&s->regs)))
 		return 0;
-	for (i = 0; i < UMEMO_WORDS; i++) {
+	for (i = 0; i < UCACHE_WORDS; i++) {
 		__u64 at = m->at[i] * 8ULL & (WINDOW_SIZE - 8);
 
 		if (i >= near)
 			break;
 		sum += read_hash(at, *(__u64 *)(s->window + at));
 	}
-	for (i = 0; i < UMEMO_FAR; i++) {
+	for (i = 0; i < UCACHE_FAR; i++) {
 		if (i >= far)
 			break;
-		sum += umemo_far(s, m->at[UMEMO_WORDS - 1 - i] * 8ULL);
+		sum += ucache_far(s, m->at[UCACHE_WORDS - 1 - i] * 8ULL);
 	}
-	return umemo_check(sum, m->used, s) == m->k.check;
+	return ucache_check(sum, m->used, s) == m->k.check;
 }
 
 #ifdef ABI_ARM64
@@ -116,80 +116,81 @@ static __always_inline int umemo_hit(struct scratch *s, const struct umemo *m)
 #endif
 
 /* Is all known that the walk depended on? */
-static __always_inline int umemo_can(const struct scratch *s)
+static __always_inline int ucache_may_store(const struct scratch *s)
 {
 	__u32 walk = s->ustack.walk;
 
 	if (walk != ABI_WALK_ROOT &&
 	    (cfg.unwind || (walk != ABI_WALK_IMPLAUSIBLE && walk != ABI_WALK_BAD_PC)))
 		return 0;
-	return !s->ustack.flags && !s->n_raw && !s->missing && !s->reads.unsure && !s->reads.odd &&
-	       s->reads.far <= UMEMO_FAR && s->reads.near + s->reads.far <= UMEMO_WORDS &&
-	       !(s->u.used & ~USED_KNOWN);
+	return !s->ustack.flags && !s->n.raw && !s->defer.missing && !s->reads.other &&
+	       !s->reads.odd && s->reads.far <= UCACHE_FAR &&
+	       s->reads.near + s->reads.far <= UCACHE_WORDS && !(s->u.used & ~USED_KNOWN);
 }
 
 /* Takes the stack that s->key's task shows by s->regs, if it is known: 1. As the next one a
  * function of its own, which the verifier looks at once. */
-__noinline int umemo_known(void)
+__noinline int ucache_get(void)
 {
 	struct scratch *s = get_scratch();
 	__u32 zero = 0;
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
-	struct umemo *m;
+	struct ucache_entry *m;
 
 	if (!s || !c)
 		return 0; /* verifier: cannot happen */
-	s->umemo.ready = 0;
-	s->umemo.hit = 0;
-	if (!s->range_cnt || s->verify || s->marked_ns || s->compat || s->gone ||
-	    cfg.walk_flags & (ABI_WALK_NO_MEMO | ABI_WALK_COPY_ALL))
+	s->ucache.ready = 0;
+	s->ucache.hit = 0;
+	if (!s->ranges.cnt || s->verify.on || s->last.dirty_ns || s->task.compat ||
+	    s->task.mm_released || cfg.walk_flags & (ABI_WALK_NO_CPU_CACHE | ABI_WALK_DEFER_ALL))
 		return 0;
-	s->umemo.place = umemo_place(s);
-	s->umemo.ranges = umemo_ranges(s);
-	s->umemo.ready = 1;
-	m = known_of(&umemos, UMEMO_ENTRIES, s->umemo.place, s->umemo.place, &s->umemo.slot);
-	if (!m || m->k.key != s->umemo.place || m->ranges != s->umemo.ranges || !umemo_hit(s, m))
+	s->ucache.place = ucache_key(s);
+	s->ucache.ranges = ucache_ranges(s);
+	s->ucache.ready = 1;
+	m = cache_find(&ustack_cache, UCACHE_ENTRIES, s->ucache.place, s->ucache.place,
+	               &s->ucache.slot);
+	if (!m || m->k.key != s->ucache.place || m->ranges != s->ucache.ranges || !ucache_hit(s, m))
 		return 0;
 	if (cfg.walk_flags & ABI_WALK_TWICE) {
-		CNT_ADD(c, UMEMO_HIT, 1);
-		s->umemo.hit = m->k.hash;
+		CNT_ADD(c, USTACK_CACHE_HIT, 1);
+		s->ucache.hit = m->k.hash;
 		return 0;
 	}
 	if (!is_shipped(m->k.hash))
 		return 0;
-	CNT_ADD(c, UMEMO_HIT, 1);
+	CNT_ADD(c, USTACK_CACHE_HIT, 1);
 	CNT_ADD(c, FRAMES, m->frames);
 	s->key.ustack = m->k.hash;
 	return 1;
 }
 
 /* Remembers the stack that was just walked, if it came before. */
-__noinline int umemo_learn(void)
+__noinline int ucache_store(void)
 {
 	struct scratch *s = get_scratch();
-	__u32 zero = 0, slot = s ? s->umemo.slot : 0;
+	__u32 zero = 0, slot = s ? s->ucache.slot : 0;
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
-	struct umemo *m = bpf_map_lookup_elem(&umemos, &slot);
+	struct ucache_entry *m = bpf_map_lookup_elem(&ustack_cache, &slot);
 
 	if (!s || !c || !m)
 		return 0; /* verifier: cannot happen */
-	if (s->umemo.hit) {
-		if (!s->missing && s->umemo.hit != s->ustack.hash) {
-			CNT_ADD(c, UMEMO_DIFFER, 1);
+	if (s->ucache.hit) {
+		if (!s->defer.missing && s->ucache.hit != s->ustack.hash) {
+			CNT_ADD(c, USTACK_CACHE_DIFFER, 1);
 			m->k.check = 0;
 		}
 		return 0;
 	}
-	if (!umemo_can(s))
+	if (!ucache_may_store(s))
 		return 0;
-	if (m->k.key != s->umemo.place || m->k.hash != s->ustack.hash) {
-		m->k.key = s->umemo.place;
+	if (m->k.key != s->ucache.place || m->k.hash != s->ustack.hash) {
+		m->k.key = s->ucache.place;
 		m->k.hash = s->ustack.hash;
 		m->k.check = 0;
 		return 0;
 	}
 	__builtin_memcpy(m->at, s->reads.at, sizeof(m->at));
-	m->ranges = s->umemo.ranges;
+	m->ranges = s->ucache.ranges;
 	m->near = s->reads.near;
 	m->far = s->reads.far;
 	m->len = s->reads.len;
@@ -198,7 +199,7 @@ __noinline int umemo_learn(void)
 	m->used |= s->u.used & 1U << ABI_REG_LR ? USED_LR : 0;
 #endif
 	m->frames = s->ustack.n;
-	m->k.check = umemo_check(s->reads.sum, m->used, s);
+	m->k.check = ucache_check(s->reads.sum, m->used, s);
 	return 0;
 }
 
@@ -212,20 +213,20 @@ static __always_inline void switched_user(struct scratch *s, struct abi_counters
 		no_user_stack(s, c, ABI_WALK_NO_REGS);
 		return;
 	}
-	s->compat = REGS_IS_COMPAT(&s->regs);
-	s->gone = gave_memory_back(s, task, 0);
-	if (umemo_known())
+	s->task.compat = REGS_IS_COMPAT(&s->regs);
+	s->task.mm_released = is_mm_released(s, task, 0);
+	if (ucache_get())
 		return;
-	s->in_syscall = in_syscall(s);
+	s->task.in_syscall = in_syscall(s);
 	/* The place has what the registers say. */
-	if (s->in_syscall != (REGS_IN_SYSCALL(&s->regs) ? 1 : 0))
-		s->umemo.ready = 0;
-	s->promise = uw_hash_finish(s->promise ^ (__u64)bpf_get_smp_processor_id() << 48,
-	                            s->key.tid, ABI_STACK_WAKER, 0, cfg.hash_seed);
-	if (user_stack(0, s, c, 0) == USER_COPIED)
-		s->key.ustack = s->promise;
-	else if (s->umemo.ready)
-		(void)umemo_learn();
+	if (s->task.in_syscall != (REGS_IN_SYSCALL(&s->regs) ? 1 : 0))
+		s->ucache.ready = 0;
+	s->placeholder = uw_hash_finish(s->placeholder ^ (__u64)bpf_get_smp_processor_id() << 48,
+	                                s->key.tid, ABI_STACK_WAKER, 0, cfg.hash_seed);
+	if (walk_and_send(0, s, c, 0) == USER_DEFERRED)
+		s->key.ustack = s->placeholder;
+	else if (s->ucache.ready)
+		(void)ucache_store();
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* Why a task leaves its CPU: what sched_switch tells, and what stands in the task. */
-#ifndef PA_BPF_STATE_OF_H
-#define PA_BPF_STATE_OF_H
+#ifndef PA_BPF_TASK_STATE_H
+#define PA_BPF_TASK_STATE_H
 
 #include "bpf/lib/task.h"
 
@@ -26,24 +26,24 @@ static __always_inline __u32 is_iowait(struct task_struct *task)
 	return BPF_CORE_READ_BITFIELD(task, in_iowait);
 }
 
-/* enum abi_off_state; NONE: it ends. */
-static __always_inline __u32 off_state(struct task_struct *task, __u32 preempt, __u32 state)
+/* enum abi_offcpu_state; NONE: it ends. */
+static __always_inline __u32 offcpu_state(struct task_struct *task, __u32 preempt, __u32 state)
 {
 	if (preempt)
-		return ABI_OFF_PREEMPTED;
+		return ABI_OFFCPU_PREEMPTED;
 	if (state & TASK_DEAD)
-		return ABI_OFF_NONE;
+		return ABI_OFFCPU_NONE;
 	if (state & TASK_INTERRUPTIBLE)
-		return ABI_OFF_INTERRUPTIBLE;
+		return ABI_OFFCPU_INTERRUPTIBLE;
 	if (state & (TASK_STOPPED | TASK_TRACED | TASK_PARKED | TASK_FROZEN))
-		return ABI_OFF_STOPPED;
+		return ABI_OFFCPU_STOPPED;
 	if (is_iowait(task))
-		return ABI_OFF_IOWAIT;
+		return ABI_OFFCPU_IOWAIT;
 	if (state & TASK_UNINTERRUPTIBLE && state & TASK_NOLOAD)
-		return ABI_OFF_IDLE;
+		return ABI_OFFCPU_IDLE;
 	if (state & (TASK_UNINTERRUPTIBLE | TASK_RTLOCK_WAIT))
-		return ABI_OFF_UNINTERRUPTIBLE;
-	return ABI_OFF_PREEMPTED;
+		return ABI_OFFCPU_UNINTERRUPTIBLE;
+	return ABI_OFFCPU_PREEMPTED;
 }
 
 #endif
