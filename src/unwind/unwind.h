@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unwind - call-frame information -> rows -> tables; and the walks that run in user space, with the
- * step that BPF runs (unwind_step.h).
+ * step that BPF runs (step.h).
  *
  *   file -> uw_table_build: rules are interned in uw_rules, rows point to them by 16-bit codes
  *        -> uw_store_install: packs the rows into the word space that the kernel reads

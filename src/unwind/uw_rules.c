@@ -27,7 +27,7 @@ struct uw_rules {
 	uint64_t refused;                 /* atomic */
 };
 
-/* Slots of abi_rule.save, as UW_SAVE_REG of unwind_step.h. */
+/* Slots of abi_rule.save, as UW_SAVE_REG of step.h. */
 static const uint8_t save_regs[ABI_SAVES] = {
 #ifdef ABI_ARM64
         19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,

@@ -5,7 +5,7 @@ struct uw_store;
 #define UW_TABLES               const struct uw_store
 #define UW_VALUE(tables, value) store_value(tables, value)
 static const __u32 *store_value(const struct uw_store *s, __u32 value);
-#include "unwind/unwind_lookup.h"
+#include "step/step_lookup.h"
 
 #define BUDGET_DEFAULT_BYTES (256ULL << 20)
 /* A program reads an image, then its words: far less than 1 ms, even where an interrupt comes

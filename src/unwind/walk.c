@@ -39,7 +39,7 @@ static int walk_read_code(const struct walk_mem *m, __u64 *ret, __u64 addr)
 #define UW_RULE(mem, i)              ((i) < (mem)->rules->n_rules ? &(mem)->rules->rules[i] : NULL)
 #define UW_WIDE(mem, i)              ((i) < (mem)->rules->n_wides ? &(mem)->rules->wides[i] : NULL)
 #define UW_OP(mem, i)                ((i) < (mem)->rules->n_ops ? &(mem)->rules->ops[i] : NULL)
-#include "unwind/unwind_step.h"
+#include "step/step.h"
 
 /* In executable memory, and as far as the bytes before it can be read, behind a call. */
 static int walk_is_code(const struct walk_mem *m, __u64 addr, __u32 sure)

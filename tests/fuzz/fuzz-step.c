@@ -65,7 +65,7 @@ static int step_read_code(struct stack *s, __u64 *ret, __u64 addr);
 #define UW_RULE(m, i)                ((i)-ABI_CODE_FIRST < RULES ? &(m)->h->rules[(i)-ABI_CODE_FIRST] : NULL)
 #define UW_WIDE(m, i)                ((i) < WIDES ? &(m)->h->wides[i] : NULL)
 #define UW_OP(m, i)                  ((i) < OPS ? &(m)->h->ops[i] : NULL)
-#include "unwind/unwind_compat.h"
+#include "step/step_compat.h"
 
 static int step_read_code(struct stack *s, __u64 *ret, __u64 addr)
 {

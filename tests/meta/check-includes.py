@@ -6,7 +6,7 @@
   check-includes.py --self-test   check that each kind of violation is found
 
 The table is the one with the columns "level | module | owns | may include". In its last column stand, with commas
-between them: modules, single headers of other modules (unwind/unwind_step.h), outer headers in angle brackets (then
+between them: modules, single headers of other modules (step/step.h), outer headers in angle brackets (then
 the module may include no others), "all below", "the public header only", "libc", and outer libraries, also in
 parentheses.
 

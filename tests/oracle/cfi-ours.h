@@ -29,7 +29,7 @@ static int step_read(const struct step_mem *mem, __u64 *ret, uint64_t addr)
 #define UW_RULE(mem, i)              ((i) < (mem)->rules->n_rules ? &(mem)->rules->rules[i] : NULL)
 #define UW_WIDE(mem, i)              ((i) < (mem)->rules->n_wides ? &(mem)->rules->wides[i] : NULL)
 #define UW_OP(mem, i)                ((i) < (mem)->rules->n_ops ? &(mem)->rules->ops[i] : NULL)
-#include "unwind/unwind_step.h"
+#include "step/step.h"
 
 /* ---- our rules ------------------------------------------------------------------------------- */
 

@@ -635,7 +635,7 @@ static int memory_read(const struct memory *mem, uint64_t *ret, uint64_t addr)
 #define UW_RULE(m, i)                ((i) < (m)->rules->n_rules ? &(m)->rules->rules[i] : NULL)
 #define UW_WIDE(m, i)                ((i) < (m)->rules->n_wides ? &(m)->rules->wides[i] : NULL)
 #define UW_OP(m, i)                  ((i) < (m)->rules->n_ops ? &(m)->rules->ops[i] : NULL)
-#include "unwind/unwind_step.h"
+#include "step/step.h"
 
 static uint64_t addr_of(const void *p)
 {

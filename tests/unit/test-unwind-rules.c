@@ -36,7 +36,7 @@ static int fake_read(const struct fake *f, __u64 *ret, uint64_t addr)
 #define UW_RULE(m, i)                ((i) < (m)->mem->n_rules ? &(m)->mem->rules[i] : NULL)
 #define UW_WIDE(m, i)                ((i) < (m)->mem->n_wides ? &(m)->mem->wides[i] : NULL)
 #define UW_OP(m, i)                  ((i) < (m)->mem->n_ops ? &(m)->mem->ops[i] : NULL)
-#include "unwind/unwind_step.h"
+#include "step/step.h"
 
 /* ---- random rules ---------------------------------------------------------------------------- */
 

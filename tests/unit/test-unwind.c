@@ -65,7 +65,7 @@ static int step_read(const struct step_mem *m, __u64 *ret, uint64_t addr)
 #define UW_RULE(mem, i)              ((void)(i), (const struct abi_rule *)NULL)
 #define UW_WIDE(mem, i)              ((void)(i), (const struct abi_wide *)NULL)
 #define UW_OP(mem, i)                ((void)(i), (const struct abi_op *)NULL)
-#include "unwind/unwind_compat.h"
+#include "step/step_compat.h"
 
 /* The leaf's pc, then return addresses; DEPTH when @max was reached. */
 static size_t walk_fp(const struct step_mem *mem, uint64_t pc, uint64_t sp, uint64_t fp,

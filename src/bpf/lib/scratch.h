@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Per-CPU working memory of one sample, and the hooks of unwind_step.h into it. */
+/* Per-CPU working memory of one sample, and the hooks of step.h into it. */
 #ifndef PA_BPF_SCRATCH_H
 #define PA_BPF_SCRATCH_H
 
 #include "bpf/lib/maps.h"
 
-/* ---- hooks of unwind_step.h ------------------------------------------------------------------ */
+/* ---- hooks of step.h ------------------------------------------------------------------ */
 
 struct scratch;
 static __attribute__((always_inline)) inline int read_word(struct scratch *s, __u64 *ret,
@@ -38,7 +38,7 @@ int walk_op(__u32 ip);
 #define UW_DO_COLUMN(u, mem, i, col) walk_column(i, col)
 #define UW_DO_EXPR(u, mem, i)        walk_expr(i)
 #define UW_DO_OP(u, mem)             walk_op((u)->ip)
-#include "unwind/unwind_step.h"
+#include "step/step.h"
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * The walk of a user stack, for every program that samples: process map, tables, and the step of
- * unwind_step.h. The global functions are verified once each; they take numbers and find the state
+ * step.h. The global functions are verified once each; they take numbers and find the state
  * themselves. Deepest calls: walk_user > walk_frame > walk_wide > walk_column > walk_expr >
  * walk_op > read_far, which is as deep as the verifier allows.
  */
@@ -25,8 +25,8 @@ static __always_inline const __u32 *word_value(__u32 value)
 
 #define UW_TABLES               void
 #define UW_VALUE(tables, value) word_value(value)
-#include "unwind/unwind_lookup.h"
-#include "unwind/unwind_compat.h"
+#include "step/step_lookup.h"
+#include "step/step_compat.h"
 
 /* ---- memory of the target -------------------------------------------------------------------- */
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * unwind_compat - the step for 32-bit code of x86 on a 64-bit kernel: by frame pointers, whose
- * records are two words of 4 bytes. Include after unwind_step.h, whose hooks it uses. There are no
- * rules for such code: what a step finds is a guess.
+ * step_compat - the step for 32-bit code of x86 on a 64-bit kernel: by frame pointers, whose records
+ * are two words of 4 bytes. Include after step.h, whose hooks it uses. There are no rules for such
+ * code: a step is heuristic.
  */
-#ifndef PA_UNWIND_COMPAT_H
-#define PA_UNWIND_COMPAT_H
+#ifndef PA_STEP_COMPAT_H
+#define PA_STEP_COMPAT_H
 
-#include "unwind/unwind_step.h"
+#include "step/step.h"
 
 #define UW_COMPAT_END (1ULL << 32)
 /* pop %ebp; pop %edx; pop %ecx; ret: the end of __kernel_vsyscall, behind its instruction. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * unwind_lookup - file offset -> code, over the packed tables of bpf/abi/abi_unwind.h. The same
+ * step_lookup - file offset -> code, over the packed tables of bpf/abi/abi_unwind.h. The same
  * text for BPF and the host.
  *
  * Before including, define
@@ -8,8 +8,8 @@
  *   UW_VALUE(tables, value)      const __u32 * of ABI_VALUE_WORDS words, or NULL; value = word >>
  *                                ABI_VALUE_SHIFT
  */
-#ifndef PA_UNWIND_LOOKUP_H
-#define PA_UNWIND_LOOKUP_H
+#ifndef PA_STEP_LOOKUP_H
+#define PA_STEP_LOOKUP_H
 
 #include "bpf/abi/abi.h"
 

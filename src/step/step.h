@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * unwind_step - one frame of a user stack: registers, a code and a way to read memory -> the
- * caller's registers, or why the walk ends. No helpers, no maps: the same text is compiled for BPF
- * and for the host, where unit tests, property tests, fuzzers and the walk of copied stacks use it.
+ * step - one frame of a user stack: registers, a code and a way to read memory -> the caller's
+ * registers, or why the walk ends. No helpers, no maps. The same text is compiled for BPF and for the
+ * host: unit tests, property tests, fuzzers and the walk of deferred samples use it.
  *
- * A register that a rule saves is not read: the state keeps where it lies, and it is read when a
- * later rule asks for it. One that no rule names keeps its value.
+ * A register that a rule saves is not read: the state keeps its address, and it is read when a later
+ * rule asks for it. A register that no rule names keeps its value.
  *
  * Before including, define
  *   UW_MEM                       the type behind which memory is reached
  *   UW_READ(mem, ret_u64, addr)  reads 8 bytes at addr into *ret_u64: 0, or non-zero on a fault
  *   UW_READ_CODE(mem, ret_u64, addr)  the same, of code
- *   UW_IS_CODE(mem, addr, sure)  non-zero if addr can be a return address: it lies in executable
- *                                memory, and as far as can be told behind a call; sure: a frame
- *                                record or a register says so, which is enough in JIT code
- *                                (interpreters return to code that is not behind a call)
+ *   UW_IS_CODE(mem, addr, sure)  non-zero if addr can be a return address: it is in executable memory,
+ *                                and as far as can be seen after a call. sure: a frame record or a
+ *                                register says so, which is enough in JIT code (interpreters return to
+ *                                code that is not after a call)
  *   UW_RULE(mem, i), UW_WIDE(mem, i), UW_OP(mem, i)
  *                                const struct abi_rule *, abi_wide *, abi_op *, or NULL
- * and, where functions must be verified one by one (BPF), UW_SPLIT with
- *   UW_DO_FRAME(u, mem, id), UW_DO_WIDE(u, mem, i), UW_DO_COLUMN(u, mem, i, col), UW_DO_EXPR(u,
- * mem, i), UW_DO_OP(u, mem) which come back to uw_step_frame, uw_step_wide, uw_wide_column,
- * uw_expr, uw_expr_op
+ *
+ * and, where functions must be verified one by one (BPF), UW_SPLIT with the following, which call back
+ * uw_step_frame, uw_step_wide, uw_wide_column, uw_expr and uw_expr_op
+ *   UW_DO_FRAME(u, mem, id)
+ *   UW_DO_WIDE(u, mem, i)
+ *   UW_DO_COLUMN(u, mem, i, col)
+ *   UW_DO_EXPR(u, mem, i)
+ *   UW_DO_OP(u, mem)
  */
-#ifndef PA_UNWIND_STEP_H
-#define PA_UNWIND_STEP_H
+#ifndef PA_STEP_H
+#define PA_STEP_H
 
 #include "bpf/abi/abi.h"
 
