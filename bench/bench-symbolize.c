@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ksyms/ksyms.h"
 #include "symbolize/symbolize.h"
 
 static double cpu_s(void)
@@ -32,13 +33,13 @@ static long peak_kb(void)
 
 static int bench_kernel(void)
 {
-	_cleanup_(sym_kernel_freep) struct sym_kernel *k = NULL;
+	_cleanup_(ksyms_freep) struct ksyms *k = NULL;
 	_cleanup_close_ int fd = -EBADF;
 	static char buf[64 * 1024];
 	char home[] = "/tmp/bench-kallsyms-XXXXXX", path[64];
-	struct sym_kernel_options o = {.cache_home = home, .uid = geteuid()};
-	struct sym_kernel *cached = NULL;
-	enum sym_kcache wrote, used;
+	struct ksyms_options o = {.cache_home = home, .uid = geteuid()};
+	struct ksyms *cached = NULL;
+	enum ksyms_cache wrote, used;
 	struct err err = {0};
 	double t0, t1, t2, t3, t4;
 	long kb;
@@ -49,17 +50,17 @@ static int bench_kernel(void)
 		;
 	t1 = cpu_s();
 	kb = peak_kb();
-	if (sym_kernel_load(NULL, &k, &err) < 0) {
+	if (ksyms_load(NULL, &k, &err) < 0) {
 		fprintf(stderr, "bench-symbolize: %s\n", err.msg);
 		return 1;
 	}
 	t2 = cpu_s();
 	kb = peak_kb() - kb;
-	if (!mkdtemp(home) || sym_kernel_load_cached(&o, &cached, &wrote, &err) < 0)
+	if (!mkdtemp(home) || ksyms_load_cached(&o, &cached, &wrote, &err) < 0)
 		return 1;
-	cached = sym_kernel_free(cached);
+	cached = ksyms_free(cached);
 	t3 = cpu_s();
-	if (sym_kernel_load_cached(&o, &cached, &used, &err) < 0)
+	if (ksyms_load_cached(&o, &cached, &used, &err) < 0)
 		return 1;
 	t4 = cpu_s();
 	(void)snprintf(path, sizeof(path), "%s/perf-agent/kallsyms.cache", home);
@@ -70,10 +71,10 @@ static int bench_kernel(void)
 	printf("{\"bench\":\"kallsyms\",\"symbols\":%zu,\"read_cpu_s\":%.4f,\"load_cpu_s\":%.4f,"
 	       "\"load_and_write_cpu_s\":%.4f,\"cached\":%s,\"cached_cpu_s\":%.4f,"
 	       "\"held_kb\":%zu,\"peak_kb\":%ld}\n",
-	       sym_kernel_cnt(k), t1 - t0, t2 - t1, t3 - t2,
-	       wrote == SYM_KCACHE_WRITTEN && used == SYM_KCACHE_USED ? "true" : "false", t4 - t3,
-	       sym_kernel_bytes(k) / 1024, kb);
-	(void)sym_kernel_free(cached);
+	       ksyms_cnt(k), t1 - t0, t2 - t1, t3 - t2,
+	       wrote == KSYMS_CACHE_WRITTEN && used == KSYMS_CACHE_USED ? "true" : "false", t4 - t3,
+	       ksyms_bytes(k) / 1024, kb);
+	(void)ksyms_free(cached);
 	return 0;
 }
 

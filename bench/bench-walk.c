@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include "../tests/live/stack-capture.h"
+#include "../tests/live/stack_capture.h"
 
 static const struct {
 	const char *name;

@@ -78,7 +78,8 @@ enum pfa_unwind {
 #define PFA_DECODE_IN_PROCESS (1u << 4) /* no process for it: decoded by the library's threads */
 
 #define PFA_FOLLOW_CHILDREN                                                                        \
-	(1u << 2) /* with PID: also what the processes have forked and fork from now on, and so    \
+	(1u                                                                                        \
+	 << 2) /* with PID: also what the processes have forked and fork from now on, and so    \
 	             on. A child whose parent has ended before the start is nobody's. (A command's \
 	             are always followed) */
 

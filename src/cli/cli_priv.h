@@ -2,17 +2,17 @@
 /*
  * cli - words for people. Knows the library by its public header alone. One thread.
  *
- *   cli-options.c   words of the command line -> struct cli_options; --help
- *   cli-check.c     which options go together
- *   cli-duration.c  numbers as people write and read them
- *   cli-name.c      names of output files
- *   cli-output.c    where the products of a capture go
- *   cli-say.c       lines on standard error
- *   cli-run.c       one capture, from options to exit status
- *   cli-start.c     the line on standard error at its beginning
- *   cli-report.c    what stands on standard error at its end
- *   cli-waits.c     the table of where a program waits, of that
- *   cli-unwind.c    perf-agent unwind-info
+ *   cli_options.c   words of the command line -> struct cli_options; --help
+ *   cli_check.c     which options go together
+ *   cli_duration.c  numbers as people write and read them
+ *   cli_name.c      names of output files
+ *   cli_output.c    where the products of a capture go
+ *   cli_say.c       lines on standard error
+ *   cli_run.c       one capture, from options to exit status
+ *   cli_start.c     the line on standard error at its beginning
+ *   cli_report.c    what stands on standard error at its end
+ *   cli_waits.c     the table of where a program waits, of that
+ *   cli_unwind.c    perf-agent unwind-info
  */
 #ifndef CLI_PRIV_H
 #define CLI_PRIV_H

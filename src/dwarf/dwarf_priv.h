@@ -138,7 +138,7 @@ enum dw_unit_type { /* DW_UT_* */
 #define DW_DWO_STEPS      (1 << 16) /* that opening a split unit's file costs */
 #define DW_DIE_BYTES      (1 << 20) /* of one entry outside of the unit at work */
 
-/* ---- sections: dw-sec.c --------------------------------------------------------------------- */
+/* ---- sections: dw_sec.c --------------------------------------------------------------------- */
 
 enum dw_sec_kind {
 	DW_SEC_INFO,
@@ -244,7 +244,7 @@ static inline bool dw_has(const struct dw_src *src, enum dw_sec_kind k)
 	return src->secs[k].size > 0;
 }
 
-/* ---- abbreviations: dw-abbrev.c ------------------------------------------------------------- */
+/* ---- abbreviations: dw_abbrev.c ------------------------------------------------------------- */
 
 /* Attributes that are looked at. DW_V_NONE: passed over. */
 enum dw_slot {
@@ -380,7 +380,7 @@ static inline int dw_next_skip(struct cursor *c, uint64_t n)
 /* Passes over the attributes of an entry. */
 int dw_skip_attrs(const struct dw_abbrevs *a, const struct dw_decl *decl, struct cursor *c);
 
-/* ---- attribute values: dw-form.c ------------------------------------------------------------ */
+/* ---- attribute values: dw_form.c ------------------------------------------------------------ */
 
 struct dw_val {
 	uint16_t form;
@@ -447,7 +447,7 @@ int dw_val_ref(struct dw_file *d, const struct dw_cu *cu, const struct dw_val *v
 int dw_str_offset(struct dw_file *d, const struct dw_cu *cu, uint64_t index, uint64_t *ret);
 int dw_addr_at(struct dw_file *d, const struct dw_cu *cu, uint64_t index, uint64_t *ret);
 
-/* ---- ranges: dw-range.c --------------------------------------------------------------------- */
+/* ---- ranges: dw_range.c --------------------------------------------------------------------- */
 
 /* A list of ranges, or one range. */
 struct dw_ranges {
@@ -465,7 +465,7 @@ int dw_ranges_of(struct dw_file *d, const struct dw_cu *cu, const struct dw_die 
 /* Next range that is not empty and not of code that the linker threw away: 1, 0 (end), -errno. */
 int dw_ranges_next(struct dw_file *d, struct dw_ranges *r, uint64_t *ret_lo, uint64_t *ret_hi);
 
-/* ---- units: dw-unit.c ----------------------------------------------------------------------- */
+/* ---- units: dw_unit.c ----------------------------------------------------------------------- */
 
 struct dw_arange {
 	uint64_t lo, hi;
@@ -503,7 +503,7 @@ void dw_cus_drop(struct dw_file *d);
 int dw_index_build(struct dw_file *d);
 uint32_t dw_index_find(const struct dw_file *d, uint64_t addr);
 
-/* ---- functions of a unit: dw-tree.c --------------------------------------------------------- */
+/* ---- functions of a unit: dw_tree.c --------------------------------------------------------- */
 
 #define DW_NO_NODE UINT32_MAX
 
@@ -512,7 +512,7 @@ struct dw_node {
 	uint64_t off;    /* of its entry in .debug_info */
 	uint32_t parent; /* what it was inlined into; DW_NO_NODE: a function */
 	uint32_t call_line, call_column;
-	uint32_t name; /* for dw-frames.c: 0, or which name it has, from 1 */
+	uint32_t name; /* for dw_frames.c: 0, or which name it has, from 1 */
 	uint64_t call_file;
 	bool inlined;
 };
@@ -536,7 +536,7 @@ void dw_tree_done(struct dw_tree *t, size_t max);
 /* The nodes of addrs[n] in a unit that is loaded: 0, -errno; with what was found before damage. */
 int dw_tree_read(struct dw_tree *t, const struct dw_cu *cu, const uint64_t *addrs, size_t n);
 
-/* ---- split units: dw-split.c ---------------------------------------------------------------- */
+/* ---- split units: dw_split.c ---------------------------------------------------------------- */
 
 /* The split unit of a skeleton: 0 (@ret is opened, for dw_cu_done), -ENOENT (it has none, or it is
  * not there: counted), errno. */

@@ -3,9 +3,9 @@
  * gotab, private: the pieces behind gotab.h.
  *
  *   gotab.c         bytes of the table, functions, values by pc, code
- *   gotab-open.c    where the table is, its header, where the text starts
- *   gotab-module.c  moduledata, without symbols
- *   gotab-lines.c   frames of an address
+ *   gotab_open.c    where the table is, its header, where the text starts
+ *   gotab_module.c  moduledata, without symbols
+ *   gotab_lines.c   frames of an address
  */
 #ifndef PA_GOTAB_PRIV_H
 #define PA_GOTAB_PRIV_H
@@ -97,7 +97,7 @@ bool gotab_read_off(struct gotab *t, uint64_t off, void *buf, size_t len);
 int gotab_entry(struct gotab *t, uint64_t i, uint64_t *ret_entry, uint64_t *ret_record);
 int gotab_record_read(struct gotab *t, uint64_t i, struct gotab_record *ret);
 
-/* ---- gotab-module.c -------------------------------------------------------------------------- */
+/* ---- gotab_module.c -------------------------------------------------------------------------- */
 
 /* t->text and t->gofunc, where moduledata is found. 1.18 on. */
 bool gotab_module_find(struct gotab *t);

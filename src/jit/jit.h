@@ -13,7 +13,7 @@
 
 #include "event/event.h"
 #include "profile/profile.h"
-#include "symbolize/symbolize.h"
+#include "jitcode/jitcode.h"
 #include "tally/tally.h"
 
 #define JIT_ADDRS 32 /* that are reported at a time */

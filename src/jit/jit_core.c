@@ -187,7 +187,8 @@ void jit_watch(struct jit *j, const struct ev_proc_id *id, const uint64_t *addrs
 
 		if (vec_reserve(&p->codes, 1) == 0 &&
 		    intern_add(p->addrs, &addrs[i], sizeof(*addrs), &k, &is_new) == 0 && is_new)
-			(void)vec_push(&p->codes, sym_jit_code(p->code, addrs[i])); /* has room */
+			(void)vec_push(&p->codes,
+			               jitcode_version(p->code, addrs[i])); /* has room */
 	}
 }
 
@@ -317,7 +318,7 @@ void jit_finish(struct jit *j)
 	if (!j)
 		return;
 	vec_each (p, &j->procs) {
-		const struct sym_jit_stats *st = sym_jit_stats(p->code);
+		const struct jitcode_stats *st = jitcode_stats(p->code);
 
 		if (p->complete)
 			; /* was read to its end */
@@ -327,7 +328,7 @@ void jit_finish(struct jit *j)
 			tally_count(j->o.tally, TALLY_JIT_PROCS_OVER, 1);
 		p->parent = parent_of(j, p);
 		tally_count(j->o.tally, TALLY_JIT_BAD, st->bad);
-		tally_count(j->o.tally, TALLY_JIT_OVER, st->over_limit + sym_jit_more(p->code));
+		tally_count(j->o.tally, TALLY_JIT_OVER, st->over_limit + jitcode_more(p->code));
 	}
 	if (j->refusal[0])
 		tally_note(j->o.tally, "names of code generated at run time were not read: %s",
@@ -355,7 +356,7 @@ bool jit_name(struct jit *j, uint32_t proc, uint16_t epoch, uint64_t addr, struc
 	for (int i = 0; i < PARENTS && !found && proc; i++) {
 		const struct jit_proc *p = &j->procs.p[proc - 1];
 
-		found = sym_jit_find(p->code, addr, time_ns, &j->frame) == 0;
+		found = jitcode_find(p->code, addr, time_ns, &j->frame) == 0;
 		proc = p->parent;
 	}
 	if (!found)

@@ -45,12 +45,12 @@ static void count_read(struct jit *j, struct jit_proc *p)
 
 static void give_budget(struct jit *j, struct jit_proc *p)
 {
-	sym_jit_limit(p->code, p->bytes + JIT_BYTES - MIN_OF(j->bytes, JIT_BYTES));
+	jitcode_limit(p->code, p->bytes + JIT_BYTES - MIN_OF(j->bytes, JIT_BYTES));
 }
 
 static void count_bytes(struct jit *j, struct jit_proc *p)
 {
-	size_t bytes = sym_jit_bytes(p->code);
+	size_t bytes = jitcode_bytes(p->code);
 
 	j->bytes = j->bytes - p->bytes + bytes;
 	p->bytes = bytes;
@@ -94,14 +94,14 @@ static void read_dump(struct jit *j, struct jit_proc *p, uint64_t now, bool fina
 	if (p->dump_due)
 		jit_find_dump(j, p);
 	if (p->dump_fd < 0 || !owner_ok(j, p, p->dump_fd, "jitdump", &st) ||
-	    (st.st_size == p->dump_size && !sym_jit_more(p->code)))
+	    (st.st_size == p->dump_size && !jitcode_more(p->code)))
 		return;
 	give_budget(j, p);
 	for (int i = 0; i < (final ? FINAL_READS : 1); i++) {
-		if (sym_jit_read_dump(p->code, p->dump_fd, now) < 0)
+		if (jitcode_read_dump(p->code, p->dump_fd, now) < 0)
 			break; /* and it has no names from there */
 		count_read(j, p);
-		p->dump_size = sym_jit_more(p->code) ? 0 : st.st_size;
+		p->dump_size = jitcode_more(p->code) ? 0 : st.st_size;
 		if (p->dump_size)
 			break;
 	}
@@ -136,10 +136,10 @@ static void read_map(struct jit *j, struct jit_proc *p, uint64_t now, bool final
 	if (!owner_ok(j, p, fd, name, &st))
 		return;
 	give_budget(j, p);
-	if (sym_jit_read_map(p->code, fd, now, final) >= 0) {
+	if (jitcode_read_map(p->code, fd, now, final) >= 0) {
 		count_read(j, p);
 		p->map.ino = st.st_ino;
-		p->map.size = sym_jit_more(p->code) ? -1 : st.st_size;
+		p->map.size = jitcode_more(p->code) ? -1 : st.st_size;
 		p->map.mtime = st.st_mtim;
 	}
 	count_bytes(j, p);
@@ -156,7 +156,7 @@ static bool look_for_reuse(struct jit_proc *p, bool possible)
 		if (p->codes.p[i] && !possible)
 			continue; /* nothing took the place of anything */
 		const uint64_t *addr = intern_get(p->addrs, i, &len);
-		uint32_t code = sym_jit_code(p->code, *addr);
+		uint32_t code = jitcode_version(p->code, *addr);
 
 		reused |= p->codes.p[i] && p->codes.p[i] != code;
 		p->codes.p[i] = code;
@@ -166,8 +166,8 @@ static bool look_for_reuse(struct jit_proc *p, bool possible)
 
 void jit_read_proc(struct jit *j, struct jit_proc *p, uint64_t now, bool final)
 {
-	const struct sym_jit_stats *st = sym_jit_stats(p->code);
-	const struct sym_jit_stats before = *st;
+	const struct jitcode_stats *st = jitcode_stats(p->code);
+	const struct jitcode_stats before = *st;
 
 	/* The dump first: it has times, and what it says the map does not say again. */
 	read_dump(j, p, now, final);

@@ -42,11 +42,11 @@ struct jit_proc {
 	bool dump_due; /* a jitdump was mapped */
 	off_t dump_size;
 	struct jit_map map;
-	struct sym_jit *code;
+	struct jitcode *code;
 	size_t bytes; /* of it, as far as they are counted */
 	uint64_t due_ns;
 	struct intern *addrs; /* sampled; id is the index of codes */
-	VEC(uint32_t) codes;  /* what was there when it was looked at last, sym_jit_code() */
+	VEC(uint32_t) codes;  /* what was there when it was looked at last, jitcode_version() */
 };
 
 struct jit {

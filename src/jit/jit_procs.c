@@ -13,7 +13,7 @@
 
 void jit_proc_done(struct jit_proc *p)
 {
-	p->code = sym_jit_free(p->code);
+	p->code = jitcode_free(p->code);
 	closep(&p->dump_fd);
 	p->addrs = intern_free(p->addrs);
 	vec_done(&p->codes);
@@ -81,13 +81,13 @@ static struct jit_proc *evict(struct jit *j)
 	vec_each (p, &j->procs) {
 		uint32_t slot = (uint32_t)(p - j->procs.p) + 1;
 
-		if (sym_jit_stats(p->code)->entries ||
+		if (jitcode_stats(p->code)->entries ||
 		    (p->exact && proc_start_ns(p->id.pid, &start) == 0))
 			continue;
 		if (!p->complete)
 			jit_read_proc(j, p, now,
 			              true); /* it may have written its file at its end */
-		if (sym_jit_stats(p->code)->entries)
+		if (jitcode_stats(p->code)->entries)
 			continue;
 		vec_each (f, &j->found)
 			if (*f == slot)
@@ -123,7 +123,7 @@ struct jit_proc *jit_add_proc(struct jit *j, const struct ev_proc_id *id, bool e
 	}
 	p.dir = dir_open(j, id->pid);
 	p.ppid = st.ppid;
-	if (sym_jit_new(JIT_BYTES, &p.code) < 0 ||
+	if (jitcode_new(JIT_BYTES, &p.code) < 0 ||
 	    intern_new(JIT_ADDRS_MAX, SIZE_MAX / 2, &p.addrs) < 0 ||
 	    (!slot && vec_push(&j->procs, p) < 0)) {
 		dir_unuse(j, &p);
@@ -190,7 +190,7 @@ void jit_complete_gone(struct jit *j, struct jit_proc *p, uint64_t now)
 	if (kill((pid_t)p->id.pid, 0) == 0 || errno != ESRCH)
 		return;
 	jit_read_proc(j, p, now, true); /* it may have written its file at its end */
-	if (sym_jit_more(p->code))
+	if (jitcode_more(p->code))
 		return;
 	j->n_dumps -= p->dump_fd >= 0;
 	closep(&p->dump_fd);

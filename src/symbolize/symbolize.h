@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbolize - address to name, in batches; what is kept between them is in sym_kernel, sym_files
- * (debug information, under a budget) and sym_jit.
- * Thread: each call works on its own objects; sym_kernel is immutable after it was loaded, so any.
+ * symbolize - address to name, in batches; what is kept between them is in sym_files (debug
+ * information, under a budget). Kernel addresses: ksyms. JIT code: jitcode.
+ * Thread: each call works on its own objects.
  */
 #ifndef PA_SYMBOLIZE_H
 #define PA_SYMBOLIZE_H
@@ -10,7 +10,11 @@
 #include "image/image.h"
 #include "proc/proc.h"
 
-#define SYM_FRAMES_MAX 128 /* of one address: the outermost inlined calls past it are left out */
+#define SYM_MANGLED_MAX   (16 * 1024) /* longer names are shown as they are */
+#define SYM_DEMANGLED_MAX (64 * 1024)
+/* Of the strings of one batch: 100,000 of the longest names that libLLVM has. */
+#define SYM_STRINGS_MAX (64 * 1024 * 1024)
+#define SYM_FRAMES_MAX  128 /* of one address: the outermost inlined calls past it are left out */
 
 /* A function, or a call that the compiler inlined into one. Strings live as long as the batch. */
 struct sym_frame {
@@ -90,6 +94,31 @@ int sym_none_resolve(enum ev_reason reason, const uint64_t *addrs, size_t n, str
  * full), or the error that stood in @b already.
  */
 int sym_demangle(const char *name, struct sbuf *b);
+
+/* ---- filling a batch, for ksyms and jitcode --------------------------------------------------- */
+
+/* Empty results for @n addresses, all with @reason: 0, -ENOMEM. */
+int sym_batch_init(struct sym_batch *b, size_t n, enum ev_reason reason);
+
+/**
+ * sym_batch_text - the strings of one symbol into the batch: as it is shown, that is demangled,
+ * the symbol version removed, @suffix behind it
+ * @linkage: as in the table; @suffix: "" or " [module]"
+ * @scratch: of the caller, reused between calls
+ * @ret:     a frame without file and line
+ * Returns: 0, -E2BIG (the batch's strings are at their cap), -ENOMEM.
+ */
+int sym_batch_text(struct sym_batch *b, const char *linkage, const char *suffix,
+                   struct sbuf *scratch, struct sym_frame *ret);
+/**
+ * sym_batch_symbol - the same as a frame of the batch, for all addresses in that symbol
+ * @ret: its index in b->frames
+ */
+int sym_batch_symbol(struct sym_batch *b, const char *linkage, const char *suffix,
+                     struct sbuf *scratch, uint32_t *ret);
+
+/* Order of names for one address: fewest leading underscores, then bytes. As strcmp. */
+int sym_name_cmp(const char *a, const char *b);
 
 /* ---- debug files ---------------------------------------------------------------------------- */
 
@@ -248,184 +277,5 @@ void sym_files_end(struct sym_files *c);
  * sym_files_stats - figures up to now; borrowed until sym_files_free
  */
 const struct sym_files_stats *sym_files_stats(const struct sym_files *c);
-
-/* ---- code generated at run time ------------------------------------------------------------- */
-
-/*
- * Code of one process by address and time: from a perf-map (no times: a line is taken to be true
- * from when it was first read; what was there at the first reading, from ever) and from a jitdump
- * (with times). Later code takes the place of what it overlaps.
- */
-struct sym_jit;
-/**
- * sym_jit_new - no code yet
- * @max_bytes: of memory; lines and records past it are counted and left out; 0: 64 MiB
- * Returns: 0, -ENOMEM.
- */
-int sym_jit_new(size_t max_bytes, struct sym_jit **ret);
-struct sym_jit *sym_jit_free(struct sym_jit *j);
-void sym_jit_freep(struct sym_jit **j);
-/**
- * sym_jit_read_map - lines that were appended to a perf-map since the last call
- * @fd:     regular file; a file that has shrunk or is another one is read from its beginning
- * @now_ns: CLOCK_MONOTONIC
- * An unfinished last line is left for the next call unless @final.
- * Returns: number of new entries that took the place of others, -ENOMEM, errno of pread.
- */
-int sym_jit_read_map(struct sym_jit *j, int fd, uint64_t now_ns, bool final);
-/**
- * sym_jit_read_dump - records that were appended to a jitdump since the last call
- * Times are those of the dump's clock, CLOCK_MONOTONIC where its header does not say otherwise
- * (arch timestamps are taken as "when they were read").
- * Returns: as sym_jit_read_map; -EINVAL (no jitdump, or another byte order).
- */
-int sym_jit_read_dump(struct sym_jit *j, int fd, uint64_t now_ns);
-/**
- * sym_jit_more - did the last reading end because it had read enough for one call, before the end?
- */
-bool sym_jit_more(const struct sym_jit *j);
-/**
- * sym_jit_find - the code at an address
- * @time_ns: CLOCK_MONOTONIC; UINT64_MAX: newest
- * @ret: strings live until the next call with @j; file and line where the producer tells them, the
- * line of the function where it does not tell that of the address
- * Where nothing was there at @time_ns it is what came first after it: a map is read later than it
- * is written, and what was sampled was there.
- * Returns: 0, -ENOENT, -ENOMEM. Cost: O(log^2 n); after new code that took the place of other the
- * first with a time before it O(n log n).
- */
-int sym_jit_find(struct sym_jit *j, uint64_t addr, uint64_t time_ns, struct sym_frame *ret);
-/**
- * sym_jit_code - the same number as long as the same code lies at an address
- * Returns: 0 where none is now.
- */
-uint32_t sym_jit_code(const struct sym_jit *j, uint64_t addr);
-/**
- * sym_jit_bytes, sym_jit_limit - memory held; another @max_bytes, with which more may be taken in
- * Look-ups by time need up to as much again.
- */
-size_t sym_jit_bytes(const struct sym_jit *j);
-void sym_jit_limit(struct sym_jit *j, size_t max_bytes);
-struct sym_jit_stats {
-	uint64_t entries, reused; /* that took the place of others */
-	uint64_t bad;             /* damaged lines and records, skipped */
-	uint64_t over_limit;
-};
-const struct sym_jit_stats *sym_jit_stats(const struct sym_jit *j);
-
-/* ---- kernel --------------------------------------------------------------------------------- */
-
-struct sym_kernel;
-/**
- * sym_kernel_load - read /proc/kallsyms
- * @path: NULL, or another file for tests
- * Text symbols only (t T w W). Those of modules and BPF programs are shown with " [module]", their
- * linkage name is without. Of symbols at one address the best stays, by the rule for ELF.
- * Returns: 0, -EPERM (every address reads 0: kptr_restrict or no CAP_SYSLOG), -ENODATA (no text
- * symbol at all), -ENOMEM, errno of open or read.
- * Cost: one pass; 12 bytes a symbol and the names, at most 4 M symbols and 64 MiB of names (what
- * is over that counts as bad lines).
- */
-int sym_kernel_load(const char *path, struct sym_kernel **ret, struct err *err);
-/* Where the table may be kept from one capture to the next. */
-struct sym_kernel_options {
-	const char *kallsyms, *modules, *boot_id; /* NULL: those of /proc */
-	const char *cache_home; /* the file is PATH/perf-agent/kallsyms.cache; NULL: none */
-	uint32_t uid;           /* of who owns all of it: the effective one of ours */
-};
-enum sym_kcache {
-	SYM_KCACHE_OFF = 0, /* none was asked for */
-	SYM_KCACHE_USED,
-	SYM_KCACHE_WRITTEN, /* there was none, or it was of another state of the kernel, or damaged
-	                     */
-	SYM_KCACHE_REFUSED, /* there is no folder that is @uid's alone, and none could be made */
-	SYM_KCACHE_FAILED,  /* it could not be written, or changed while it was read */
-};
-/**
- * sym_kernel_load_cached - sym_kernel_load, or what it found earlier in this boot
- * Kept for as long as /proc/modules and the first lines of kallsyms are the same. Programs of BPF
- * and the trampolines of tracing are not in what was kept: who meets an address without a name in a
- * table that is USED reads the real one. Folder and file are of mode 0700 and 0600, @uid's, and no
- * symbolic links; the folder above is @uid's too, and only @uid can write to it.
- * Returns: as sym_kernel_load; *ret_cache also then.
- * Cost: a fifth of sym_kernel_load where it is USED, some 20 ms beside it where it is WRITTEN.
- */
-int sym_kernel_load_cached(const struct sym_kernel_options *o, struct sym_kernel **ret,
-                           enum sym_kcache *ret_cache, struct err *err);
-/**
- * sym_kernel_state - a number that is another one when modules came or went since, or addresses
- * were hidden or shown Returns: 0, -EINVAL, errno of open or read. Cost: the kernel prints
- * /proc/modules.
- */
-int sym_kernel_state(const struct sym_kernel_options *o, uint64_t *ret);
-/**
- * sym_kernel_cache_home - $XDG_CACHE_HOME, or $HOME/.cache
- * Returns: 0 (appended to @b), -ENOENT (neither is set, or a privilege came with the program), the
- * error of @b.
- */
-int sym_kernel_cache_home(struct sbuf *b);
-/**
- * sym_kernel_parse - the same over @len bytes in memory, for tests and fuzzing
- * @text: not kept
- * Returns: 0, -EPERM, -ENODATA, -ENOMEM, as sym_kernel_load.
- */
-int sym_kernel_parse(const char *text, size_t len, struct sym_kernel **ret);
-/**
- * sym_kernel_free, sym_kernel_freep - NULL is accepted; free returns NULL
- */
-struct sym_kernel *sym_kernel_free(struct sym_kernel *k);
-void sym_kernel_freep(struct sym_kernel **k);
-/**
- * sym_kernel_resolve - names of kernel addresses
- * @addrs: addrs[n], ascending, unique; look-up addresses
- * @ret:   names[n], by index of @addrs; for sym_batch_done
- * A symbol reaches to the next one or to data, at most 1 MiB; the last one of a module to the end
- * of its page, but for [bpf]. Reasons: NO_SYMBOL, NO_MEMORY (the batch's strings are at 64 MiB).
- * Returns: 0 (each name has its own reason), -ENOMEM. Cost: O(n * log symbols).
- */
-int sym_kernel_resolve(const struct sym_kernel *k, const uint64_t *addrs, size_t n,
-                       struct sym_batch *ret);
-/**
- * sym_kernel_cnt, sym_kernel_bad_lines, sym_kernel_bytes - figures of the table
- * cnt: symbols, one an address. bad_lines: lines that were damaged, over a limit, or text at
- * address 0. bytes: memory held.
- */
-size_t sym_kernel_cnt(const struct sym_kernel *k);
-uint64_t sym_kernel_bad_lines(const struct sym_kernel *k);
-size_t sym_kernel_bytes(const struct sym_kernel *k);
-/**
- * sym_kernel_range - first text address and end (exclusive) of the last symbol
- * For the kernel's mapping in the profile. Modules and BPF programs are inside.
- * Returns: 0, -ENOENT (no symbols).
- */
-int sym_kernel_range(const struct sym_kernel *k, uint64_t *ret_start, uint64_t *ret_end);
-
-/* Code that the kernel made or dropped, by KSYMBOL records. Thread: one at a time. */
-struct sym_ksyms;
-/**
- * sym_ksyms_new, sym_ksyms_free, sym_ksyms_freep - nothing yet; NULL is accepted, free returns NULL
- * Returns: 0, -ENOMEM.
- */
-int sym_ksyms_new(struct sym_ksyms **ret);
-struct sym_ksyms *sym_ksyms_free(struct sym_ksyms *s);
-void sym_ksyms_freep(struct sym_ksyms **s);
-/**
- * sym_ksyms_add - a record, in order of time
- * @k: copied. When code is dropped it is told once more where it was: that counts as well, for what
- * was there before we were Returns: 0, -EINVAL (no such name or length), -E2BIG (over 256 Ki
- * records or 16 MiB of names), -ENOMEM.
- */
-int sym_ksyms_add(struct sym_ksyms *s, const struct ev_ksymbol *k, uint64_t time_ns);
-/**
- * sym_ksyms_resolve - names of addresses that sym_kernel_resolve left without, or named by what was
- * there earlier or ends before
- * @table_ns: CLOCK_MONOTONIC before the reading that @b came from
- * @addrs:    addrs[n], ascending, unique, those of @b
- * The newest record at an address says what is there; samples have no time, so that an address
- * which was used again while it was watched has one name. Returns: 0, -ENOMEM (@b is then for
- * sym_batch_done only). Cost: O(records * log n).
- */
-int sym_ksyms_resolve(const struct sym_ksyms *s, uint64_t table_ns, const uint64_t *addrs, size_t n,
-                      struct sym_batch *b);
 
 #endif

@@ -4,11 +4,6 @@
 
 #include "symbolize/symbolize.h"
 
-#define SYM_MANGLED_MAX   (16 * 1024) /* longer names are shown as they are */
-#define SYM_DEMANGLED_MAX (64 * 1024)
-/* Of the strings of one batch: 100,000 of the longest names that libLLVM has. */
-#define SYM_STRINGS_MAX (64 * 1024 * 1024)
-
 #define SYM_ELF_FILES_MAX 3
 
 /* sym_elf_resolve over the symbols of an image and of files with what was stripped off it: the best
@@ -44,28 +39,5 @@ void sym_lines_drop(struct sym_lines *l);
 /* Next frame of names[i], innermost first; with @last they take the place of what stood there.
  * What no longer finds room leaves the address as it was. 0, -ENOMEM. */
 int sym_lines_add(struct sym_lines *l, size_t i, const struct sym_line_frame *f, bool last);
-
-/* Empty results for @n addresses, all with @reason: 0, -ENOMEM. */
-int sym_batch_init(struct sym_batch *b, size_t n, enum ev_reason reason);
-
-/**
- * sym_batch_text - the strings of one symbol into the batch: as it is shown, that is demangled,
- * the symbol version removed, @suffix behind it
- * @linkage: as in the table; @suffix: "" or " [module]"
- * @scratch: of the caller, reused between calls
- * @ret:     a frame without file and line
- * Returns: 0, -E2BIG (the batch's strings are at their cap), -ENOMEM.
- */
-int sym_batch_text(struct sym_batch *b, const char *linkage, const char *suffix,
-                   struct sbuf *scratch, struct sym_frame *ret);
-/**
- * sym_batch_symbol - the same as a frame of the batch, for all addresses in that symbol
- * @ret: its index in b->frames
- */
-int sym_batch_symbol(struct sym_batch *b, const char *linkage, const char *suffix,
-                     struct sbuf *scratch, uint32_t *ret);
-
-/* Order of names for one address: fewest leading underscores, then bytes. As strcmp. */
-int sym_name_cmp(const char *a, const char *b);
 
 #endif

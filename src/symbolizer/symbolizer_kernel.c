@@ -9,14 +9,14 @@ struct kernel_names {
 
 	/* Guards what follows up to cached: loaded by whichever thread asks first; a leaf. */
 	pthread_mutex_t table_lock;
-	struct sym_kernel *table, *old; /* old: before it was read again */
-	uint64_t read_ns, state;        /* when it was read, and what of: sym_kernel_state */
+	struct ksyms *table, *old; /* old: before it was read again */
+	uint64_t read_ns, state;   /* when it was read, and what of: ksyms_state */
 	int error;
 	bool tried, cached;
 
 	/* Guards records: who adds to them must not wait until a table is loaded; a leaf. */
 	pthread_mutex_t records_lock;
-	struct sym_ksyms *records; /* NULL: none came */
+	struct ksyms_log *records; /* NULL: none came */
 };
 
 int kernel_names_new(struct tally *tally, struct kernel_names **ret)
@@ -37,9 +37,9 @@ struct kernel_names *kernel_names_free(struct kernel_names *k)
 {
 	if (!k)
 		return NULL;
-	k->table = sym_kernel_free(k->table);
-	k->old = sym_kernel_free(k->old);
-	k->records = sym_ksyms_free(k->records);
+	k->table = ksyms_free(k->table);
+	k->old = ksyms_free(k->old);
+	k->records = ksyms_log_free(k->records);
 	(void)pthread_mutex_destroy(&k->table_lock); /* nobody holds it */
 	(void)pthread_mutex_destroy(&k->records_lock);
 	free(k);
@@ -53,9 +53,9 @@ void kernel_names_record(struct kernel_names *k, const struct ev_proc *ev)
 	tally_count(k->tally, TALLY_KSYMBOLS, 1);
 	pthread_mutex_lock(&k->records_lock);
 	if (!k->records)
-		r = sym_ksyms_new(&k->records);
+		r = ksyms_log_new(&k->records);
 	if (r == 0)
-		r = sym_ksyms_add(k->records, &ev->ksym, ev->time_ns);
+		r = ksyms_log_add(k->records, &ev->ksym, ev->time_ns);
 	pthread_mutex_unlock(&k->records_lock);
 	if (r < 0)
 		tally_count(k->tally, TALLY_KSYMBOLS_DROPPED, 1);
@@ -65,52 +65,52 @@ void kernel_names_record(struct kernel_names *k, const struct ev_proc *ev)
  * lets this program see, its user's other programs must not read. */
 static bool may_keep(struct sbuf *home)
 {
-	return getuid() == 0 && geteuid() == 0 && sym_kernel_cache_home(home) == 0;
+	return getuid() == 0 && geteuid() == 0 && ksyms_cache_home(home) == 0;
 }
 
 /* With table_lock. @again: the real file, in the place of what is there. */
 static void load_table(struct kernel_names *k, bool again)
 {
-	struct sym_kernel_options o = {.uid = geteuid()};
-	struct sym_kernel *table = NULL;
-	enum sym_kcache how;
+	struct ksyms_options o = {.uid = geteuid()};
+	struct ksyms *table = NULL;
+	enum ksyms_cache how;
 	struct sbuf home;
 	uint64_t begin_ns = now_ns();
 	int r;
 
 	k->tried = true;
-	if (sym_kernel_state(&o, &k->state) < 0)
+	if (ksyms_state(&o, &k->state) < 0)
 		k->state = 0;
 	sbuf_init(&home, PATH_MAX);
 	if (!again && may_keep(&home))
 		o.cache_home = home.p;
-	r = sym_kernel_load_cached(&o, &table, &how, NULL);
+	r = ksyms_load_cached(&o, &table, &how, NULL);
 	sbuf_done(&home);
 	switch (how) {
-	case SYM_KCACHE_USED:
+	case KSYMS_CACHE_USED:
 		tally_count(k->tally, TALLY_KALLSYMS_CACHED, 1);
 		break;
-	case SYM_KCACHE_REFUSED:
+	case KSYMS_CACHE_REFUSED:
 		tally_count(k->tally, TALLY_KALLSYMS_CACHE_REFUSED, 1);
 		break;
-	case SYM_KCACHE_FAILED:
+	case KSYMS_CACHE_FAILED:
 		tally_count(k->tally, TALLY_KALLSYMS_CACHE_FAILED, r == 0);
 		break;
-	case SYM_KCACHE_OFF:
-	case SYM_KCACHE_WRITTEN:
+	case KSYMS_CACHE_OFF:
+	case KSYMS_CACHE_WRITTEN:
 		break;
 	}
 	if (again)
 		tally_count(k->tally, TALLY_KALLSYMS_REREAD, 1);
-	k->cached = how == SYM_KCACHE_USED;
+	k->cached = how == KSYMS_CACHE_USED;
 	if (r < 0 && again)
 		return; /* the one before is better than none */
 	k->error = r;
 	if (r < 0)
 		return;
-	tally_count(k->tally, TALLY_KALLSYMS_BAD, sym_kernel_bad_lines(table));
+	tally_count(k->tally, TALLY_KALLSYMS_BAD, ksyms_bad_lines(table));
 	/* Other threads may still look into it. There are two readings at most while they do. */
-	k->old = sym_kernel_free(k->old);
+	k->old = ksyms_free(k->old);
 	k->old = k->table;
 	k->table = table;
 	k->read_ns = begin_ns;
@@ -118,7 +118,7 @@ static void load_table(struct kernel_names *k, bool again)
 
 static int resolve(struct kernel_names *k, const uint64_t *addrs, size_t n, struct sym_batch *ret)
 {
-	const struct sym_kernel *table;
+	const struct ksyms *table;
 	uint64_t read_ns;
 	int error, r;
 
@@ -130,7 +130,7 @@ static int resolve(struct kernel_names *k, const uint64_t *addrs, size_t n, stru
 	error = k->error;
 	pthread_mutex_unlock(&k->table_lock);
 	if (table)
-		r = sym_kernel_resolve(table, addrs, n, ret);
+		r = ksyms_resolve(table, addrs, n, ret);
 	else
 		r = sym_none_resolve(error == -EPERM ? EV_REASON_KALLSYMS_HIDDEN
 		                                     : EV_REASON_NO_KALLSYMS,
@@ -139,7 +139,7 @@ static int resolve(struct kernel_names *k, const uint64_t *addrs, size_t n, stru
 		return r;
 	pthread_mutex_lock(&k->records_lock);
 	if (k->records)
-		r = sym_ksyms_resolve(k->records, read_ns, addrs, n, ret);
+		r = ksyms_log_resolve(k->records, read_ns, addrs, n, ret);
 	pthread_mutex_unlock(&k->records_lock);
 	if (r < 0)
 		sym_batch_done(ret);
@@ -179,14 +179,14 @@ int kernel_names_resolve(struct kernel_names *k, const uint64_t *addrs, size_t n
  * records, unless some were lost. */
 static bool worth_reading(struct kernel_names *k)
 {
-	const struct sym_kernel_options o = {0};
+	const struct ksyms_options o = {0};
 	uint64_t state;
 
 	if (!k->table)
 		return false;
 	return tally_get(k->tally, TALLY_SB_LOST) > 0 ||
-	       tally_get(k->tally, TALLY_KSYMBOLS_DROPPED) > 0 ||
-	       sym_kernel_state(&o, &state) < 0 || state != k->state;
+	       tally_get(k->tally, TALLY_KSYMBOLS_DROPPED) > 0 || ksyms_state(&o, &state) < 0 ||
+	       state != k->state;
 }
 
 int kernel_names_resolve_again(struct kernel_names *k, const uint64_t *addrs, size_t n,

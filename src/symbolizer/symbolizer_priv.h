@@ -2,6 +2,7 @@
 #ifndef PA_SYMBOLIZER_PRIV_H
 #define PA_SYMBOLIZER_PRIV_H
 
+#include "ksyms/ksyms.h"
 #include "symbolizer/symbolizer.h"
 
 /* A batch of addresses of one image on its way to the pool, owned by whoever has it. */
@@ -70,7 +71,7 @@ struct kernel_names;
 int kernel_names_new(struct tally *tally, struct kernel_names **ret); /* 0, -ENOMEM */
 struct kernel_names *kernel_names_free(struct kernel_names *k);
 void kernel_names_record(struct kernel_names *k, const struct ev_proc *ev); /* any thread */
-/* As sym_kernel_resolve. Any thread. */
+/* As ksyms_resolve. Any thread. */
 int kernel_names_resolve(struct kernel_names *k, const uint64_t *addrs, size_t n,
                          struct sym_batch *ret);
 /* The same once sampling has ended: looks once more, in a new reading where that can tell more. */

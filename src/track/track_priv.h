@@ -3,11 +3,11 @@
  * track, private: the pieces behind track.h.
  *
  *   track.c          life cycle, limits, answers
- *   track_proc.c     processes and incarnations; side-band events
- *   track_scan.c     the task iterator and /proc/PID/maps; putting right what became uncertain
- *   track_list.c     the mappings of one incarnation, shared by forks until one changes
- *   track_image.c    files, opened once
- *   track_publish.c  places in the BPF ranges array
+ *   trk_proc.c     processes and incarnations; side-band events
+ *   trk_scan.c     the task iterator and /proc/PID/maps; putting right what became uncertain
+ *   trk_list.c     the mappings of one incarnation, shared by forks until one changes
+ *   trk_image.c    files, opened once
+ *   trk_publish.c  places in the BPF ranges array
  *
  * Thread: W while a capture runs, C before and after.
  */

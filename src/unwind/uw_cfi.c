@@ -3,7 +3,7 @@
  * CIEs and FDEs of .eh_frame and .debug_frame.
  * Source: DWARF 5 §6.4.1; LSB 5.0 "Exception Frames"; versions 1, 3 and 4 of CIEs.
  */
-#include "unwind/cfi_priv.h"
+#include "unwind/uw_cfi_priv.h"
 
 #define LENGTH_64    UINT32_MAX /* the real length stands behind it, in 8 bytes */
 #define LENGTH_RANGE 0xfffffff0 /* from here to LENGTH_64: reserved */

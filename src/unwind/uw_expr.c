@@ -3,7 +3,7 @@
  * DWARF expressions -> operations that the walk can do, and the shapes that need none.
  * Source: DWARF 5 §2.5, §6.4.2.
  */
-#include "unwind/cfi_priv.h"
+#include "unwind/uw_cfi_priv.h"
 
 /* Of one expression: more than 64 operations of the longest encoding have. */
 #define EXPR_BYTES_MAX 1024

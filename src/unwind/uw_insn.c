@@ -3,7 +3,7 @@
  * The instructions of call-frame information: rows of one function.
  * Source: DWARF 5 §6.4.2, §7.24; LSB 5.0 "DWARF Extensions"; DWARF for the Arm 64-bit Architecture.
  */
-#include "unwind/cfi_priv.h"
+#include "unwind/uw_cfi_priv.h"
 
 enum cfa_op {
 	CFA_ADVANCE_LOC = 0x40, /* the low 6 bits of these three are the operand */

@@ -3,8 +3,8 @@
  * Call-frame information of others: functions lie in code, their rows are in order and in bounds,
  * and there are no more of them than bytes. The first byte chooses .debug_frame.
  */
-#include "../unit/elf-builder.h"
-#include "../unit/fake-rules.h"
+#include "../unit/elf_builder.h"
+#include "../unit/fake_rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

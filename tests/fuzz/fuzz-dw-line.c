@@ -3,7 +3,7 @@
  * One line program. Input: where its addresses begin (8 bytes) and how far apart they are (1); a
  * byte of flags; the unit. Strings of other sections lie in the unit as well.
  */
-#include "dwarf/dw-line.h"
+#include "dwarf/dw_line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

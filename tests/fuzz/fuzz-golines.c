@@ -4,7 +4,7 @@
  * long the code is; two bytes, where the dynamic section is in the rest; the code; the table and
  * what lies behind it.
  */
-#include "../unit/go-builder.h"
+#include "../unit/go_builder.h"
 #include "gotab/gotab.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -2,7 +2,7 @@
 /*
  * .gopclntab and the code beside it. Input: two bytes, how long the code is; the code; the table.
  */
-#include "../unit/go-builder.h"
+#include "../unit/go_builder.h"
 #include "unwind/unwind_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,7 +3,7 @@
  * A jitdump that grows. Input: a byte, after how many 16ths of the rest it is read for the first
  * time; the dump.
  */
-#include "symbolize/symbolize.h"
+#include "jitcode/jitcode.h"
 
 #include <sys/mman.h>
 
@@ -11,34 +11,34 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	_cleanup_(sym_jit_freep) struct sym_jit *j = NULL;
+	_cleanup_(jitcode_freep) struct jitcode *j = NULL;
 	_cleanup_close_ int fd = memfd_create("dump", MFD_CLOEXEC);
 	struct sym_frame f;
 	size_t part;
 	int r;
 
-	if (fd < 0 || sym_jit_new(1 << 20, &j) < 0)
+	if (fd < 0 || jitcode_new(1 << 20, &j) < 0)
 		abort();
 	if (size < 1)
 		return 0;
 	part = (size - 1) * (data[0] & 15) / 16;
 	if (file_write_full(fd, data + 1, part) < 0)
 		abort();
-	r = sym_jit_read_dump(j, fd, 100);
+	r = jitcode_read_dump(j, fd, 100);
 	assert(r >= 0 || r == -EINVAL);
 	if (data[0] & 16)
-		(void)sym_jit_find(j, 0x1000, 50, &f); /* the past is sorted in between */
+		(void)jitcode_find(j, 0x1000, 50, &f); /* the past is sorted in between */
 	if (file_write_full(fd, data + 1 + part, size - 1 - part) < 0)
 		abort();
-	r = sym_jit_read_dump(j, fd, 200);
+	r = jitcode_read_dump(j, fd, 200);
 	assert(r >= 0 || r == -EINVAL);
-	assert(sym_jit_bytes(j) <= (1 << 20) + 65536);
+	assert(jitcode_bytes(j) <= (1 << 20) + 65536);
 	/* The corpus and its mutations lie here. */
 	for (uint64_t addr = 0x1000; addr < 0x1400; addr += 4) {
-		int now = sym_jit_find(j, addr, UINT64_MAX, &f);
+		int now = jitcode_find(j, addr, UINT64_MAX, &f);
 
 		for (uint64_t t = 0; t < 300; t += 50) {
-			r = sym_jit_find(j, addr, t, &f);
+			r = jitcode_find(j, addr, t, &f);
 			assert(r == now);
 			if (r == 0)
 				assert(f.name[0] && f.linkage[0] && (!f.file || f.file[0]));

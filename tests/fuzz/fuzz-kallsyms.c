@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/kallsyms: holds module and BPF program names that others choose. */
-#include "symbolize/symbolize.h"
+#include "ksyms/ksyms.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	_cleanup_(sym_kernel_freep) struct sym_kernel *k = NULL;
+	_cleanup_(ksyms_freep) struct ksyms *k = NULL;
 	uint64_t first, end, addrs[4];
 	struct sym_batch b;
 	size_t n = 0;
 
-	if (sym_kernel_parse((const char *)data, size, &k) < 0)
+	if (ksyms_parse((const char *)data, size, &k) < 0)
 		return 0;
-	assert(sym_kernel_cnt(k) > 0);
-	assert(sym_kernel_range(k, &first, &end) == 0 && end > first);
+	assert(ksyms_cnt(k) > 0);
+	assert(ksyms_range(k, &first, &end) == 0 && end > first);
 	addrs[n++] = first - 1;
 	addrs[n++] = first;
 	if (end - 1 > first)
 		addrs[n++] = end - 1;
 	addrs[n++] = end;
-	if (sym_kernel_resolve(k, addrs, n, &b) < 0)
+	if (ksyms_resolve(k, addrs, n, &b) < 0)
 		return 0;
 	assert(b.names[0].reason == EV_REASON_NO_SYMBOL);
 	assert(b.names[1].reason == EV_REASON_NAMED && b.names[1].start == first);

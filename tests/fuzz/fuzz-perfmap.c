@@ -3,7 +3,7 @@
  * A perf-map that grows. Input: a byte, after how many 16ths of the rest it is read for the first
  * time; the map.
  */
-#include "symbolize/symbolize.h"
+#include "jitcode/jitcode.h"
 
 #include <sys/mman.h>
 
@@ -11,35 +11,35 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	_cleanup_(sym_jit_freep) struct sym_jit *j = NULL;
+	_cleanup_(jitcode_freep) struct jitcode *j = NULL;
 	_cleanup_close_ int fd = memfd_create("map", MFD_CLOEXEC);
-	const struct sym_jit_stats *st;
+	const struct jitcode_stats *st;
 	struct sym_frame f;
 	size_t part;
 
-	if (fd < 0 || sym_jit_new(1 << 20, &j) < 0)
+	if (fd < 0 || jitcode_new(1 << 20, &j) < 0)
 		abort();
 	if (size < 1)
 		return 0;
 	part = (size - 1) * (data[0] & 15) / 16;
 	if (file_write_full(fd, data + 1, part) < 0)
 		abort();
-	assert(sym_jit_read_map(j, fd, 100, false) >= 0);
+	assert(jitcode_read_map(j, fd, 100, false) >= 0);
 	if (data[0] & 16)
-		(void)sym_jit_find(j, 0x1000, 50, &f); /* the past is sorted in between */
+		(void)jitcode_find(j, 0x1000, 50, &f); /* the past is sorted in between */
 	if (file_write_full(fd, data + 1 + part, size - 1 - part) < 0)
 		abort();
-	assert(sym_jit_read_map(j, fd, 200, true) >= 0);
-	st = sym_jit_stats(j);
+	assert(jitcode_read_map(j, fd, 200, true) >= 0);
+	st = jitcode_stats(j);
 	assert(st->entries >= st->reused);
-	assert(sym_jit_bytes(j) <= (1 << 20) + 65536);
+	assert(jitcode_bytes(j) <= (1 << 20) + 65536);
 	/* The corpus and its mutations lie here. */
 	for (uint64_t addr = 0x1000; addr < 0x1400; addr += 4) {
-		int now = sym_jit_find(j, addr, UINT64_MAX, &f);
+		int now = jitcode_find(j, addr, UINT64_MAX, &f);
 
-		assert((now == 0) == (sym_jit_code(j, addr) != 0));
+		assert((now == 0) == (jitcode_version(j, addr) != 0));
 		for (uint64_t t = 0; t < 300; t += 100) {
-			int r = sym_jit_find(j, addr, t, &f);
+			int r = jitcode_find(j, addr, t, &f);
 
 			/* What is there now was there, or something before it. */
 			assert(r == now);

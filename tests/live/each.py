@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""each.py PROGRAM [ARGUMENT...] - runs each test of a program whose main is live-main.h in a process of its own, as TAP.
+"""each.py PROGRAM [ARGUMENT...] - runs each test of a program whose main is live_main.h in a process of its own, as TAP.
 
 A test during which the machine had no time is run again, as tests in Python are: taplib.py.
 """

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stack-capture.h"
+#include "stack_capture.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -37,7 +37,7 @@
 #include "session/session_priv.h"
 #include "source/source_priv.h"
 #include "bpfmaps.h"
-#include "live-main.h"
+#include "live_main.h"
 
 #define KNOWN_MIN 300 /* stacks that were known again, before a capture ends */
 /* Percent of the stacks of slow kinds that are known again up to then [tried: 96 to 97; 79 to 88

@@ -20,7 +20,7 @@
 #include <bpf/libbpf.h>
 
 #include "bpfmaps.h"
-#include "live-main.h"
+#include "live_main.h"
 #include "loader/loader.h"
 
 /* A tenth of the kernel's limit of 1,000,000: room for a verifier that prunes less. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Scheduler statistics of children with known behaviour, against what the kernel tells of them. */
-#include "sched-capture.h"
+#include "sched_capture.h"
 
 #include <sys/prctl.h>
 

@@ -4,7 +4,7 @@
  * none: threads that leave their CPU after the end of a capture, that get another name while they
  * sleep, and that get another number.
  */
-#include "sched-capture.h"
+#include "sched_capture.h"
 
 #include <errno.h>
 #include <fcntl.h>

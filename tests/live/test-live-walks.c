@@ -25,8 +25,8 @@
 #include <bpf/bpf.h>
 
 #include "bpfmaps.h"
-#include "live-main.h"
-#include "stack-capture.h"
+#include "live_main.h"
+#include "stack_capture.h"
 
 #define RUN_MS      700
 #define SAMPLES_MIN 100

@@ -126,7 +126,7 @@ static uint32_t processed(const char *log)
 	return p ? (uint32_t)strtoul(p + strlen("processed "), NULL, 10) : 0;
 }
 
-/* As src/loader/oncpu.c asks: some machines refuse programs at functions of the kernel. */
+/* As src/loader/load_oncpu.c asks: some machines refuse programs at functions of the kernel. */
 static bool refuses_hooks(void)
 {
 	const struct bpf_insn empty[] = {

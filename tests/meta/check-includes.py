@@ -277,7 +277,7 @@ GOOD_TREE = {
     "src/top/top.h": '#include "left/left.h"\n# include "right/right.h"\n#include "bpf/abi/counters.def"\n',
     "src/top/top.c": '#include "top.h"\n',
     "src/api/api.c": '#include "top/top.h"\n#include "perfagent/perfagent.h"\n',
-    "src/cli/main.c": '#include <perfagent/perfagent.h>\n#include "cli_priv.h"\n',
+    "src/cli/cli_main.c": '#include <perfagent/perfagent.h>\n#include "cli_priv.h"\n',
     "src/cli/cli_priv.h": "#include <stdio.h>\n",
 }
 # What is added to a file (or replaced in the table), and a part of the message that must come of it.
@@ -294,8 +294,8 @@ BAD = [
     ("src/top/top.c", "#include <perfagent/perfagent.h>\n", "the public header is not for"),
     ("src/top/top.c", '#include "nowhere/x.h"\n', "belongs to no module"),
     ("src/top/top.c", "#include HEADER\n", "must be written out"),
-    ("src/cli/main.c", '#include "base/base.h"\n', "the public header only"),
-    ("src/cli/main.c", '#include "top/top.h"\n', "the public header only"),
+    ("src/cli/cli_main.c", '#include "base/base.h"\n', "the public header only"),
+    ("src/cli/cli_main.c", '#include "top/top.h"\n', "the public header only"),
     ("src/right/right.h", "#include <libelf.h>\n", "libelf is not among"),
     ("src/right/right.h", "#include <bpf/libbpf.h>\n", "libbpf is not among"),
     ("src/right/right.h", "#include <uthash.h>\n", "uthash is not among"),

@@ -149,7 +149,7 @@ GOOD = {
     "src/base/vec.c": C + "/* never strcpy(a, b) */\nint f(void) { g(\"atoi(\"); pthread_cond_signal(&c); "
                           "my_sprintf(1); x.gets(); return '\\''; }\n",
     "src/cli/meson.build": HASH + "executable('tool', 'main.c')\n",
-    "src/cli/main.c": C + "snprintf(b, n, f);\n" + "\n" * (MAX_LINES - 2),
+    "src/cli/cli_main.c": C + "snprintf(b, n, f);\n" + "\n" * (MAX_LINES - 2),
     "src/later/meson.build": HASH + "static_library('later', '../none.c')\n",
     "src/bpf/abi/counters.def": BPF,
     "src/tally/counters.def": C,
@@ -174,7 +174,7 @@ BAD = [
     ("tools/gen.py", "#!/usr/bin/python3\n\n" + HASH, "first line must say"),
     ("src/bpf/lib.h", C, f"must say '{DUAL}'"),
     ("src/bpf/abi/counters.def", C, f"must say '{DUAL}'"),
-    ("src/cli/main.c", C + "\n" * MAX_LINES, "1001 lines"),
+    ("src/cli/cli_main.c", C + "\n" * MAX_LINES, "1001 lines"),
     ("tests/unit/test-base.c", C + "\n" * MAX_LINES, "1001 lines"),
     ("tests/unit/test-base.c", None, "there is no tests/unit/test-base.c"),
     ("tests/unit/meson.build", HASH, "does not build test-base"),

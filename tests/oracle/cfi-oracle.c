@@ -28,7 +28,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "cfi-ours.h"
+#include "cfi_ours.h"
 
 #ifdef ABI_ARM64
 #define MACHINE EM_AARCH64

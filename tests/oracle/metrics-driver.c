@@ -6,7 +6,7 @@
  */
 #include <locale.h>
 
-#include "../unit/metrics-samples.h"
+#include "../unit/metrics_samples.h"
 #include "encode/encode.h"
 
 int main(int argc, char **argv)

@@ -18,7 +18,7 @@
  * and copy_end: libdwfl asked for memory outside of the copy, so only what stands before is
  * compared.
  */
-#include "../live/stack-capture.h"
+#include "../live/stack_capture.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "jitcode/jitcode.h"
+#include "ksyms/ksyms.h"
 #include "symbolize/symbolize.h"
 
 static int fail(const char *what, int code)
@@ -98,17 +100,17 @@ static int elf(const char *path, const addr_vec *vaddrs)
 
 static int kernel(const char *path, const addr_vec *addrs)
 {
-	_cleanup_(sym_kernel_freep) struct sym_kernel *k = NULL;
+	_cleanup_(ksyms_freep) struct ksyms *k = NULL;
 	_cleanup_(sym_batch_done) struct sym_batch b = {0};
 	struct err err = {0};
 	int r;
 
-	r = sym_kernel_load(path, &k, &err);
+	r = ksyms_load(path, &k, &err);
 	if (r == -EPERM)
 		return 77; /* hidden addresses: the caller skips */
 	if (r < 0)
 		return fail(err.msg, r);
-	r = sym_kernel_resolve(k, addrs->p, addrs->n, &b);
+	r = ksyms_resolve(k, addrs->p, addrs->n, &b);
 	if (r < 0)
 		return fail(path, r);
 	for (size_t i = 0; i < b.n; i++)

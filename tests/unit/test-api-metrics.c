@@ -11,7 +11,7 @@
 
 #include "api/api_priv.h"
 #include "session/session_priv.h"
-#include "metrics-samples.h"
+#include "metrics_samples.h"
 
 static int fail_in = -1; /* so many allocations succeed, then one fails; -1: none fails */
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "fake-tables.h"
+#include "fake_tables.h"
 
 /* What is read of the stack of a thread that still waits; 0: it does not. */
 static uint32_t reread_len, rereads, reread_needs; /* @reread_needs: the image it leads to */

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "fake-tables.h"
+#include "fake_tables.h"
 
 static void want(uint32_t image, uint32_t times)
 {

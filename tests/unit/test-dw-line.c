@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "line-builder.h"
+#include "line_builder.h"
 
 /* What the callbacks read. */
 #define STRS      "\0one\0two.c\0/three\0"

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "dwarf-check.h"
+#include "dwarf_check.h"
 
 static void test_a_bad_unit_does_not_cost_the_others(void **state)
 {

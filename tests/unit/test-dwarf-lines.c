@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "dwarf-check.h"
-#include "line-builder.h"
+#include "dwarf_check.h"
+#include "line_builder.h"
 
 static void add_program(struct db *b, uint64_t at, uint64_t file, int64_t line)
 {

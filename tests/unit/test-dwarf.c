@@ -9,8 +9,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "dwarf-check.h"
-#include "line-builder.h"
+#include "dwarf_check.h"
+#include "line_builder.h"
 
 /* ---- what is read --------------------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "elf-sections.h"
+#include "elf_sections.h"
 #include "symbolize/symbolize.h"
 
 #define TEXT_BYTES 0x400

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "encode/encode_priv.h"
-#include "metrics-samples.h"
+#include "metrics_samples.h"
 
 #define GOLDEN_MAX ((size_t)1 << 20)
 

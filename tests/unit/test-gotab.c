@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-#include "go-builder.h"
+#include "go_builder.h"
 #include "gotab/gotab.h"
 
 #define LIMIT (8 << 20)

@@ -11,7 +11,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "elf-builder.h"
+#include "elf_builder.h"
 #include "image/image.h"
 
 /* Layout: header, program headers (text, data, PT_GNU_EH_FRAME), then at 0x1000 text, at 0x2000 the

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <zlib.h>
 
-#include "elf-sections.h"
+#include "elf_sections.h"
 #include "image/image.h"
 
 #define MIB (1024 * 1024)

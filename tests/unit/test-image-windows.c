@@ -8,7 +8,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "elf-sections.h"
+#include "elf_sections.h"
 #include "image/image.h"
 
 #define PLAIN_BYTES  ((size_t)1 << 20)

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "elf-builder.h"
+#include "elf_builder.h"
 #include "image/image.h"
 
 static const struct eb_sym basic_syms[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counting events for each CPU and core type, with a kernel of the test's own. */
-#include "fake-perf.h"
+#include "fake_perf.h"
 
 #define HW        pev_counters_hardware
 #define CPU_END   300 /* CPUs of these tests: 0 … 299 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fake-perf.h"
+#include "fake_perf.h"
 
 #include <time.h>
 

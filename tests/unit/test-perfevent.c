@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fake-perf.h"
+#include "fake_perf.h"
 
 static const uint32_t cpus[4] = {0, 1, 2, 3};
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "fake-child.h"
+#include "fake_child.h"
 
 static uint32_t notes_of_waits(const struct pfa_options *o, uint64_t seen)
 {

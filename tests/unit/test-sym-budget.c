@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "dwarf-check.h"
+#include "dwarf_check.h"
 #include "symbolize/symbolize.h"
 
 #define BUDGET_BYTES ((size_t)1 << 20)

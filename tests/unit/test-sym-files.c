@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
-#include "symbolize/sym-child.h"
+#include "symbolize/sym_child.h"
 
 /* The address of the instruction behind it. */
 #if defined(__x86_64__)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "debug-tree.h"
+#include "debug_tree.h"
 
 /* ---- dwz ---- */
 

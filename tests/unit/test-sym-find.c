@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
-#include "debug-tree.h"
+#include "debug_tree.h"
 
 /* ---- libc and others, replaced ---- */
 

@@ -16,19 +16,19 @@ static uint32_t child_pid, opened;
 
 /* ---- what is made up ------------------------------------------------------------------------- */
 
-int __wrap_sym_kernel_load_cached(const struct sym_kernel_options *o, struct sym_kernel **ret,
-                                  enum sym_kcache *ret_cache, struct err *err);
+int __wrap_ksyms_load_cached(const struct ksyms_options *o, struct ksyms **ret,
+                             enum ksyms_cache *ret_cache, struct err *err);
 void *__real_realloc(void *p, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 
 /* /proc/kallsyms is hidden. */
-int __wrap_sym_kernel_load_cached(const struct sym_kernel_options *o, struct sym_kernel **ret,
-                                  enum sym_kcache *ret_cache, struct err *err)
+int __wrap_ksyms_load_cached(const struct ksyms_options *o, struct ksyms **ret,
+                             enum ksyms_cache *ret_cache, struct err *err)
 {
 	(void)o;
 	(void)ret;
 	(void)err;
-	*ret_cache = SYM_KCACHE_OFF;
+	*ret_cache = KSYMS_CACHE_OFF;
 	return -EPERM;
 }
 

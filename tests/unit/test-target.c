@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "fake-child.h"
+#include "fake_child.h"
 
 struct fixture {
 	struct pfa_options o;

@@ -4,7 +4,7 @@
  */
 #include <sys/mman.h>
 
-#include "fake-loader.h"
+#include "fake_loader.h"
 #include "track/track_priv.h"
 
 #include <sys/sysmacros.h>

@@ -2,7 +2,7 @@
 /*
  * track: what the kernel side is told, and limits.
  */
-#include "fake-loader.h"
+#include "fake_loader.h"
 
 /* ---- publishing ----------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 /*
  * track: where an address lay at a time, and up to which time that is known.
  */
-#include "fake-loader.h"
+#include "fake_loader.h"
 
 #include "track/track_priv.h"
 

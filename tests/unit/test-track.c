@@ -2,7 +2,7 @@
 /*
  * track: incarnations of processes, their mappings, and both without memory; from synthetic events.
  */
-#include "fake-loader.h"
+#include "fake_loader.h"
 
 /* ---- incarnations --------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "cfi-builder.h"
+#include "cfi_builder.h"
 
 #define FUNCS      6
 #define FUNC_BYTES 0x40

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "cfi-builder.h"
-#include "unwind/cfi_priv.h"
+#include "cfi_builder.h"
+#include "unwind/uw_cfi_priv.h"
 
 #ifdef ABI_ARM64
 #define RA_BYTE  "\x1e"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "go-builder.h"
+#include "go_builder.h"
 #include "unwind/unwind_priv.h"
 
 #ifdef ABI_ARM64

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "fake-target.h"
+#include "fake_target.h"
 
 /* ---- signals and threads, by their code ------------------------------------------------------ */
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "fake-words.h"
+#include "fake_words.h"
 #include "unwind/unwind_priv.h"
 
 #define REST_NS       (100 * NSEC_PER_MSEC)

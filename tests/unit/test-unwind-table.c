@@ -9,7 +9,7 @@
 
 #include <elf.h>
 
-#include "fake-words.h"
+#include "fake_words.h"
 #include "unwind/unwind_priv.h"
 
 #if defined(__aarch64__)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "fake-target.h"
+#include "fake_target.h"
 
 static void test_a_chain_is_walked_by_rules_to_its_root(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * Maps shared by the programs that walk stacks. The on-CPU object creates them; the off-CPU object
- * reuses their descriptors. The loader sets the sizes of maps with one entry (src/loader/oncpu.c).
+ * reuses their descriptors. The loader sets the sizes of maps with one entry (src/loader/load_oncpu.c).
  */
 #ifndef PA_BPF_MAPS_H
 #define PA_BPF_MAPS_H

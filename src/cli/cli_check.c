@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_check.c - which options of the command line go together; pure */
+#include "cli_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int check_target(const struct cli_options *o, char *message)
+{
+	bool pid = o->pids.n, tid = o->tids.n;
+
+	if (o->all && pid)
+		return cli_refuse(message, "--pid and -a/--all exclude each other");
+	if (o->command && pid)
+		return cli_refuse(message, "--pid and -- COMMAND exclude each other");
+	if (o->command && o->all)
+		return cli_refuse(message, "-a/--all and -- COMMAND exclude each other");
+	if (tid && o->all)
+		return cli_refuse(message, "--tid and -a/--all exclude each other");
+	if (tid && o->command)
+		return cli_refuse(message, "--tid and -- COMMAND exclude each other");
+	if (tid && o->follow_children)
+		return cli_refuse(message,
+		                  "--tid and --follow-children exclude each other: the threads of "
+		                  "children are others");
+	if (o->follow_children && o->all)
+		return cli_refuse(
+		        message, "--follow-children and -a/--all exclude each other: every process "
+		                 "is in it already");
+	if (!o->all && !pid && !tid && !o->command)
+		return cli_refuse(
+		        message,
+		        "no target: one of --pid, --tid, -a/--all, --cgroup and -- COMMAND "
+		        "is required%s",
+		        o->comms[0] ? "; --comm chooses threads of it, as in -a --comm NAME"
+		        : o->follow_children ? "; --follow-children goes with --pid"
+		                             : "");
+	return 0;
+}
+
+/* Options that say nothing without one of these products. */
+static const struct {
+	enum cli_opt id;
+	bool with[CLI_PRODUCT_CNT];
+	const char *modes;
+} needs[] = {
+#define NEEDS_PROFILE {[CLI_PROFILE] = true}, "--profile"
+#define NEEDS_OFFCPU  {[CLI_OFFCPU] = true}, "--offcpu"
+#define NEEDS_PMU     {[CLI_METRICS] = true}, "--pmu"
+#define NEEDS_STACKS  {[CLI_PROFILE] = true, [CLI_OFFCPU] = true}, "--profile or --offcpu"
+        {OPT_SAMPLE_RATE, NEEDS_PROFILE},    {OPT_EVENT, NEEDS_PROFILE},
+        {OPT_PROFILE_OUTPUT, NEEDS_PROFILE}, {OPT_OFFCPU_STATES, NEEDS_OFFCPU},
+        {OPT_OFFCPU_MIN, NEEDS_OFFCPU},      {OPT_OFFCPU_MAX, NEEDS_OFFCPU},
+        {OPT_OFFCPU_WAKERS, NEEDS_OFFCPU},   {OPT_OFFCPU_OUTPUT, NEEDS_OFFCPU},
+        {OPT_PMU_OUTPUT, NEEDS_PMU},         {OPT_PMU_FORMAT, NEEDS_PMU},
+        {OPT_UNWIND, NEEDS_STACKS},          {OPT_TABLE_BUDGET, NEEDS_STACKS},
+        {OPT_KERNEL_STACKS, NEEDS_STACKS},   {OPT_LINES, NEEDS_STACKS},
+        {OPT_DEBUG_DIR, NEEDS_STACKS},       {OPT_SYMBOL_BUDGET, NEEDS_STACKS},
+};
+
+static int check_modes(const struct cli_options *o, uint64_t given, char *message)
+{
+	if (!o->on[CLI_PROFILE] && !o->on[CLI_OFFCPU] && !o->on[CLI_METRICS])
+		return cli_refuse(message, "no mode: --profile, --offcpu or --pmu is required");
+	/* Before the table: --per-pid needs two things, and its line names both. */
+	if (o->per_pid && (!o->all || !o->on[CLI_METRICS]))
+		return cli_refuse(message, "--per-pid goes with both -a/--all and --pmu");
+	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
+		bool on = false;
+
+		for (size_t k = 0; k < CLI_PRODUCT_CNT; k++)
+			on |= needs[i].with[k] && o->on[k];
+		if (given >> needs[i].id & 1 && !on)
+			return cli_refuse(message, "--%s goes with %s",
+			                  cli_option_name(needs[i].id), needs[i].modes);
+	}
+	return 0;
+}
+
+/* What the shell has opened is written on from where it is: a name in /dev would be taken for that
+ * of a file that is to be replaced. */
+static void name_stdout(struct cli_options *o)
+{
+	static const char *const names[] = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+
+	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++)
+		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+			if (o->output[i] && !strcmp(o->output[i], names[k]))
+				o->output[i] = "-";
+}
+
+static int check_outputs(const struct cli_options *o, char *message)
+{
+	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++) {
+		for (size_t k = 0; k < i; k++) {
+			const char *a = o->output[k], *b = o->output[i];
+
+			if (o->on[i] && o->on[k] && a && b && !strcmp(a, "-") && !strcmp(b, "-"))
+				return cli_refuse(message,
+				                  "%s and %s: only one of them can be standard "
+				                  "output; name a file for the other",
+				                  cli_product_option((enum cli_product)k),
+				                  cli_product_option((enum cli_product)i));
+		}
+	}
+	return 0;
+}
+
+static int check_waits(const struct cli_options *o, char *message)
+{
+	char min[32], max[32];
+
+	if (!o->offcpu_max_ns || o->offcpu_min_ns <= o->offcpu_max_ns)
+		return 0;
+	cli_format_duration(o->offcpu_min_ns, min, sizeof(min));
+	cli_format_duration(o->offcpu_max_ns, max, sizeof(max));
+	return cli_refuse(message, "--offcpu-min, %s, is above --offcpu-max, %s", min, max);
+}
+
+int cli_options_check(struct cli_options *o, uint64_t given, uint32_t max_rate_hz,
+                      char message[CLI_MESSAGE_MAX])
+{
+	int rc;
+
+	if (o->cgroups[0] && !o->pids.n && !o->tids.n && !o->command)
+		o->all = true;
+	rc = check_target(o, message);
+	if (rc == 0)
+		rc = check_modes(o, given, message);
+	if (rc < 0)
+		return rc;
+	if (o->on[CLI_PROFILE] && max_rate_hz && o->sample_rate_hz > max_rate_hz)
+		return cli_refuse(message,
+		                  "--sample-rate: %u is above the kernel's limit: "
+		                  "kernel.perf_event_max_sample_rate is %u",
+		                  o->sample_rate_hz, max_rate_hz);
+	rc = check_waits(o, message);
+	if (rc < 0)
+		return rc;
+	/* Metrics are the one product whose default is standard output. */
+	if (o->on[CLI_METRICS] && !o->output[CLI_METRICS])
+		o->output[CLI_METRICS] = "-";
+	name_stdout(o);
+	rc = check_outputs(o, message);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++)
+		if (o->output[i] && !strcmp(o->output[i], "auto"))
+			o->output[i] = NULL; /* a name is made */
+	return 0;
+}

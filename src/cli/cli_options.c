@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_options.c - words of the command line; --help. The options themselves are in options.def. */
+#include "cli_priv.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind {
+	BOOL,
+	VALUE,
+	LIST,
+};
+
+static const struct option_row {
+	enum cli_opt id;
+	const char *name;
+	char short_name; /* 0: none */
+	enum kind kind;
+} option_rows[] = {
+#define CLI_GROUP(heading)
+#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)                   \
+	{OPT_##id, name, short_name, kind},
+#define CLI_HIDDEN(id, name, argument) {OPT_##id, name, 0, VALUE},
+#define CLI_COMMAND(name, argument, help, more)
+#define CLI_COMMAND_OPTION(command, name, argument, help, more)
+#include "options.def"
+#undef CLI_GROUP
+#undef CLI_OPTION
+#undef CLI_HIDDEN
+#undef CLI_COMMAND
+#undef CLI_COMMAND_OPTION
+};
+
+/* Options of other things to do than a capture. */
+static const struct command_option_row {
+	const char *command, *name;
+} command_option_rows[] = {
+#define CLI_GROUP(heading)
+#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)
+#define CLI_HIDDEN(id, name, argument)
+#define CLI_COMMAND(name, argument, help, more)
+#define CLI_COMMAND_OPTION(command, name, argument, help, more) {command, name},
+#include "options.def"
+#undef CLI_GROUP
+#undef CLI_OPTION
+#undef CLI_HIDDEN
+#undef CLI_COMMAND
+#undef CLI_COMMAND_OPTION
+};
+
+/* For argp's formatter. Keys that are no printable character mean "no short name". */
+static const struct argp_option argp_rows[] = {
+#define CLI_GROUP(heading) {NULL, 0, NULL, 0, heading, 0},
+#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)                   \
+	{name, (short_name) ? (short_name) : 0x100 + OPT_##id, argument, 0, help, 0},
+#define CLI_HIDDEN(id, name, argument) {name, 0x100 + OPT_##id, argument, OPTION_HIDDEN, "", 0},
+#define CLI_COMMAND(name, argument, help, more)                                                    \
+	{NULL, 0, NULL, 0, "perf-agent " name " " argument ", " help ":", 0},
+#define CLI_COMMAND_OPTION(command, name, argument, help, more) {name, 0x200, argument, 0, help, 0},
+#include "options.def"
+#undef CLI_GROUP
+#undef CLI_OPTION
+#undef CLI_HIDDEN
+#undef CLI_COMMAND
+#undef CLI_COMMAND_OPTION
+        {NULL, 0, NULL, 0, NULL, 0},
+};
+
+/* What is being read, for messages. */
+struct parse {
+	struct cli_options *o;
+	size_t n_tags, n_debug_dirs, n_comms, n_cgroups;
+	uint64_t given; /* a bit for each enum cli_opt that says something else than its default */
+	char *message;  /* CLI_MESSAGE_MAX bytes */
+	uint32_t max_rate_hz;
+};
+
+int cli_refuse(char message[CLI_MESSAGE_MAX], const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(message, CLI_MESSAGE_MAX, format, ap); /* long words are cut */
+	va_end(ap);
+	return -EINVAL;
+}
+
+const char *cli_option_name(enum cli_opt id)
+{
+	return option_rows[id].name; /* both are in the order of the table */
+}
+
+static int __attribute__((format(printf, 2, 3))) refuse(struct parse *p, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(p->message, CLI_MESSAGE_MAX, format, ap); /* long words are cut */
+	va_end(ap);
+	return -EINVAL;
+}
+
+static const struct option_row *find_row(const char *name, size_t len)
+{
+	for (size_t i = 0; i < sizeof(option_rows) / sizeof(option_rows[0]); i++) {
+		const struct option_row *r = &option_rows[i];
+
+		if (strlen(r->name) == len && !memcmp(r->name, name, len))
+			return r;
+		if (r->short_name && len == 1 && name[0] == r->short_name)
+			return r;
+	}
+	return NULL;
+}
+
+bool cli_options_has(const char *word)
+{
+	const char *name = word + (word[1] == '-' ? 2 : 1);
+
+	return find_row(name, strcspn(name, "="));
+}
+
+/* No option of a capture; @name: @len bytes at the end of @word. */
+static int refuse_unknown(struct parse *p, const char *word, const char *name, size_t len)
+{
+	int word_len = (int)(name + len - word);
+
+	for (size_t i = 0; i < sizeof(command_option_rows) / sizeof(command_option_rows[0]); i++) {
+		const struct command_option_row *r = &command_option_rows[i];
+
+		if (strlen(r->name) == len && !memcmp(r->name, name, len))
+			return refuse(p, "%.*s: an option of perf-agent %s, not of a capture",
+			              word_len, word, r->command);
+	}
+	return refuse(p, "%.*s: unknown option; perf-agent --help lists them", word_len, word);
+}
+
+static int read_number(struct parse *p, const char *option, const char *value, uint64_t max,
+                       uint32_t *ret)
+{
+	uint64_t n;
+
+	if (cli_parse_u64(value, &n) < 0 || n < 1 || n > max)
+		return refuse(p, "--%s: '%s' is not a number from 1 to %llu", option, value,
+		              (unsigned long long)max);
+	*ret = (uint32_t)n;
+	return 0;
+}
+
+/* The kernel's limit is looked at when all is read: it is the last value that counts. */
+static int read_rate(struct parse *p, const char *value)
+{
+	uint64_t n;
+
+	if (cli_parse_u64(value, &n) < 0 || n < 1 || n > UINT32_MAX)
+		return refuse(p, "--sample-rate: '%s' is not a number from 1 to %u%s", value,
+		              p->max_rate_hz ? p->max_rate_hz : UINT32_MAX,
+		              p->max_rate_hz ? ", the value of kernel.perf_event_max_sample_rate"
+		                             : "");
+	p->o->sample_rate_hz = (uint32_t)n;
+	return 0;
+}
+
+/* Adds one unless it is there. */
+static int add_number(struct parse *p, const char *option, struct cli_numbers *list, int32_t number)
+{
+	int32_t *v;
+
+	for (size_t i = 0; i < list->n; i++)
+		if (list->v[i] == number)
+			return 0;
+	if (list->n == PFA_PIDS_MAX)
+		return refuse(p, "--%s: more than %d numbers", option, PFA_PIDS_MAX);
+	v = reallocarray(list->v, list->n + 2, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	v[list->n++] = number;
+	v[list->n] = 0;
+	list->v = v;
+	return 0;
+}
+
+/* Numbers with commas between them. */
+static int read_numbers(struct parse *p, const char *option, const char *value,
+                        struct cli_numbers *list)
+{
+	const char *item = value;
+	char one[64];
+	int rc = 0;
+
+	for (;;) {
+		size_t len = strcspn(item, ",");
+		uint32_t number = 0; /* gcc 12 does not see that refuse() is negative */
+
+		(void)snprintf(one, sizeof(one), "%.*s",
+		               (int)(len < sizeof(one) ? len : sizeof(one)),
+		               item); /* cut: no number either */
+		rc = read_number(p, option, one, CLI_PID_MAX, &number);
+		if (rc == 0)
+			rc = add_number(p, option, list, (int32_t)number);
+		if (rc < 0 || !item[len])
+			return rc;
+		item += len + 1;
+	}
+}
+
+static int read_filter(struct parse *p, const char *option, const char *value, const char **list,
+                       size_t *n)
+{
+	if (!*value)
+		return refuse(p, "--%s: the value is empty", option);
+	if (strlen(value) >= PATH_MAX)
+		return refuse(p, "--%s: '%.40s...' is longer than %d bytes", option, value,
+		              PATH_MAX - 1);
+	if (*n == PFA_FILTERS_MAX)
+		return refuse(p, "--%s: more than %d of them", option, PFA_FILTERS_MAX);
+	list[(*n)++] = value;
+	return 0;
+}
+
+/* @least_ns: 0, or 1 where a duration of nothing makes no sense. */
+static int read_duration(struct parse *p, const char *option, const char *value, int64_t least_ns,
+                         uint64_t *ret_ns)
+{
+	int64_t ns;
+	int rc;
+
+	rc = cli_parse_duration(value, &ns);
+	if (rc == -ERANGE)
+		return refuse(p, "--%s: '%s' is longer than 292 years", option, value);
+	if (rc < 0)
+		return refuse(p, "--%s: '%s' is not a duration such as 10s, 300ms or 1m30s", option,
+		              value);
+	if (ns < least_ns)
+		return refuse(p, "--%s: '%s' is %s", option, value,
+		              least_ns ? "not longer than 0" : "less than 0");
+	*ret_ns = (uint64_t)ns;
+	return 0;
+}
+
+/* Words with commas between them. */
+static int read_states(struct parse *p, const char *value)
+{
+	static const struct {
+		const char *name;
+		uint32_t bit;
+	} states[] = {
+	        {"interruptible", PFA_STATE_INTERRUPTIBLE},
+	        {"uninterruptible", PFA_STATE_UNINTERRUPTIBLE},
+	        {"iowait", PFA_STATE_IOWAIT},
+	        {"stopped", PFA_STATE_STOPPED},
+	        {"preempted", PFA_STATE_PREEMPTED},
+	        {"idle", PFA_STATE_IDLE},
+	};
+	const char *word = value;
+	uint32_t bits = 0;
+
+	for (;;) {
+		int len = (int)strcspn(word, ",");
+		uint32_t bit = 0;
+
+		for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+			if (strlen(states[i].name) == (size_t)len &&
+			    !memcmp(states[i].name, word, (size_t)len))
+				bit = states[i].bit;
+		if (!bit)
+			return refuse(p,
+			              "--offcpu-states: '%.*s' is none of interruptible, "
+			              "uninterruptible, iowait, stopped, preempted and idle",
+			              len, word);
+		bits |= bit;
+		if (!word[len])
+			break;
+		word += len + 1;
+	}
+	p->o->offcpu_states = bits;
+	return 0;
+}
+
+static int read_format(struct parse *p, const char *value)
+{
+	if (!strcmp(value, "text"))
+		p->o->pmu_format = PFA_FORMAT_TEXT;
+	else if (!strcmp(value, "json"))
+		p->o->pmu_format = PFA_FORMAT_JSON;
+	else
+		return refuse(p, "--pmu-format: '%s' is neither text nor json", value);
+	return 0;
+}
+
+static int read_output(struct parse *p, enum cli_product product, const char *value)
+{
+	if (!*value)
+		return refuse(p, "%s: the path is empty", cli_product_option(product));
+	p->o->output[product] = value;
+	return 0;
+}
+
+static int read_event(struct parse *p, const char *value)
+{
+	static const struct {
+		const char *name;
+		enum pfa_event event;
+	} events[] = {
+	        {"cpu-clock", PFA_EVENT_CPU_CLOCK},
+	        {"cycles", PFA_EVENT_CYCLES},
+	        {"auto", PFA_EVENT_AUTO},
+	};
+
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		if (!strcmp(value, events[i].name)) {
+			p->o->event = events[i].event;
+			return 0;
+		}
+	}
+	return refuse(p, "--event: '%s' is none of cpu-clock, cycles and auto", value);
+}
+
+static int read_unwind(struct parse *p, const char *value)
+{
+	static const struct {
+		const char *name;
+		enum pfa_unwind unwind;
+	} modes[] = {
+	        {"auto", PFA_UNWIND_AUTO},
+	        {"dwarf", PFA_UNWIND_DWARF},
+	        {"fp", PFA_UNWIND_FP},
+	};
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		if (!strcmp(value, modes[i].name)) {
+			p->o->unwind = modes[i].unwind;
+			return 0;
+		}
+	}
+	return refuse(p, "--unwind: '%s' is none of auto, dwarf and fp", value);
+}
+
+/* From 1M to @max_g gigabytes. */
+static int read_budget(struct parse *p, const char *option, const char *value, uint64_t max_g,
+                       uint64_t *ret)
+{
+	uint64_t bytes;
+
+	if (cli_parse_size(value, &bytes) < 0 || bytes < 1ull << 20 || bytes > max_g << 30)
+		return refuse(
+		        p,
+		        "--%s: '%s' is not a size from 1M to %lluG: a number of bytes, or one "
+		        "with K, M or G behind it",
+		        option, value, (unsigned long long)max_g);
+	*ret = bytes;
+	return 0;
+}
+
+static int read_debug_dir(struct parse *p, const char *value)
+{
+	if (!*value)
+		return refuse(p, "--debug-dir: the path is empty");
+	if (p->n_debug_dirs == CLI_DEBUG_DIRS_MAX)
+		return refuse(p, "--debug-dir: more than %d directories", CLI_DEBUG_DIRS_MAX);
+	p->o->debug_dirs[p->n_debug_dirs++] = value;
+	return 0;
+}
+
+static int read_tag(struct parse *p, const char *value)
+{
+	const char *equals = strchr(value, '=');
+
+	if (!equals || equals == value)
+		return refuse(p, "--tag: '%s' is not of the form key=value", value);
+	for (const char *c = value; *c; c++) {
+		/* A comment of the profile is one line. */
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			return refuse(p, "--tag: '%s' has a control character in it", value);
+	}
+	p->o->tags[p->n_tags++] = value;
+	return 0;
+}
+
+/* Returns: 0, -EINVAL, or the action to take at once. */
+static int apply(struct parse *p, const struct option_row *row, const char *value, bool yes)
+{
+	struct cli_options *o = p->o;
+
+	if (!value)
+		value = ""; /* booleans have none */
+	switch (row->id) {
+	case OPT_PROFILE:
+		o->on[CLI_PROFILE] = yes;
+		return 0;
+	case OPT_OFFCPU:
+		o->on[CLI_OFFCPU] = yes;
+		return 0;
+	case OPT_PMU:
+		o->on[CLI_METRICS] = yes;
+		return 0;
+	case OPT_PID:
+		return read_numbers(p, row->name, value, &o->pids);
+	case OPT_FOLLOW_CHILDREN:
+		o->follow_children = yes;
+		return 0;
+	case OPT_TID:
+		return read_numbers(p, row->name, value, &o->tids);
+	case OPT_COMM:
+		return read_filter(p, row->name, value, o->comms, &p->n_comms);
+	case OPT_CGROUP:
+		return read_filter(p, row->name, value, o->cgroups, &p->n_cgroups);
+	case OPT_ALL:
+		o->all = yes;
+		return 0;
+	case OPT_DURATION:
+		return read_duration(p, row->name, value, 1, &o->duration_ns);
+	case OPT_OFFCPU_STATES:
+		return read_states(p, value);
+	case OPT_OFFCPU_MIN:
+		return read_duration(p, row->name, value, 0, &o->offcpu_min_ns);
+	case OPT_OFFCPU_MAX:
+		return read_duration(p, row->name, value, 1, &o->offcpu_max_ns);
+	case OPT_OFFCPU_WAKERS:
+		o->offcpu_wakers = yes;
+		return 0;
+	case OPT_PER_PID:
+		o->per_pid = yes;
+		return 0;
+	case OPT_SAMPLE_RATE:
+		return read_rate(p, value);
+	case OPT_EVENT:
+		return read_event(p, value);
+	case OPT_UNWIND:
+		return read_unwind(p, value);
+	case OPT_TABLE_BUDGET:
+		return read_budget(p, "table-budget", value, 1, &o->table_budget_bytes);
+	case OPT_LINES:
+		o->lines = yes;
+		return 0;
+	case OPT_DEBUG_DIR:
+		return read_debug_dir(p, value);
+	case OPT_SYMBOL_BUDGET:
+		return read_budget(p, "symbol-budget", value, 16, &o->symbol_budget_bytes);
+	case OPT_KERNEL_STACKS:
+		o->kernel_stacks = yes;
+		return 0;
+	case OPT_PROFILE_OUTPUT:
+		return read_output(p, CLI_PROFILE, value);
+	case OPT_OFFCPU_OUTPUT:
+		return read_output(p, CLI_OFFCPU, value);
+	case OPT_PMU_OUTPUT:
+		return read_output(p, CLI_METRICS, value);
+	case OPT_PMU_FORMAT:
+		return read_format(p, value);
+	case OPT_TAG:
+		return read_tag(p, value);
+	case OPT_HELP:
+		return yes ? CLI_ACTION_HELP : 0;
+	case OPT_VERSION:
+		return yes ? CLI_ACTION_VERSION : 0;
+	case OPT_TEST_RING_BYTES:
+		return read_number(p, row->name, value, UINT32_MAX, &o->ring_bytes);
+	case OPT_TEST_COUNT_ENTRIES:
+		return read_number(p, row->name, value, UINT32_MAX, &o->count_entries);
+	case OPT_TEST_RANGE_ENTRIES:
+		return read_number(p, row->name, value, UINT32_MAX, &o->range_entries);
+	case OPT_TEST_OFF_THREADS:
+		return read_number(p, row->name, value, UINT32_MAX, &o->offcpu_threads);
+	case OPT_CNT:
+		break;
+	}
+	return -EINVAL; /* no such id */
+}
+
+/* @word begins with '-' and is not "--"; @next is the word behind it or NULL. Sets *@used to how
+ * many were read. */
+static int read_option(struct parse *p, const char *word, const char *next, int *used)
+{
+	const char *name = word + (word[1] == '-' ? 2 : 1);
+	const char *equals = strchr(name, '=');
+	const char *value = equals ? equals + 1 : NULL;
+	size_t len = equals ? (size_t)(equals - name) : strlen(name);
+	const struct option_row *row = find_row(name, len);
+	bool yes = true, by_default;
+
+	*used = 1;
+	if (!row)
+		return refuse_unknown(p, word, name, len);
+	if (row->kind == BOOL) {
+		if (value && cli_parse_bool(value, &yes) < 0)
+			return refuse(p, "--%s: '%s' is neither true nor false", row->name, value);
+		by_default = row->id == OPT_LINES || row->id == OPT_KERNEL_STACKS;
+		p->given &= ~(1ull << row->id);
+		p->given |= (uint64_t)(yes != by_default) << row->id;
+		return apply(p, row, NULL, yes);
+	}
+	p->given |= 1ull << row->id;
+	if (!value) {
+		if (!next || !strcmp(next, "--"))
+			return refuse(p, "--%s: a value is missing", row->name);
+		value = next;
+		*used = 2;
+	}
+	return apply(p, row, value, true);
+}
+
+static int refuse_word(struct parse *p, const char *word, const char *before)
+{
+	bool ignored;
+
+	if (before && before[0] == '-' && cli_parse_bool(word, &ignored) == 0)
+		return refuse(p, "'%s' is no option; write %s=%s", word, before, word);
+	return refuse(p, "'%s' is no option; a command to profile stands behind --", word);
+}
+
+static int read_words(struct parse *p, int argc, char *const *argv)
+{
+	int used, rc;
+
+	for (int i = 1; i < argc; i += used) {
+		if (!strcmp(argv[i], "--")) {
+			if (!argv[i + 1] || !*argv[i + 1])
+				return refuse(p, "--: a command is missing behind it");
+			p->o->command = &argv[i + 1];
+			break;
+		}
+		if (argv[i][0] != '-' || !argv[i][1])
+			return refuse_word(p, argv[i], i > 1 ? argv[i - 1] : NULL);
+		rc = read_option(p, argv[i], argv[i + 1], &used);
+		if (rc)
+			return rc;
+	}
+	return cli_options_check(p->o, p->given, p->max_rate_hz, p->message);
+}
+
+int cli_options_parse(int argc, char *const *argv, uint32_t max_rate_hz, struct cli_options *ret,
+                      char message[CLI_MESSAGE_MAX])
+{
+	struct cli_options o = {
+	        .kernel_stacks = true,
+	        .lines = true,
+	        .sample_rate_hz = CLI_RATE_DEFAULT_HZ,
+	        .event = PFA_EVENT_CPU_CLOCK,
+	        .unwind = PFA_UNWIND_AUTO,
+	};
+	struct parse p = {.o = &o, .max_rate_hz = max_rate_hz, .message = message};
+	size_t words = (size_t)(argc > 0 ? argc : 0) + 1;
+	int rc = -ENOMEM;
+
+	/* One of them a word at most, and the NULL behind them. */
+	o.tags = calloc(words, sizeof(*o.tags));
+	o.debug_dirs = calloc(words, sizeof(*o.debug_dirs));
+	o.comms = calloc(words, sizeof(*o.comms));
+	o.cgroups = calloc(words, sizeof(*o.cgroups));
+	if (o.tags && o.debug_dirs && o.comms && o.cgroups)
+		rc = read_words(&p, argc, argv);
+	if (rc < 0) {
+		cli_options_done(&o);
+		return rc;
+	}
+	*ret = o;
+	return rc;
+}
+
+void cli_options_done(struct cli_options *o)
+{
+	free(o->tags);
+	free(o->debug_dirs);
+	free(o->comms);
+	free(o->cgroups);
+	free(o->pids.v);
+	free(o->tids.v);
+	o->tags = o->debug_dirs = o->comms = o->cgroups = NULL;
+	o->pids = o->tids = (struct cli_numbers){NULL, 0};
+}
+
+int cli_options_help(FILE *to)
+{
+	static char name[] = "perf-agent";
+	static const struct argp argp = {
+	        .options = argp_rows,
+	        .args_doc =
+	                "MODE... --pid N[,N...]\nMODE... --tid N[,N...]\nMODE... --cgroup PATH\n"
+	                "MODE... -a\nMODE... -- COMMAND [ARG...]\n"
+	                "unwind-info FILE [--pc ADDR]",
+	        .doc = "Where a process, a command or the whole machine spends its time on the CPU "
+	               "and off it, as pprof profiles, and how it runs, in figures. MODE is "
+	               "--profile, --offcpu or --pmu; several can run at once."
+	               "\v"
+	               "-name and --name mean the same; a value follows = or is the next word; "
+	               "options without a "
+	               "value take =true and =false.\n"
+	               "Exit status: 0 all that was asked for was written, 1 it was not, 2 the "
+	               "command line is wrong.",
+	};
+
+	argp_help(&argp, to, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+	return fflush(to) || ferror(to) ? -EIO : 0;
+}

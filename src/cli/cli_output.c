@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_output.c - where the products of a capture go */
+#include "cli_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	/* Of one minute and one process name: more runs than one can start in it. */
+	NAMES_MAX = 10000,
+};
+
+static const struct {
+	const char *name, *option;
+} products[CLI_PRODUCT_CNT] = {
+        [CLI_PROFILE] = {"profile", "--profile-output"},
+        [CLI_OFFCPU] = {"off-CPU profile", "--offcpu-output"},
+        [CLI_METRICS] = {"metrics", "--pmu-output"},
+};
+
+const char *cli_product_name(enum cli_product p)
+{
+	return products[p].name;
+}
+
+const char *cli_product_option(enum cli_product p)
+{
+	return products[p].option;
+}
+
+static const char *suffix_of(enum cli_product p, const struct cli_options *o)
+{
+	switch (p) {
+	case CLI_PROFILE:
+		return "-on-cpu.pb.gz";
+	case CLI_OFFCPU:
+		return "-off-cpu.pb.gz";
+	case CLI_METRICS:
+		return o->pmu_format == PFA_FORMAT_JSON ? "-pmu.json" : "-pmu.txt";
+	case CLI_PRODUCT_CNT:
+		break;
+	}
+	return "";
+}
+
+static bool name_is_free(const char *name)
+{
+	struct stat st;
+
+	return lstat(name, &st) < 0 && errno == ENOENT;
+}
+
+/* Moves on to the next name that is free, beginning with number @from. */
+static int next_name(struct cli_output *out, unsigned int from)
+{
+	for (unsigned int i = from; i < NAMES_MAX; i++) {
+		int rc = cli_output_name(out->comm, &out->when, i, out->suffix, out->name,
+		                         sizeof(out->name));
+
+		if (rc < 0)
+			return rc;
+		if (name_is_free(out->name)) {
+			out->number = i;
+			return 0;
+		}
+	}
+	return -EEXIST;
+}
+
+/*
+ * A made name must not replace a file, not even one of another perf-agent that began in the same
+ * minute and saw the name free as we did. The library replaces what has the name that it is given:
+ * it gets a hidden name of this run's own, and the file is moved to the free name when it is whole.
+ */
+static int make_name(struct cli_output *out, enum cli_product p, const struct timespec *now)
+{
+	int rc;
+
+	if (faccessat(AT_FDCWD, ".", W_OK | X_OK, AT_EACCESS) < 0) {
+		cli_say("cannot create a file in the current directory: %s; name one with %s",
+		        strerrorname_np(errno), cli_product_option(p));
+		return CLI_FAILED;
+	}
+	if (!localtime_r(&now->tv_sec, &out->when)) {
+		cli_say("reading the clock: %s", strerrorname_np(errno));
+		return CLI_FAILED;
+	}
+	out->made = true;
+	rc = next_name(out, 1);
+	if (rc < 0) {
+		cli_say("no free name for the %s: %s; name one with %s", cli_product_name(p),
+		        strerrorname_np(-rc), cli_product_option(p));
+		return CLI_FAILED;
+	}
+	(void)snprintf(out->hidden, sizeof(out->hidden), ".perf-agent-%d-%" PRIx64 "%s",
+	               (int)getpid(), (uint64_t)now->tv_sec * 1000000000 + (uint64_t)now->tv_nsec,
+	               out->suffix); /* 64 bytes are enough */
+	return CLI_DONE;
+}
+
+int cli_output_publish(struct cli_output *out)
+{
+	int rc;
+
+	while (out->made) {
+		if (renameat2(AT_FDCWD, out->hidden, AT_FDCWD, out->name, RENAME_NOREPLACE) == 0)
+			return 0;
+		rc = -errno;
+		/* File systems that cannot (NFS): what is left is to look, and to rename. */
+		if (rc == -EINVAL && name_is_free(out->name))
+			return rename(out->hidden, out->name) < 0 ? -errno : 0;
+		if (rc != -EEXIST && rc != -EINVAL)
+			return rc;
+		rc = next_name(out, out->number + 1);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/*
+ * A profile has standard output for itself: what else would go there, a command's words too, goes
+ * to stderr. Metrics are one piece of text behind all that a command prints, and may be read on a
+ * terminal.
+ */
+static int take_stdout(struct cli_output *out, enum cli_product p)
+{
+	bool alone = p != CLI_METRICS;
+	int flags;
+
+	if (alone && isatty(STDOUT_FILENO)) {
+		cli_say("%s: standard output is a terminal; redirect it", cli_product_option(p));
+		return CLI_USAGE;
+	}
+	flags = fcntl(STDOUT_FILENO, F_GETFL);
+	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
+		cli_say("%s: standard output is not open for writing", cli_product_option(p));
+		return CLI_FAILED;
+	}
+	out->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (out->fd < 0 || (alone && dup2(STDERR_FILENO, STDOUT_FILENO) < 0)) {
+		cli_say("duplicate standard output: %s", strerrorname_np(errno));
+		return CLI_FAILED;
+	}
+	return CLI_DONE;
+}
+
+/* What is there now. */
+static void remember(struct cli_output *out)
+{
+	struct stat st;
+
+	if (stat(out->path, &st) < 0)
+		return; /* there is none; or the library says why it cannot be written */
+	out->special = !S_ISREG(st.st_mode);
+	out->dev = st.st_dev;
+	out->ino = st.st_ino;
+}
+
+/* A file that somebody else has open, under a name that says so. */
+static bool is_descriptor(const struct cli_output *out)
+{
+	static const char *const names[] = {"/dev/stderr", "/dev/stdin", "/dev/fd/",
+	                                    "/proc/self/fd/"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(out->path, names[i], strlen(names[i])))
+			return out->ino && !out->special;
+	return false;
+}
+
+/* Whether two paths name the same regular file, which the one may create and the other replace. */
+static bool same_file(const struct cli_output *a, const struct cli_output *b)
+{
+	const char *slash_a = strrchr(a->path, '/'), *slash_b = strrchr(b->path, '/');
+	const char *base_a = slash_a ? slash_a + 1 : a->path;
+	const char *base_b = slash_b ? slash_b + 1 : b->path;
+	struct stat dir_a, dir_b;
+	char dir[PATH_MAX];
+
+	if (a->special || b->special)
+		return false;
+	if (a->ino || b->ino)
+		return a->ino == b->ino && a->dev == b->dev;
+	if (strcmp(base_a, base_b) != 0)
+		return false;
+	(void)snprintf(dir, sizeof(dir), "%.*s.", (int)(base_a - a->path), a->path);
+	if (stat(dir, &dir_a) < 0)
+		return false; /* nothing can be created there */
+	(void)snprintf(dir, sizeof(dir), "%.*s.", (int)(base_b - b->path), b->path);
+	return stat(dir, &dir_b) == 0 && dir_a.st_ino == dir_b.st_ino &&
+	       dir_a.st_dev == dir_b.st_dev;
+}
+
+static int check_different(const struct cli_outputs *outs)
+{
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
+		for (int k = 0; k < i; k++) {
+			const struct cli_output *a = &outs->of[k], *b = &outs->of[i];
+
+			if (a->wanted && b->wanted && a->fd < 0 && b->fd < 0 && a->path &&
+			    b->path && same_file(a, b)) {
+				cli_say("%s and %s: both are %s; give each a file of its own",
+				        cli_product_option((enum cli_product)k),
+				        cli_product_option((enum cli_product)i), b->path);
+				return CLI_USAGE;
+			}
+		}
+	}
+	return CLI_DONE;
+}
+
+int cli_outputs_open(struct cli_outputs *outs, const struct cli_options *o, const char *comm)
+{
+	struct timespec now;
+	int rc = CLI_DONE;
+
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++)
+		outs->of[i] = (struct cli_output){.wanted = o->on[i],
+		                                  .fd = -EBADF,
+		                                  .path = o->output[i],
+		                                  .comm = comm,
+		                                  .suffix = suffix_of((enum cli_product)i, o)};
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail with this clock */
+	for (int i = 0; i < CLI_PRODUCT_CNT && rc == CLI_DONE; i++) {
+		struct cli_output *out = &outs->of[i];
+
+		if (!out->wanted)
+			continue;
+		if (!out->path)
+			rc = make_name(out, (enum cli_product)i, &now);
+		else if (!strcmp(out->path, "-"))
+			rc = take_stdout(out, (enum cli_product)i);
+		else
+			remember(out);
+		if (rc == CLI_DONE && out->fd < 0 && out->path && is_descriptor(out)) {
+			cli_say("%s %s: the file that is open there would be replaced; name the "
+			        "file, "
+			        "or - for standard output",
+			        cli_product_option((enum cli_product)i), out->path);
+			rc = CLI_USAGE;
+		}
+	}
+	return rc == CLI_DONE ? check_different(outs) : rc;
+}
+
+const char *cli_output_target(const struct cli_output *out)
+{
+	return out->fd >= 0 ? NULL : out->made ? out->hidden : out->path;
+}
+
+const char *cli_output_path(const struct cli_output *out)
+{
+	return out->fd >= 0 ? "standard output" : out->made ? out->name : out->path;
+}
+
+/* How the library calls it. */
+static void library_word(const struct cli_output *out, char *ret, size_t size)
+{
+	if (out->fd >= 0)
+		(void)snprintf(ret, size, "descriptor %d", out->fd); /* fits */
+	else
+		(void)snprintf(ret, size, "%s", out->hidden);
+}
+
+void cli_outputs_words(const struct cli_outputs *outs, const char *message, char *ret, size_t size)
+{
+	char word[sizeof(outs->of[0].hidden)];
+
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
+		const struct cli_output *out = &outs->of[i];
+		const char *found;
+
+		library_word(out, word, sizeof(word));
+		found = *word ? strstr(message, word) : NULL;
+		if (found) {
+			(void)snprintf(ret, size, "%.*s%s%s", (int)(found - message), message,
+			               cli_output_path(out), found + strlen(word));
+			return; /* a message names one */
+		}
+	}
+	(void)snprintf(ret, size, "%s", message);
+}
+
+void cli_outputs_remove(const struct cli_outputs *outs)
+{
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++)
+		if (outs->of[i].made)
+			(void)unlink(outs->of[i].hidden); /* mostly there is none */
+}
+
+void cli_outputs_done(struct cli_outputs *outs)
+{
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
+		if (outs->of[i].fd >= 0)
+			close(outs->of[i].fd);
+		outs->of[i].fd = -EBADF;
+	}
+}

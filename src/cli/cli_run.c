@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_run.c - one capture: from options to exit status */
+#include "cli_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	PROGRESS_MS = 500,
+	PROGRESS_MAX = 160,
+	COMMAND_END_MS = 1000,
+};
+
+static const uint64_t DEFAULT_DURATION_NS = 10ull * 1000 * 1000 * 1000;
+/* timeout(1) signals its child and then the child's group, the child again: two signals within this
+ * time are one. */
+static const uint64_t SAME_SIGNAL_NS = 100ull * 1000 * 1000;
+
+enum end {
+	END_DURATION,
+	END_SIGNAL,
+	END_TARGET,
+};
+
+struct run {
+	const struct cli_options *o;
+	struct pfa_session *session;
+	struct cli_outputs outs;
+	char comm[CLI_NAME_MAX];  /* of the target as it is; "" = unknown or whole machine */
+	char clean[CLI_NAME_MAX]; /* the same for file names */
+	uint64_t duration_ns;     /* 0: no end by time */
+	uint64_t start_ns;
+	size_t n_notes;        /* printed */
+	size_t progress_width; /* columns of the progress line that stands there */
+};
+
+/* Handlers have no argument: the one state of this program that is not on a stack. */
+static struct {
+	int wake_fd;               /* eventfd: readable once a signal came */
+	_Atomic uint64_t first_ns; /* when the first came, 0: none yet */
+	_Atomic int number;        /* which */
+	struct pfa_session
+	        *_Atomic session; /* whose start may have to be interrupted; NULL: none */
+	const struct cli_outputs *_Atomic outs; /* to be removed by an abort; NULL: none */
+} caught = {.wake_fd = -EBADF};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with this clock */
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void on_end_signal(int number)
+{
+	static const char text[] =
+	        "\nperf-agent: aborted by a second signal; not all of the output was written\n";
+	uint64_t first = atomic_load(&caught.first_ns), now = now_ns(), one = 1;
+	int saved_errno = errno;
+
+	if (!first) {
+		struct pfa_session *session;
+
+		atomic_store(&caught.number, number);
+		atomic_store(&caught.first_ns, now);
+		/* Behind the above: start() sets the one and then looks at the other. */
+		session = atomic_load(&caught.session);
+		if (session)
+			pfa_interrupt(session);
+		/* Cannot fail: one write to a counter that is 0. */
+		(void)!write(caught.wake_fd, &one, sizeof(one));
+	} else if (now - first > SAME_SIGNAL_NS) {
+		const struct cli_outputs *outs = atomic_load(&caught.outs);
+
+		if (outs)
+			cli_outputs_remove(outs);
+		(void)!write(STDERR_FILENO, text,
+		             sizeof(text) - 1); /* nowhere to report a failure */
+		_exit(CLI_FAILED);
+	}
+	errno = saved_errno;
+}
+
+/* Instead of SIG_IGN, which a command would inherit: writing to a closed pipe is an error, not the
+ * end. */
+static void on_ignored(int number)
+{
+	(void)number;
+}
+
+static int set_handler(int number, void (*handler)(int), bool keep_ignored)
+{
+	struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
+
+	if (sigaction(number, NULL, &old) < 0)
+		return -errno;
+	if (keep_ignored && old.sa_handler == SIG_IGN)
+		return 0;
+	return sigaction(number, &action, NULL) < 0 ? -errno : 0;
+}
+
+static int catch_signals(void)
+{
+	int rc;
+
+	caught.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (caught.wake_fd < 0)
+		return -errno;
+	rc = set_handler(SIGINT, on_end_signal, false);
+	if (!rc)
+		rc = set_handler(SIGTERM, on_end_signal, false);
+	if (!rc)
+		rc = set_handler(SIGHUP, on_end_signal, true); /* nohup(1) */
+	if (!rc)
+		rc = set_handler(SIGPIPE, on_ignored, true);
+	return rc;
+}
+
+/* The outputs are written, and nothing is left to abort: a signal ends the wait for the command. */
+static void release_signals(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		(void)set_handler(numbers[i], on_ignored,
+		                  true); /* worked before with the same arguments */
+}
+
+/* comm of process or thread @pid, "" when it cannot be read. */
+static void read_comm(int32_t pid, char *ret, size_t size)
+{
+	char path[64];
+	size_t n = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	f = fopen(path, "re");
+	if (f) {
+		n = fread(ret, 1, size - 1, f);
+		fclose(f);
+	}
+	while (n && ret[n - 1] == '\n')
+		n--;
+	ret[n] = '\0';
+}
+
+static void name_target(struct run *r)
+{
+	const struct cli_options *o = r->o;
+	int32_t number = o->pids.n ? o->pids.v[0] : o->tids.n ? o->tids.v[0] : 0;
+	const char *slash;
+
+	if (o->command) {
+		slash = strrchr(o->command[0], '/');
+		(void)snprintf(r->comm, sizeof(r->comm), "%s",
+		               slash ? slash + 1 : o->command[0]); /* cut */
+	} else if (number) {
+		read_comm(number, r->comm, sizeof(r->comm));
+	}
+	cli_clean_name(r->comm, r->clean, sizeof(r->clean));
+	if (!r->clean[0] && number)
+		(void)snprintf(r->clean, sizeof(r->clean), "%s%d", o->pids.n ? "pid" : "tid",
+		               number);
+	else if (!r->clean[0])
+		(void)snprintf(r->clean, sizeof(r->clean), "command");
+}
+
+/* An error of the library's; it names the call and the object. */
+static void say_error(const struct run *r, const char *what, int rc, const struct pfa_error *err)
+{
+	char words[sizeof(err->message) + NAME_MAX];
+
+	cli_outputs_words(&r->outs, err->message, words, sizeof(words));
+	if (words[0])
+		cli_say("%s", words);
+	else
+		cli_say("%s: %s", what, strerrorname_np(-rc));
+}
+
+static void give_outputs(const struct run *r, struct pfa_options *p)
+{
+	const struct {
+		const char **path;
+		int32_t *fd;
+	} to[CLI_PRODUCT_CNT] = {
+	        [CLI_PROFILE] = {&p->profile.path, &p->profile.fd},
+	        [CLI_OFFCPU] = {&p->offcpu.path, &p->offcpu.fd},
+	        [CLI_METRICS] = {&p->pmu.path, &p->pmu.fd},
+	};
+
+	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++) {
+		const struct cli_output *out = &r->outs.of[i];
+
+		if (!out->wanted)
+			continue;
+		*to[i].path = cli_output_target(out);
+		*to[i].fd = out->fd >= 0 ? out->fd : 0;
+	}
+}
+
+static int new_session(struct run *r)
+{
+	const struct cli_options *o = r->o;
+	struct pfa_options p = PFA_OPTIONS_INIT;
+	struct pfa_error err = {0};
+	int rc;
+
+	p.target = o->all ? PFA_TARGET_ALL : o->command ? PFA_TARGET_COMMAND : PFA_TARGET_PID;
+	if (o->pids.n)
+		p.pid = o->pids.v[0];
+	if (o->pids.n > 1)
+		p.pids = o->pids.v + 1;
+	p.tids = o->tids.v;
+	if (o->comms[0])
+		p.comms = o->comms;
+	if (o->cgroups[0])
+		p.cgroups = o->cgroups;
+	p.argv = (const char *const *)o->command;
+	p.sample_rate_hz = o->sample_rate_hz;
+	p.event = o->event;
+	p.unwind = o->unwind;
+	p.table_budget_bytes = o->table_budget_bytes;
+	p.debug_dirs = o->debug_dirs;
+	p.symbol_budget_bytes = o->symbol_budget_bytes;
+	p.flags = (o->kernel_stacks ? 0 : PFA_NO_KERNEL_STACKS) | (o->lines ? 0 : PFA_NO_LINES) |
+	          (o->all ? PFA_EXCLUDE_OWN_PROCESS : 0) |
+	          (o->follow_children && o->pids.n ? PFA_FOLLOW_CHILDREN : 0) |
+	          (o->offcpu_wakers ? PFA_OFFCPU_WAKERS : 0) | (o->per_pid ? PFA_PER_PID : 0);
+	p.tags = o->tags;
+	p.modes = (o->on[CLI_PROFILE] ? PFA_MODE_PROFILE : 0) |
+	          (o->on[CLI_OFFCPU] ? PFA_MODE_OFFCPU : 0) |
+	          (o->on[CLI_METRICS] ? PFA_MODE_PMU : 0);
+	give_outputs(r, &p);
+	p.offcpu_states = o->offcpu_states;
+	p.offcpu_min_ns = o->offcpu_min_ns;
+	p.offcpu_max_ns = o->offcpu_max_ns;
+	p.offcpu_threads = o->offcpu_threads;
+	p.pmu_format = o->pmu_format;
+	p.ring_bytes = o->ring_bytes;
+	p.count_entries = o->count_entries;
+	p.range_entries = o->range_entries;
+
+	rc = pfa_new(&p, &r->session, &err);
+	if (rc < 0) {
+		say_error(r, "options", rc, &err);
+		return rc == -EINVAL ? CLI_USAGE : CLI_FAILED;
+	}
+	return CLI_DONE;
+}
+
+static void say_notes(struct run *r)
+{
+	const char *note;
+
+	for (; (note = pfa_note(r->session, r->n_notes)); r->n_notes++)
+		cli_say("note: %s", note);
+}
+
+static bool progress_wanted(void)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(STDERR_FILENO) && !(term && !strcmp(term, "dumb"));
+}
+
+/* Writes @text over the progress line that stands there; "" removes it. */
+static void draw_progress(struct run *r, const char *text)
+{
+	size_t width = cli_columns(text),
+	       rest = r->progress_width > width ? r->progress_width - width : 0;
+
+	/* Blanks instead of an escape sequence: they work on every terminal. */
+	(void)fprintf(stderr, "\r%s%*s%s", text, (int)rest, "", *text ? "" : "\r");
+	r->progress_width = width;
+}
+
+static void show_progress(struct run *r, uint64_t now)
+{
+	struct pfa_stats st = {.size = sizeof(st)};
+	uint64_t elapsed = now - r->start_ns, own = cli_own_samples(r->session), seen, lost;
+	char text[PROGRESS_MAX], samples[96];
+	double seconds;
+
+	if (pfa_stats(r->session, &st) < 0)
+		return; /* the quality line says so at the end */
+	if (r->duration_ns)
+		seconds = (double)(r->duration_ns > elapsed ? r->duration_ns - elapsed : 0) / 1e9;
+	else
+		seconds = (double)elapsed / 1e9;
+	/* Counters are read one after the other while they grow. */
+	seen = st.seen > own ? st.seen - own : 0;
+	lost = st.dropped > own ? st.dropped - own : 0;
+	(void)snprintf(samples, sizeof(samples), ", %" PRIu64 " sample%s, %" PRIu64 " lost", seen,
+	               cli_plural(seen), lost);
+	/* What the other modes count is read at the end. */
+	(void)snprintf(text, sizeof(text), "perf-agent: %.1f s%s%s", seconds,
+	               r->duration_ns ? " left" : "", r->o->on[CLI_PROFILE] ? samples : "");
+	cli_shorten(text, cli_terminal_width() - 1, false);
+	draw_progress(r, text);
+}
+
+/* Milliseconds for poll: rounded up, so that the time has come when it returns. */
+static int timeout_ms(uint64_t now, uint64_t until)
+{
+	uint64_t ms = until > now ? (until - now + 999999) / 1000000 : 0;
+
+	return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+static enum end wait_for_end(struct run *r)
+{
+	struct pollfd fds[] = {
+	        {.fd = caught.wake_fd, .events = POLLIN},
+	        {.fd = pfa_ended_fd(r->session), .events = POLLIN}, /* -1: poll passes over it */
+	};
+	bool progress = progress_wanted();
+	uint64_t deadline = r->duration_ns ? r->start_ns + r->duration_ns : UINT64_MAX;
+	uint64_t next_progress = progress ? r->start_ns : UINT64_MAX, now;
+	enum end end;
+
+	for (;;) {
+		now = now_ns();
+		if (now >= deadline) {
+			end = END_DURATION;
+			break;
+		}
+		if (now >= next_progress) {
+			show_progress(r, now);
+			next_progress = now + PROGRESS_MS * 1000000ull;
+		}
+		if (poll(fds, 2,
+		         timeout_ms(now, deadline < next_progress ? deadline : next_progress)) < 0)
+			continue; /* EINTR: the handler has made the eventfd readable */
+		if (fds[0].revents) {
+			end = END_SIGNAL;
+			break;
+		}
+		if (fds[1].revents) {
+			end = END_TARGET;
+			break;
+		}
+	}
+	if (progress)
+		draw_progress(r, "");
+	return end;
+}
+
+static void say_end(const struct run *r, enum end end)
+{
+	const struct cli_options *o = r->o;
+	char time[32];
+
+	if (end == END_SIGNAL)
+		cli_say("SIG%s: the capture ends; a second signal aborts",
+		        sigabbrev_np(atomic_load(&caught.number)));
+	if (end != END_TARGET || o->command)
+		return;
+	cli_format_duration(now_ns() - r->start_ns, time, sizeof(time));
+	if (!o->pids.n)
+		cli_say("the process%s of thread%s %d%s ended after %s", o->tids.n > 1 ? "es" : "",
+		        o->tids.n > 1 ? "s" : "", o->tids.v[0], o->tids.n > 1 ? " and others" : "",
+		        time);
+	else if (o->pids.n > 1)
+		cli_say("all %zu processes ended after %s%s", o->pids.n, time,
+		        o->follow_children ? "; their children are not waited for" : "");
+	else
+		cli_say("pid %d ended after %s%s", o->pids.v[0], time,
+		        o->follow_children ? "; its children are not waited for" : "");
+}
+
+/* Ctrl-C reaches the command as well, and so does what timeout(1) sends: it may be about to end. */
+static void await_command(const struct run *r)
+{
+	struct pollfd p = {.events = POLLIN};
+	int pid = pfa_command_pid(r->session);
+
+	p.fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	if (p.fd < 0)
+		return; /* it is reported as it is now */
+	(void)poll(&p, 1, COMMAND_END_MS);
+	close(p.fd);
+}
+
+static void say_command(const struct run *r, enum end end)
+{
+	const char *signal_name;
+	int rc, status;
+
+	rc = pfa_command_status(r->session, &status);
+	if (rc == 0 && end == END_SIGNAL) {
+		await_command(r);
+		rc = pfa_command_status(r->session, &status);
+	}
+	if (rc < 0)
+		cli_say("command %s: status unknown: %s", r->comm, strerrorname_np(-rc));
+	else if (rc == 0)
+		cli_say("command %s (pid %d) has not ended; it is left running", r->comm,
+		        pfa_command_pid(r->session));
+	else if (WIFSIGNALED(status)) {
+		signal_name = sigabbrev_np(WTERMSIG(status));
+		cli_say("command %s was ended by signal %d (SIG%s)", r->comm, WTERMSIG(status),
+		        signal_name ? signal_name : "RT");
+	} else {
+		cli_say("command %s ended with exit status %d", r->comm, WEXITSTATUS(status));
+	}
+}
+
+static const uint32_t modes[CLI_PRODUCT_CNT] = {[CLI_PROFILE] = PFA_MODE_PROFILE,
+                                                [CLI_OFFCPU] = PFA_MODE_OFFCPU,
+                                                [CLI_METRICS] = PFA_MODE_PMU};
+
+/* One product: what is in it, where it is, how good it is. */
+static void report(const struct run *r, enum cli_product p, bool written)
+{
+	const struct cli_output *out = &r->outs.of[p];
+
+	if (p == CLI_PROFILE)
+		cli_report_functions(r->session, r->o);
+	else if (p == CLI_OFFCPU)
+		cli_report_waits(r->session, r->o);
+	/* Metrics on standard output are there to be read. */
+	if (written && !(p == CLI_METRICS && out->fd >= 0))
+		cli_say("%s written: %s", cli_product_name(p), cli_output_path(out));
+	if (p == CLI_PROFILE)
+		cli_report_quality(r->session);
+	else if (p == CLI_OFFCPU)
+		cli_report_wait_quality(r->session, !r->o->on[CLI_PROFILE]);
+}
+
+/* Of a capture that could not be written as a whole. */
+static void say_missing(const struct run *r, uint32_t written)
+{
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
+		const struct cli_output *out = &r->outs.of[i];
+
+		if (out->wanted && !(written & modes[i]))
+			cli_say("%s not written: %s", cli_product_name((enum cli_product)i),
+			        cli_output_path(out));
+	}
+}
+
+/* What one mode lacks is said when it is left out. */
+static bool said_by_note(const struct run *r, const struct pfa_error *err)
+{
+	const char *note;
+
+	for (size_t i = 0; i < r->n_notes && err->message[0]; i++) {
+		note = pfa_note(r->session, i);
+		if (note && strstr(note, err->message))
+			return true;
+	}
+	return false;
+}
+
+/* Writes, and says what was written. Returns enum cli_exit. */
+static int finish(struct run *r, enum end end)
+{
+	int stopped, status = CLI_DONE, wanted = 0, moved[CLI_PRODUCT_CNT] = {0};
+	uint32_t written, ran;
+	struct pfa_error err = {0};
+
+	stopped = pfa_stop(r->session, &err);
+	written = pfa_modes_written(r->session);
+	ran = pfa_modes_run(r->session);
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
+		struct cli_output *out = &r->outs.of[i];
+
+		if (!out->wanted)
+			continue;
+		wanted++;
+		if (written & modes[i])
+			moved[i] = cli_output_publish(out);
+	}
+	atomic_store(&caught.outs, NULL);
+	release_signals();
+	say_notes(r);
+	if (r->o->command)
+		say_command(r, end);
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++)
+		if (r->outs.of[i].wanted && ran & modes[i])
+			report(r, (enum cli_product)i, written & modes[i] && !moved[i]);
+	/* What was captured is not lost altogether, but the failure is the last that is read. */
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
+		const struct cli_output *out = &r->outs.of[i];
+
+		if (!moved[i])
+			continue;
+		cli_say("rename %s to %s: %s; the %s stays where it is", out->hidden, out->name,
+		        strerrorname_np(-moved[i]), cli_product_name((enum cli_product)i));
+		status = CLI_FAILED;
+	}
+	if (!stopped)
+		return status;
+	if (wanted > 1)
+		say_missing(r, written);
+	if (!said_by_note(r, &err))
+		say_error(r, "writing the output", stopped, &err);
+	return CLI_FAILED;
+}
+
+/* A signal from now on, and one that has come already, ends the start. */
+static int start(struct run *r, struct pfa_error *err)
+{
+	int rc;
+
+	atomic_store(&caught.session, r->session);
+	if (atomic_load(&caught.first_ns))
+		pfa_interrupt(r->session);
+	rc = pfa_start(r->session, err);
+	atomic_store(&caught.session, NULL);
+	return rc;
+}
+
+static int capture(struct run *r)
+{
+	bool stacks = r->o->on[CLI_PROFILE] || r->o->on[CLI_OFFCPU];
+	struct pfa_error err = {0};
+	enum end end;
+	int rc;
+
+	if (r->o->unwind == PFA_UNWIND_DWARF && stacks)
+		cli_say("reading the call-frame information of what is mapped; Ctrl-C ends that "
+		        "too");
+	rc = start(r, &err);
+	if (rc == -EINTR && atomic_load(&caught.first_ns)) {
+		cli_say("SIG%s before the capture began: no %s",
+		        sigabbrev_np(atomic_load(&caught.number)),
+		        !stacks                 ? "metrics"
+		        : r->o->on[CLI_METRICS] ? "profile and no metrics"
+		                                : "profile");
+		return CLI_FAILED;
+	}
+	if (rc < 0) {
+		say_error(r, "starting the capture", rc, &err);
+		return CLI_FAILED;
+	}
+	r->start_ns = now_ns();
+	cli_say_start(r->o, r->session, r->comm, r->duration_ns);
+	say_notes(r);
+	end = wait_for_end(r);
+	say_end(r, end);
+	return finish(r, end);
+}
+
+int cli_run(const struct cli_options *o)
+{
+	struct run r = {.o = o, .duration_ns = o->duration_ns};
+	int status, rc;
+
+	if (!r.duration_ns && !o->command && !isatty(STDERR_FILENO))
+		r.duration_ns = DEFAULT_DURATION_NS;
+	rc = catch_signals(); /* before anything that may take a while */
+	if (rc < 0) {
+		cli_say("catching signals: %s", strerrorname_np(-rc));
+		return CLI_FAILED;
+	}
+	name_target(&r);
+	status = cli_outputs_open(&r.outs, o, o->all ? NULL : r.clean);
+	atomic_store(&caught.outs, &r.outs);
+	if (status == CLI_DONE)
+		status = new_session(&r);
+	if (status == CLI_DONE)
+		status = capture(&r);
+	pfa_free(r.session);
+	atomic_store(&caught.outs, NULL);
+	cli_outputs_done(&r.outs);
+	if (caught.wake_fd >= 0)
+		close(caught.wake_fd);
+	return status;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_say.c - lines on standard error; names in them come from other processes and are made
+ * harmless */
+#include "cli_priv.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* Bytes of the UTF-8 sequence at @p, of more than one; 0: that is none, nor ASCII. */
+static size_t utf8_sequence(const unsigned char *p)
+{
+	size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+
+	if (p[0] < 0xc2 || p[0] > 0xf4)
+		return 0; /* a later byte of one, longer than need be, or past U+10FFFF */
+	/* Longer than need be, a surrogate, past U+10FFFF. */
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0; /* ends there at the latest if that is the NUL */
+	return n;
+}
+
+void cli_make_printable(char *s)
+{
+	for (unsigned char *p = (unsigned char *)s; *p; p++) {
+		size_t n;
+
+		if (*p < 0x20 || *p == 0x7f)
+			*p = '?';
+		if (*p < 0x80)
+			continue;
+		n = utf8_sequence(p);
+		/* U+0080 … U+009F: terminals take them for escape sequences */
+		if (n == 2 && p[0] == 0xc2 && p[1] <= 0x9f)
+			p[0] = p[1] = '?';
+		else if (n == 0)
+			p[0] = '?';
+		else
+			p += n - 1;
+	}
+}
+
+size_t cli_columns(const char *s)
+{
+	size_t n = 0;
+
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+/* The byte at which column @n begins. */
+static size_t column_offset(const char *s, size_t n)
+{
+	size_t i = 0;
+
+	while (s[i]) {
+		if (((unsigned char)s[i] & 0xc0) != 0x80 && n-- == 0)
+			break;
+		i++;
+	}
+	return i;
+}
+
+void cli_shorten(char *s, size_t columns, bool keep_end)
+{
+	size_t have = cli_columns(s), from;
+
+	if (have <= columns)
+		return;
+	if (columns < 2) {
+		s[column_offset(s, columns)] = '\0';
+		return;
+	}
+	if (!keep_end) {
+		/* Two columns at least go, so two bytes at least are free. */
+		from = column_offset(s, columns - 2);
+		memcpy(s + from, "..", 3);
+		return;
+	}
+	from = column_offset(s, have - (columns - 2));
+	memmove(s + 2, s + from, strlen(s + from) + 1);
+	memcpy(s, "..", 2);
+}
+
+size_t cli_terminal_width(void)
+{
+	struct winsize w;
+
+	/* Narrower than 40 is a terminal that does not know its size, or one that no table fits. */
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col >= 40)
+		return w.ws_col;
+	return CLI_WIDTH_DEFAULT;
+}
+
+static void __attribute__((format(printf, 2, 0)))
+say(const char *prefix, const char *format, va_list ap)
+{
+	char line[2048];
+
+	/* Cut at 2 KiB: messages of the library have 512 bytes, rows of the table the terminal's
+	 * width. */
+	(void)vsnprintf(line, sizeof(line), format, ap);
+	cli_make_printable(line);
+	/* Nowhere to report that standard error cannot be written. */
+	(void)fprintf(stderr, "%s%s\n", prefix, line);
+}
+
+void cli_say(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	say("perf-agent: ", format, ap);
+	va_end(ap);
+}
+
+void cli_say_plain(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	say("", format, ap);
+	va_end(ap);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the two files of line programs: dw_line.c reads headers, dw_rows.c runs programs. */
+#ifndef PA_DW_LINE_PRIV_H
+#define PA_DW_LINE_PRIV_H
+
+#include "dwarf/dw_line.h"
+
+/* Where a name is: in the unit itself, in a string section, or behind an index of one. */
+enum text_kind { TEXT_NONE = 0, TEXT_HERE, TEXT_STR, TEXT_LINE_STR, TEXT_STRX };
+struct text {
+	enum text_kind kind;
+	const char *s; /* TEXT_HERE; borrowed from the unit */
+	uint64_t v;    /* offset or index */
+};
+
+/* What one entry of a table says. */
+struct entry {
+	struct text path;
+	uint64_t dir;
+};
+
+typedef VEC(uint32_t) offset_vec;
+
+struct format {
+	uint8_t n;
+	struct {
+		uint16_t content, form; /* UINT16_MAX: none that is known */
+	} item[UINT8_MAX];
+};
+
+struct dw_line {
+	struct dw_line_env env;
+	struct cursor unit; /* all of it: offsets below count from its first byte */
+	struct cursor program;
+	uint16_t version;
+	bool is64; /* format: offsets have 8 bytes */
+	uint8_t address_size;
+	uint8_t min_insn_bytes;
+	int8_t line_base;
+	uint8_t line_range, opcode_base;
+	const uint8_t *operands; /* operands[opcode_base - 1] of standard operations 1 and up */
+	struct format dir_format, file_format; /* version 5 */
+	offset_vec dirs, files;                /* of entries, in the unit */
+	size_t header_files;                   /* those before the ones that the program defines */
+};
+
+/* As cursor_u8 and cursor_uleb; in line, for the loop over a program. */
+static inline int next_u8(struct cursor *c, uint8_t *ret)
+{
+	if (c->p == c->end)
+		return -ENODATA;
+	*ret = *c->p++;
+	return 0;
+}
+
+static inline int next_uleb(struct cursor *c, uint64_t *ret)
+{
+	if (c->p != c->end && *c->p < 0x80) {
+		*ret = *c->p++;
+		return 0;
+	}
+	return cursor_uleb(c, ret);
+}
+
+/* A number of 1 to 8 bytes. */
+static inline int next_fixed(struct cursor *c, size_t n, uint64_t *ret)
+{
+	uint64_t v = 0;
+	int r = cursor_bytes(c, &v, n);
+
+	if (r == 0)
+		*ret = v;
+	return r;
+}
+
+/* false: there are none left. */
+static inline bool step(struct dw_line *l)
+{
+	if (*l->env.steps == 0)
+		return false;
+	--*l->env.steps;
+	return true;
+}
+
+/**
+ * dw_line_old_file - a file of versions 2 to 4, and of DW_LNE_define_file
+ * Returns: 0, -ENODATA, -ERANGE.
+ */
+int dw_line_old_file(struct cursor *c, struct entry *ret);
+/**
+ * dw_line_note - remember where an entry of a table begins
+ * @p: inside the unit, which is below 4 GiB
+ * Returns: 0, -E2BIG (counted), -ENOMEM.
+ */
+int dw_line_note(struct dw_line *l, offset_vec *v, const uint8_t *p);
+
+#endif

@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The code of one process by address and time.
+ *
+ * What is there now stands in chunks of disjoint pieces. New code cuts what it overlaps; each piece
+ * or part that is taken away moves to the past with its time. One insertion cuts at most two pieces
+ * and adds two, so that there are at most three times as many pieces, past ones included, as there
+ * were insertions, whatever they overlap.
+ */
+#include "jitcode/jitcode_priv.h"
+
+#define JITCODE_BYTES_DEFAULT ((size_t)64 << 20)
+
+int jitcode_new(size_t max_bytes, struct jitcode **ret)
+{
+	struct jitcode *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return -ENOMEM;
+	j->max_bytes = max_bytes ? max_bytes : JITCODE_BYTES_DEFAULT;
+	/* What bounds them is jitcode_has_room(). */
+	j->names.max = j->codes.max = j->rows.max = j->chunks.max = j->past.max = UINT32_MAX - 1;
+	sbuf_init(&j->name, 2 * JITCODE_NAME_MAX);
+	sbuf_init(&j->file, 2 * JITCODE_NAME_MAX);
+	j->last_file = JITCODE_NO_FILE;
+	*ret = j;
+	return 0;
+}
+
+static void forget_index(struct jitcode *j)
+{
+	free(j->bounds);
+	free(j->first);
+	free(j->items);
+	j->bounds = NULL;
+	j->first = j->items = NULL;
+	j->n_bounds = 0;
+	j->index_bytes = 0;
+	j->indexed = false;
+}
+
+struct jitcode *jitcode_free(struct jitcode *j)
+{
+	if (!j)
+		return NULL;
+	for (size_t i = 0; i < j->chunks.n; i++)
+		free(j->chunks.p[i]);
+	vec_done(&j->chunks);
+	vec_done(&j->names);
+	vec_done(&j->codes);
+	vec_done(&j->rows);
+	vec_done(&j->past);
+	forget_index(j);
+	free(j->window);
+	sbuf_done(&j->name);
+	sbuf_done(&j->file);
+	free(j);
+	return NULL;
+}
+
+void jitcode_freep(struct jitcode **j)
+{
+	*j = jitcode_free(*j);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+size_t jitcode_bytes(const struct jitcode *j)
+{
+	return sizeof(*j) + j->names.cap + j->codes.cap * sizeof(*j->codes.p) +
+	       j->rows.cap * sizeof(*j->rows.p) + j->chunks.cap * sizeof(*j->chunks.p) +
+	       j->chunks.n * sizeof(struct jitcode_chunk) + j->past.cap * sizeof(*j->past.p) +
+	       j->index_bytes;
+}
+
+void jitcode_limit(struct jitcode *j, size_t max_bytes)
+{
+	j->max_bytes = max_bytes;
+	j->full = false;
+}
+
+bool jitcode_more(const struct jitcode *j)
+{
+	return j->more_map || j->more_dump;
+}
+
+bool jitcode_has_room(const struct jitcode *j, size_t more)
+{
+	/* Vectors double: half of what they hold may be empty. */
+	size_t used = sizeof(*j) + j->chunks.n * sizeof(struct jitcode_chunk) +
+	              2 * (j->names.n + j->codes.n * sizeof(*j->codes.p) +
+	                   j->rows.n * sizeof(*j->rows.p) + j->chunks.n * sizeof(*j->chunks.p) +
+	                   j->past.n * sizeof(*j->past.p));
+
+	return used < j->max_bytes && j->max_bytes - used >= 2 * more;
+}
+
+int jitcode_name_add(struct jitcode *j, const char *name, size_t len, uint32_t *ret)
+{
+	int r = vec_reserve(&j->names, len + 1);
+
+	if (r < 0)
+		return r;
+	*ret = (uint32_t)j->names.n;
+	memcpy(j->names.p + j->names.n, name, len);
+	j->names.p[j->names.n + len] = '\0';
+	j->names.n += len + 1;
+	return 0;
+}
+
+/* ---- pieces of now --------------------------------------------------------------------------- */
+
+struct pos {
+	size_t chunk;
+	uint32_t i; /* < n of its chunk; 0 at the end */
+};
+
+static struct jitcode_piece *at(const struct jitcode *j, struct pos p)
+{
+	return p.chunk < j->chunks.n ? &j->chunks.p[p.chunk]->p[p.i] : NULL;
+}
+
+/* The first piece that ends after @addr, or the end. */
+static struct pos lower(const struct jitcode *j, uint64_t addr)
+{
+	size_t lo = 0, hi = j->chunks.n;
+	uint32_t a = 0, b;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct jitcode_chunk *c = j->chunks.p[mid];
+
+		if (c->p[c->n - 1].end > addr)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	if (lo == j->chunks.n)
+		return (struct pos){.chunk = lo};
+	b = j->chunks.p[lo]->n;
+	while (a < b) {
+		uint32_t mid = a + (b - a) / 2;
+
+		if (j->chunks.p[lo]->p[mid].end > addr)
+			b = mid;
+		else
+			a = mid + 1;
+	}
+	return (struct pos){.chunk = lo, .i = a};
+}
+
+const struct jitcode_piece *jitcode_now(const struct jitcode *j, uint64_t addr)
+{
+	const struct jitcode_piece *p = at(j, lower(j, addr));
+
+	return p && p->start <= addr ? p : NULL;
+}
+
+/* Takes the pieces [a, b) away, which must not be more than there are. */
+static void take_away(struct jitcode *j, struct pos a, struct pos b)
+{
+	size_t first, last;
+
+	if (a.chunk == b.chunk && a.i == b.i)
+		return;
+	if (a.chunk == b.chunk) {
+		struct jitcode_chunk *c = j->chunks.p[a.chunk];
+
+		memmove(&c->p[a.i], &c->p[b.i], (c->n - b.i) * sizeof(*c->p));
+		c->n -= b.i - a.i;
+		return; /* p[b.i] stayed */
+	}
+	if (b.i) {
+		struct jitcode_chunk *c = j->chunks.p[b.chunk];
+
+		memmove(&c->p[0], &c->p[b.i], (c->n - b.i) * sizeof(*c->p));
+		c->n -= b.i;
+	}
+	first = a.chunk;
+	if (a.i)
+		j->chunks.p[first++]->n = a.i;
+	last = b.chunk;
+	for (size_t i = first; i < last; i++)
+		free(j->chunks.p[i]);
+	memmove(&j->chunks.p[first], &j->chunks.p[last],
+	        (j->chunks.n - last) * sizeof(*j->chunks.p));
+	j->chunks.n -= last - first;
+}
+
+/* Puts @p where it belongs; nothing is there. There must be room for a chunk's pointer. */
+static int insert(struct jitcode *j, const struct jitcode_piece *p)
+{
+	struct pos to = lower(j, p->start);
+	struct jitcode_chunk *c, *old;
+
+	/* Behind the last piece of a chunk rather than before the first of the next: code that
+	 * comes in order fills chunks. */
+	if (to.i == 0 && to.chunk > 0) {
+		to.chunk--;
+		to.i = j->chunks.p[to.chunk]->n;
+	}
+	old = to.chunk < j->chunks.n ? j->chunks.p[to.chunk] : NULL;
+	if (!old || old->n == JITCODE_CHUNK_PIECES) {
+		uint32_t keep = to.i == JITCODE_CHUNK_PIECES ? to.i : JITCODE_CHUNK_PIECES / 2;
+		size_t k = old ? to.chunk + 1 : to.chunk;
+
+		c = malloc(sizeof(*c));
+		if (!c)
+			return -ENOMEM;
+		c->n = 0;
+		memmove(&j->chunks.p[k + 1], &j->chunks.p[k],
+		        (j->chunks.n - k) * sizeof(*j->chunks.p));
+		j->chunks.p[k] = c;
+		j->chunks.n++;
+		if (old) {
+			c->n = JITCODE_CHUNK_PIECES - keep;
+			memcpy(c->p, &old->p[keep], c->n * sizeof(*c->p));
+			old->n = keep;
+		}
+		if (old && (to.i > keep || c->n == 0)) {
+			to.chunk = k;
+			to.i -= keep;
+		}
+	}
+	c = j->chunks.p[to.chunk];
+	memmove(&c->p[to.i + 1], &c->p[to.i], (c->n - to.i) * sizeof(*c->p));
+	c->p[to.i] = *p;
+	c->n++;
+	return 0;
+}
+
+bool jitcode_range_ok(uint64_t start, uint64_t size)
+{
+	return size > 0 && size <= JITCODE_SIZE_MAX && start < JITCODE_ADDR_END &&
+	       size <= JITCODE_ADDR_END - start;
+}
+
+/* ---- new code -------------------------------------------------------------------------------- */
+
+static bool same_name(const struct jitcode *j, uint32_t a, uint32_t b)
+{
+	return a == b || strcmp(&j->names.p[a], &j->names.p[b]) == 0;
+}
+
+/* Is it what is known already, or known better now? Then @p is brought up to date. */
+static bool merge(struct jitcode *j, struct jitcode_piece *p, uint64_t start, uint64_t end,
+                  const struct jitcode_fn *code)
+{
+	struct jitcode_fn *old = &j->codes.p[p->code];
+
+	if (p->start != start || p->end != end || p->origin != start)
+		return false;
+	if (old->timed == code->timed) {
+		if (!same_name(j, old->name, code->name))
+			return false;
+	} else if (old->timed) {
+		return true; /* a dump says more than a map */
+	}
+	/* Two sources may write one name in two ways: it is the same code, if not known by its
+	 * time. */
+	if (!old->timed || code->n_rows) {
+		uint32_t id = old->id;
+
+		*old = *code;
+		old->id = id;
+	}
+	return true;
+}
+
+/* Everything that jitcode_put may need, so that it is done as a whole or not at all: 0, -ENOMEM. */
+static int reserve(struct jitcode *j, size_t n_past)
+{
+	if (vec_reserve(&j->past, n_past) < 0 || vec_reserve(&j->chunks, 4) < 0 ||
+	    vec_reserve(&j->codes, 1) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static void pass_away(struct jitcode *j, const struct jitcode_piece *p, uint64_t end_ns)
+{
+	if (end_ns > p->begin_ns) /* else it was never seen */
+		j->past.p[j->past.n++] = (struct jitcode_past){.p = *p, .end_ns = end_ns};
+}
+
+void jitcode_lose(struct jitcode *j, uint64_t start, uint64_t size)
+{
+	const uint64_t end = start + size;
+	struct pos a = lower(j, start), next;
+	struct jitcode_piece *p;
+
+	j->stats.over_limit++;
+	/* Cut where they stand: there is no room for more pieces. */
+	while ((p = at(j, a)) && p->start < end) {
+		if (p->start >= start && p->end > end) {
+			p->start = end;
+			return;
+		}
+		if (p->start < start) {
+			p->end = start;
+		} else {
+			next = a.i + 1 < j->chunks.p[a.chunk]->n
+			               ? (struct pos){.chunk = a.chunk, .i = a.i + 1}
+			               : (struct pos){.chunk = a.chunk + 1};
+			take_away(j, a, next);
+		}
+		a = lower(j, start);
+	}
+}
+
+int jitcode_put(struct jitcode *j, uint64_t start, uint64_t size, uint64_t time_ns,
+                const struct jitcode_fn *code)
+{
+	const uint64_t end = start + size;
+	struct pos a = lower(j, start), b = a;
+	struct jitcode_piece *p = at(j, a), head, tail;
+	bool has_head = false, has_tail = false;
+	struct jitcode_piece now = {.start = start,
+	                            .end = end,
+	                            .origin = start,
+	                            .begin_ns = time_ns,
+	                            .code = (uint32_t)j->codes.n};
+	size_t n_past = 0;
+	int r;
+
+	if (p && p->start < end && merge(j, p, start, end, code))
+		return 0;
+	while (!j->full && (p = at(j, b)) && p->start < end) {
+		n_past++;
+		if (++b.i == j->chunks.p[b.chunk]->n)
+			b = (struct pos){.chunk = b.chunk + 1};
+	}
+	if (!jitcode_has_room(j, JITCODE_ENTRY_BYTES + n_past * sizeof(struct jitcode_past)) ||
+	    j->codes.n >= UINT32_MAX / 2 || j->full) {
+		/* For good: to look through all that one line overlaps must not be done again for
+		 * the next one. */
+		j->full = true;
+		jitcode_lose(j, start, size);
+		return 0;
+	}
+	r = reserve(j, n_past);
+	if (r < 0)
+		return r;
+	for (struct pos i = a; (i.chunk != b.chunk || i.i != b.i) && (p = at(j, i));) {
+		struct jitcode_piece gone = *p;
+
+		if (p->start < start) {
+			head = *p;
+			head.end = start;
+			has_head = true;
+			gone.start = start;
+		}
+		if (p->end > end) {
+			tail = *p;
+			tail.start = end;
+			has_tail = true;
+			gone.end = end;
+		}
+		pass_away(j, &gone, time_ns);
+		if (++i.i == j->chunks.p[i.chunk]->n)
+			i = (struct pos){.chunk = i.chunk + 1};
+	}
+	take_away(j, a, b);
+	j->codes.p[j->codes.n] = *code;
+	j->codes.p[j->codes.n].id = (uint32_t)j->codes.n + 1;
+	j->codes.n++;
+	j->indexed = false;
+	if (has_head)
+		r = insert(j, &head);
+	if (r == 0)
+		r = insert(j, &now);
+	if (r == 0 && has_tail)
+		r = insert(j, &tail);
+	if (r < 0)
+		return r;
+	j->stats.entries++;
+	j->stats.reused += n_past > 0;
+	return n_past > 0;
+}
+
+/* ---- the past -------------------------------------------------------------------------------- */
+
+static int cmp_begin(const void *a, const void *b)
+{
+	const struct jitcode_past *x = a, *y = b;
+
+	return (x->p.begin_ns > y->p.begin_ns) - (x->p.begin_ns < y->p.begin_ns);
+}
+
+/* Index of the last boundary at or below @addr; bounds[0] must be. */
+static uint32_t bound_of(const struct jitcode *j, uint64_t addr)
+{
+	uint32_t lo = 0, hi = j->n_bounds;
+
+	while (hi - lo > 1) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (j->bounds[mid] <= addr)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Calls for each node of the tree that makes up a piece: once to count, once to fill in. */
+static void place(struct jitcode *j, uint32_t idx, uint32_t *fill)
+{
+	const struct jitcode_piece *p = &j->past.p[idx].p;
+	size_t l = (size_t)bound_of(j, p->start) + j->n_bounds;
+	size_t r = (size_t)bound_of(j, p->end) + j->n_bounds;
+
+	for (; l < r; l /= 2, r /= 2) {
+		if (l & 1) {
+			if (fill)
+				j->items[fill[l]++] = idx;
+			else
+				j->first[l + 1]++;
+			l++;
+		}
+		if (r & 1) {
+			r--;
+			if (fill)
+				j->items[fill[r]++] = idx;
+			else
+				j->first[r + 1]++;
+		}
+	}
+}
+
+/* Sorts the past for look-ups: O(n log n). Without it everything has its newest name. */
+static int index_past(struct jitcode *j)
+{
+	_cleanup_free_ uint32_t *fill = NULL;
+	uint64_t sum = 0;
+	size_t n = 0, nodes;
+
+	forget_index(j);
+	j->indexed = true;
+	if (j->past.n == 0)
+		return 0;
+	qsort(j->past.p, j->past.n, sizeof(*j->past.p), cmp_begin);
+	j->bounds = reallocarray(NULL, j->past.n, 2 * sizeof(*j->bounds));
+	if (!j->bounds)
+		return -ENOMEM;
+	vec_each (q, &j->past) {
+		j->bounds[n++] = q->p.start;
+		j->bounds[n++] = q->p.end;
+	}
+	qsort(j->bounds, n, sizeof(*j->bounds), u64_cmp);
+	j->n_bounds = 1;
+	for (size_t i = 1; i < n; i++)
+		if (j->bounds[i] != j->bounds[j->n_bounds - 1])
+			j->bounds[j->n_bounds++] = j->bounds[i];
+	nodes = 2 * (size_t)j->n_bounds;
+	j->first = calloc(nodes + 1, sizeof(*j->first));
+	fill = calloc(nodes + 1, sizeof(*fill));
+	if (!j->first || !fill)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < j->past.n; i++)
+		place(j, i, NULL);
+	for (size_t i = 0; i < nodes; i++) {
+		sum += j->first[i + 1];
+		if (sum > UINT32_MAX || sum > j->max_bytes / sizeof(*j->items))
+			return -E2BIG;
+		j->first[i + 1] = (uint32_t)sum;
+	}
+	memcpy(fill, j->first, (nodes + 1) * sizeof(*fill));
+	j->items = reallocarray(NULL, sum, sizeof(*j->items));
+	if (!j->items)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < j->past.n; i++)
+		place(j, i, fill);
+	j->index_bytes =
+	        2 * j->past.n * sizeof(*j->bounds) + (nodes + 1 + (size_t)sum) * sizeof(uint32_t);
+	return 0;
+}
+
+/* Of the pieces of one node, disjoint in time, the first that ends after @time_ns. */
+static const struct jitcode_past *node_find(const struct jitcode *j, size_t node, uint64_t time_ns)
+{
+	uint32_t lo = j->first[node], hi = j->first[node + 1], end = hi;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (j->past.p[j->items[mid]].end_ns > time_ns)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo < end ? &j->past.p[j->items[lo]] : NULL;
+}
+
+/* What was there at @time_ns, or came first after it: pieces at one address are disjoint in time,
+ * so that it is the earliest of those that end later. */
+static const struct jitcode_piece *find_past(struct jitcode *j, uint64_t addr, uint64_t time_ns)
+{
+	const struct jitcode_past *best = NULL;
+
+	if (!j->indexed && index_past(j) < 0) {
+		forget_index(j);
+		j->indexed = j->no_index = true;
+		j->stats.over_limit++;
+	}
+	if (j->n_bounds < 2 || addr < j->bounds[0] || addr >= j->bounds[j->n_bounds - 1])
+		return NULL;
+	for (size_t i = (size_t)bound_of(j, addr) + j->n_bounds; i > 0; i /= 2) {
+		const struct jitcode_past *q = node_find(j, i, time_ns);
+
+		if (q && (!best || q->p.begin_ns < best->p.begin_ns))
+			best = q;
+	}
+	return best ? &best->p : NULL;
+}
+
+/* ---- look-up --------------------------------------------------------------------------------- */
+
+uint32_t jitcode_version(const struct jitcode *j, uint64_t addr)
+{
+	const struct jitcode_piece *p = jitcode_now(j, addr);
+
+	return p ? j->codes.p[p->code].id : 0;
+}
+
+static const struct jitcode_row *row_of(const struct jitcode *j, const struct jitcode_fn *c,
+                                        uint64_t off)
+{
+	uint32_t lo = c->row, hi = c->row + c->n_rows;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (j->rows.p[mid].off <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo > c->row ? &j->rows.p[lo - 1] : NULL;
+}
+
+int jitcode_find(struct jitcode *j, uint64_t addr, uint64_t time_ns, struct sym_frame *ret)
+{
+	const struct jitcode_piece *p = jitcode_now(j, addr), *past;
+	const struct jitcode_fn *c;
+	const struct jitcode_row *row;
+	uint32_t line = 0, column = 0;
+	int r;
+
+	if (j->past.n && (!p || p->begin_ns > time_ns)) {
+		past = find_past(j, addr, time_ns);
+		if (past)
+			p = past;
+		else if (j->no_index)
+			return -ENOENT; /* nobody can tell any more what was there then */
+	}
+	if (!p)
+		return -ENOENT;
+	c = &j->codes.p[p->code];
+	r = jitcode_name_split(&j->names.p[c->name], &j->name, &j->file, &line, &column);
+	if (r < 0)
+		return r;
+	*ret = (struct sym_frame){.name = j->name.p,
+	                          .linkage = &j->names.p[c->name],
+	                          .file = j->file.len ? j->file.p : NULL,
+	                          .line = line,
+	                          .column = column};
+	row = row_of(j, c, addr - p->origin);
+	if (row) {
+		if (row->file != JITCODE_NO_FILE)
+			ret->file = &j->names.p[row->file];
+		ret->line = row->line;
+		ret->column = 0;
+	}
+	/* What the text tells is where the function begins. */
+	ret->start_line = line;
+	return 0;
+}
+
+const struct jitcode_stats *jitcode_stats(const struct jitcode *j)
+{
+	return &j->stats;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+int jitcode_file_check(struct jitcode_file *f, int fd, uint64_t *ret_size, bool *ret_anew)
+{
+	uint8_t tail[JITCODE_TAIL_BYTES];
+	struct stat st;
+	ssize_t n;
+	bool same;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size < 0)
+		return -EINVAL;
+	same = f->known && f->dev == st.st_dev && f->ino == st.st_ino &&
+	       (uint64_t)st.st_size >= f->off;
+	if (same && f->n_tail) {
+		n = file_pread_full(fd, tail, f->n_tail, f->off - f->n_tail);
+		if (n < 0)
+			return (int)n;
+		same = (size_t)n == f->n_tail && memcmp(tail, f->tail, f->n_tail) == 0;
+	}
+	*ret_anew = f->known && !same;
+	if (!same)
+		*f = (struct jitcode_file){.dev = st.st_dev, .ino = st.st_ino, .known = true};
+	*ret_size = (uint64_t)st.st_size;
+	return 0;
+}
+
+void jitcode_file_advance(struct jitcode_file *f, uint64_t off, const uint8_t *window,
+                          uint64_t window_off)
+{
+	uint64_t have = off - window_off;
+
+	/* A part of a window ahead of which there was another keeps no more than it has. */
+	f->n_tail = (uint32_t)MIN_OF(have, (uint64_t)JITCODE_TAIL_BYTES);
+	memcpy(f->tail, window + (have - f->n_tail), f->n_tail);
+	f->off = off;
+}

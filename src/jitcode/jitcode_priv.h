@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JIT code of one process, private.
+ *
+ *   jitcode_core.c   the functions by address and time
+ *   jitcode_map.c   lines of a perf map
+ *   jitcode_dump.c  records of a jitdump
+ *   jitcode_text.c  names as the run times write them
+ */
+#ifndef PA_JITCODE_PRIV_H
+#define PA_JITCODE_PRIV_H
+
+#include "jitcode/jitcode.h"
+
+#include <sys/stat.h>
+
+/* Larger than any address of a process, with five-level page tables too. */
+#define JITCODE_ADDR_END (1ULL << 56)
+/* V8 reserves 2 GiB for all of its code; one function larger than this is damage, and would hide
+ * everything else. */
+#define JITCODE_SIZE_MAX (1ULL << 31)
+/* .NET writes generic types out in full: some KiB. */
+#define JITCODE_NAME_MAX 16384
+/* Read in one call, so that who has other work to do can do it; and at the end. */
+#define JITCODE_READ_BYTES       (1U << 20)
+#define JITCODE_READ_FINAL_BYTES (256U << 20)
+#define JITCODE_WINDOW_BYTES     65536
+#define JITCODE_DUMP_RECORDS     16384
+/* Of a perf-map, and no more: one without an end, or with a hole. */
+#define JITCODE_FILE_BYTES_MAX (1ULL << 30)
+
+/* What is remembered of a file between two readings of it. */
+#define JITCODE_TAIL_BYTES 64
+struct jitcode_file {
+	dev_t dev;
+	ino_t ino;
+	bool known;
+	uint64_t off;    /* all before it was read and understood */
+	uint32_t n_tail; /* tail[n_tail]: the bytes before it. A file that was written anew and has
+	                  * grown past off is told by them. */
+	uint8_t tail[JITCODE_TAIL_BYTES];
+};
+
+/* Machine code from one address of a function on. */
+struct jitcode_row {
+	uint32_t off; /* bytes from the start of the code */
+	uint32_t line;
+	uint32_t file; /* offset in names; JITCODE_NO_FILE */
+};
+#define JITCODE_NO_FILE UINT32_MAX
+
+/* A function, or one version of it. */
+struct jitcode_fn {
+	uint32_t name; /* offset in names */
+	uint32_t row, n_rows;
+	uint32_t id; /* equal for what two sources, or two lines, say of the same code */
+	bool timed;  /* from a jitdump */
+};
+
+/* Where a code lies, from a time on. */
+struct jitcode_piece {
+	uint64_t start, end; /* end exclusive */
+	uint64_t origin;     /* where the code begins: other code may lie on it before start */
+	uint64_t begin_ns;
+	uint32_t code; /* index of codes */
+	uint32_t pad;
+};
+struct jitcode_past {
+	struct jitcode_piece p;
+	uint64_t end_ns; /* > p.begin_ns */
+};
+
+/* Pieces of now, ascending and disjoint, in chunks, so that an insertion moves few bytes. */
+#define JITCODE_CHUNK_PIECES 128
+struct jitcode_chunk {
+	uint32_t n; /* 1 … JITCODE_CHUNK_PIECES */
+	struct jitcode_piece p[JITCODE_CHUNK_PIECES];
+};
+
+/* Debug information that waits for the code that it belongs to. */
+#define JITCODE_PENDING 64
+struct jitcode_pending {
+	uint64_t addr;
+	uint32_t row, n_rows; /* 0: free */
+};
+
+struct jitcode {
+	struct jitcode_stats stats;
+	size_t max_bytes;
+	bool full;                /* it was reached */
+	bool no_index;            /* for the past there was no room */
+	bool more_map, more_dump; /* the last reading of it ended at its bound */
+	VEC(char) names;          /* NUL-terminated, one behind the other */
+	VEC(struct jitcode_fn) codes;
+	VEC(struct jitcode_row) rows;
+	VEC(struct jitcode_chunk *) chunks;
+	VEC(struct jitcode_past) past;
+
+	/* The past by address and time; built when it is asked for. A segment tree over the
+	 * boundaries bounds[n_bounds] of its pieces: node i holds the pieces items[first[i] …
+	 * first[i + 1]), which cover all of it, in order of time. */
+	bool indexed;
+	uint64_t *bounds;
+	uint32_t n_bounds;
+	uint32_t *first, *items;
+	size_t index_bytes;
+
+	struct jitcode_file map, dump;
+	bool map_begun; /* its end was reached once: what comes now is new */
+	bool map_skip;  /* in a line that is too long */
+	bool dump_bad, arch_time;
+	uint64_t dump_time_ns;
+	struct jitcode_pending pending[JITCODE_PENDING];
+	uint32_t next_pending;
+	uint32_t last_file;     /* of names, of the row before */
+	uint8_t *window;        /* window[JITCODE_WINDOW_BYTES] while a file is read */
+	struct sbuf name, file; /* of the last jitcode_find */
+};
+
+/* ---- jitcode.c ---- */
+
+/* What one more function may need besides its name and what it takes the place of. */
+#define JITCODE_ENTRY_BYTES                                                                        \
+	(sizeof(struct jitcode_fn) + 6 * sizeof(struct jitcode_piece) + sizeof(struct jitcode_past))
+
+/* Room for @more bytes in all: else counted as over the limit by the caller. */
+bool jitcode_has_room(const struct jitcode *j, size_t more);
+/* Keeps a name of @len bytes: 0, -E2BIG, -ENOMEM. */
+int jitcode_name_add(struct jitcode *j, const char *name, size_t len, uint32_t *ret);
+/* Code at [@start, @start + @size), which was checked, from @time_ns on; @code without its id. 1:
+ * it took the place of other code, 0, -ENOMEM; over the limit it is counted and 0. */
+int jitcode_put(struct jitcode *j, uint64_t start, uint64_t size, uint64_t time_ns,
+                const struct jitcode_fn *code);
+/* Code that finds no room is counted; what it takes the place of is forgotten, so that nothing has
+ * the name of what was there before. */
+void jitcode_lose(struct jitcode *j, uint64_t start, uint64_t size);
+/* The piece that holds an address now, NULL: none. Until the next jitcode_put. */
+const struct jitcode_piece *jitcode_now(const struct jitcode *j, uint64_t addr);
+bool jitcode_range_ok(uint64_t start, uint64_t size);
+/* Is @fd still the file that was read before, as far as can be told? Else it begins anew. 0, errno
+ * of fstat or pread, -EINVAL (no regular file); *ret_size: bytes of it. */
+int jitcode_file_check(struct jitcode_file *f, int fd, uint64_t *ret_size, bool *ret_anew);
+/* Everything before @off was read; @window holds the bytes from @window_off on. */
+void jitcode_file_advance(struct jitcode_file *f, uint64_t off, const uint8_t *window,
+                          uint64_t window_off);
+
+/* ---- jitcode_text.c ---- */
+
+/* What the text of a runtime means: @ret_name and @ret_file are filled (file empty: none). 0,
+ * -ENOMEM. */
+int jitcode_name_split(const char *text, struct sbuf *ret_name, struct sbuf *ret_file,
+                       uint32_t *ret_line, uint32_t *ret_column);
+
+#endif

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names, lines and inlined calls of images: where their files are found, and who decodes them. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "symbolize/sym_child.h"
+
+#define BUDGET_BYTES ((size_t)64 << 20)
+#define FDS_MAX      64
+/* A child that ended is replaced so often, once more for so many batches that went well, and once a
+ * second; else what is asked for has no names. */
+#define RESTARTS_MAX  32
+#define BATCHES_START 16
+/* Of what is asked for at once, unless one alone is larger: the child holds it all. */
+#define ASKED_BYTES ((size_t)1 << 20)
+
+struct sym_files {
+	struct sym_files_options o;
+	char **dirs;
+	struct sym_engine_options eo;
+	struct sym_files_stats stats;
+	pthread_mutex_t lock;      /* guards all below: one batch at a time is decoded; leaf */
+	struct sym_engine *engine; /* in this process; NULL: by the child */
+	struct sym_child child;
+	_Atomic uint32_t child_pid;
+	struct sym_engine_stats child_stats; /* of this child, already in stats */
+	uint64_t child_cpu_ns;
+	uint32_t restarts, good_batches;
+	uint64_t restart_ns;
+	struct intern *given_up;  /* image id: its file ended a child */
+	pthread_mutex_t end_lock; /* guards what follows; leaf, below lock */
+	bool ended;
+	int end_fd; /* pidfd of the child, for who ends it while it is asked; -EBADF: none */
+	_Atomic(char *) refused; /* path, set once */
+};
+
+/* ---- what is opened by name ------------------------------------------------------------------ */
+
+void sym_parts_close(struct sym_parts *p)
+{
+	closep(&p->debug_fd);
+	closep(&p->alt_fd);
+	closep(&p->dwp_fd);
+}
+
+/* What is found beside @f, the file with the debug information. */
+static int find_more(const struct sym_find_options *o, struct sym_find_stats *stats,
+                     const struct sym_source *src, struct img_file *f, const char *path,
+                     struct sym_parts *p)
+{
+	struct img_area a;
+	_cleanup_free_ struct img_altlink *link = malloc(sizeof(*link));
+	int r = sym_find_alt(o, stats, f, path, src->root_fd, &p->alt_fd);
+
+	if (!link)
+		return -ENOMEM;
+	/* What dwz took out is missing: names of inlined calls, mostly. */
+	if (r == 0 && img_altlink(f, link) != -ENOENT)
+		stats->unreadable++;
+
+	/* Only split DWARF has this section. */
+	if (r >= 0 && img_section_find(f, ".debug_addr", &a) == 0)
+		r = sym_find_dwp(o, stats, src->path, src->root_fd, &p->dwp_fd);
+	return r < 0 ? r : 0;
+}
+
+int sym_parts_find(const struct sym_find_options *o, struct sym_find_stats *stats,
+                   const struct sym_source *src, struct sym_parts *ret)
+{
+	struct sym_parts p = {-EBADF, -EBADF, -EBADF};
+	_cleanup_(img_file_freep) struct img_file *img = NULL, *debug = NULL;
+	_cleanup_free_ char *path = NULL;
+	int r = img_file_open(src->fd, &img, NULL);
+
+	if (r == 0 && sym_has_lines(img)) {
+		r = find_more(o, stats, src, img, src->path, &p);
+	} else if (r == 0) {
+		r = sym_find_debug(o, stats, img, src->path, src->root_fd, &p.debug_fd, &path);
+		if (r > 0 && path)
+			r = img_file_open(p.debug_fd, &debug, NULL);
+		if (r == 0 && debug)
+			r = find_more(o, stats, src, debug, path, &p);
+	}
+	if (r == -ENOMEM) {
+		sym_parts_close(&p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+static int help_parts(void *arg, const struct sym_source *src, struct sym_parts *ret)
+{
+	struct sym_files *c = arg;
+
+	return sym_parts_find(&c->o.find, &c->stats.find, src, ret);
+}
+
+static int help_dwo(void *arg, const struct sym_source *src, const char *dir, const char *name,
+                    int *ret_fd)
+{
+	struct sym_files *c = arg;
+
+	return sym_find_dwo(&c->o.find, &c->stats.find, dir, name, src->root_fd, ret_fd);
+}
+
+/* ---- who decodes ----------------------------------------------------------------------------- */
+
+static bool is_given_up(const struct sym_files *c, uint32_t id)
+{
+	return intern_find(c->given_up, &id, sizeof(id)) != INTERN_NONE;
+}
+
+static bool has_ended(struct sym_files *c)
+{
+	bool ended;
+
+	pthread_mutex_lock(&c->end_lock);
+	ended = c->ended;
+	pthread_mutex_unlock(&c->end_lock);
+	return ended;
+}
+
+/* Makes a new child known to sym_files_end: false if that has come already, or it cannot be. */
+static bool may_be_ended(struct sym_files *c)
+{
+	int fd = fcntl(c->child.pidfd, F_DUPFD_CLOEXEC, 3);
+	bool good;
+
+	pthread_mutex_lock(&c->end_lock);
+	good = fd >= 0 && !c->ended;
+	closep(&c->end_fd);
+	c->end_fd = fd;
+	pthread_mutex_unlock(&c->end_lock);
+	return good;
+}
+
+void sym_files_end(struct sym_files *c)
+{
+	pthread_mutex_lock(&c->end_lock);
+	c->ended = true;
+	if (c->end_fd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, c->end_fd, SIGKILL, NULL,
+		              0U); /* or it has ended */
+	pthread_mutex_unlock(&c->end_lock);
+}
+
+/* A child, if there may be one. Under lock. */
+static bool have_child(struct sym_files *c)
+{
+	if (sym_child_lives(&c->child))
+		return true;
+	if (c->restarts == RESTARTS_MAX && now_ns() - c->restart_ns < NSEC_PER_SEC)
+		return false;
+	if (c->restarts == RESTARTS_MAX)
+		c->restarts--;
+	c->restart_ns = now_ns();
+	c->restarts++;
+	if (sym_child_start(&c->eo, &c->child) < 0)
+		return false;
+	if (!may_be_ended(c)) {
+		sym_child_stop(&c->child);
+		return false;
+	}
+	memset(&c->child_stats, 0, sizeof(c->child_stats));
+	c->child_cpu_ns = 0;
+	c->child_pid = (uint32_t)c->child.pid;
+	return true;
+}
+
+/* Adds what the child did since the batch before. Under lock. */
+static void take_figures(struct sym_files *c, const struct sym_engine_stats *now, uint64_t cpu_ns)
+{
+	struct sym_engine_stats *to = &c->stats.engine;
+	const struct sym_engine_stats *seen = &c->child_stats;
+
+	to->debug_files += now->debug_files - seen->debug_files;
+	to->dropped += now->dropped - seen->dropped;
+	to->rebuilt += now->rebuilt - seen->rebuilt;
+	to->refused += now->refused - seen->refused;
+	to->bad_files += now->bad_files - seen->bad_files;
+	to->bad += now->bad - seen->bad;
+	to->unsupported += now->unsupported - seen->unsupported;
+	to->over_limit += now->over_limit - seen->over_limit;
+	to->over_steps += now->over_steps - seen->over_steps;
+	to->dwo_missing += now->dwo_missing - seen->dwo_missing;
+	to->elf_bad += now->elf_bad - seen->elf_bad;
+	if (now->bytes_peak > to->bytes_peak)
+		to->bytes_peak = now->bytes_peak;
+	memcpy(&c->child_stats, now, sizeof(c->child_stats));
+	c->stats.child_cpu_ns += cpu_ns - c->child_cpu_ns;
+	c->child_cpu_ns = cpu_ns;
+}
+
+static int none(struct sym_files *c, enum ev_reason reason, struct sym_ask *a)
+{
+	if (reason == EV_REASON_LATE)
+		c->stats.late += a->n;
+	else
+		c->stats.given_up += a->n;
+	return sym_batch_none(reason, a->offs, a->n, &a->batch);
+}
+
+/* Names the first file whose debug information was refused. Under lock. */
+static void note_refused(struct sym_files *c, uint64_t before, const struct sym_ask *a)
+{
+	if (c->stats.engine.refused > before && !c->refused)
+		c->refused = strdup(a->src.path); /* NULL: the next one is named */
+}
+
+/* The answer to what the child was asked; -EIO: there is none any more. Under lock. */
+static int take_answer(struct sym_files *c, struct sym_ask *a)
+{
+	struct sym_engine_stats now;
+	uint64_t cpu_ns, refused = c->stats.engine.refused;
+	uint32_t id;
+	int r;
+
+	r = sym_child_take(&c->child, &c->eo.helper, a, &a->batch, &now, &cpu_ns);
+	if (r == 0) {
+		take_figures(c, &now, cpu_ns);
+		note_refused(c, refused, a);
+		if (++c->good_batches % BATCHES_START == 0 && c->restarts > 0)
+			c->restarts--;
+	}
+	if (r != -EIO)
+		return r;
+	c->child_pid = 0;
+	if (has_ended(c))
+		return none(c, EV_REASON_LATE, a);
+	/* Its file, or the child's end had another cause: the next batch meets a new one. */
+	c->stats.crashes++;
+	r = intern_add(c->given_up, &a->src.id, sizeof(a->src.id), &id, NULL);
+	if (r < 0)
+		c->stats.given_up += a->n;
+	return r < 0 ? r : none(c, EV_REASON_GIVEN_UP, a);
+}
+
+/* How many of v[n], the first of which the child may decode, it is asked for at once. */
+static size_t count_asked(const struct sym_files *c, const struct sym_ask *v, size_t n)
+{
+	size_t bytes = 0, i;
+
+	for (i = 0; i < MIN_OF(n, (size_t)SYM_WIRE_ASKS_MAX); i++) {
+		bytes += v[i].n * sizeof(*v[i].offs) + (v[i].src.mem ? v[i].src.mem_len : 0);
+		if (i > 0 && (bytes > ASKED_BYTES || is_given_up(c, v[i].src.id)))
+			break;
+	}
+	return i;
+}
+
+/* Some of v[n]: how many have their result. Under lock. */
+static size_t resolve_some(struct sym_files *c, struct sym_ask *v, size_t n)
+{
+	uint64_t refused = c->stats.engine.refused;
+	size_t k, i;
+	int r;
+
+	if (has_ended(c)) {
+		v->result = none(c, EV_REASON_LATE, v);
+		return 1;
+	}
+	if (c->engine) {
+		v->result = sym_engine_resolve(c->engine, &v->src, v->offs, v->n, &v->batch);
+		note_refused(c, refused, v);
+		return 1;
+	}
+	if (is_given_up(c, v->src.id) || !have_child(c)) {
+		v->result = none(c, has_ended(c) ? EV_REASON_LATE : EV_REASON_GIVEN_UP, v);
+		return 1;
+	}
+	k = count_asked(c, v, n);
+	r = sym_child_ask(&c->child, v, k);
+	if (r == -ENOMEM) {
+		v->result = r;
+		return 1;
+	}
+	/* The first of those that it did not answer has ended it; the others are asked for anew. */
+	for (i = 0; i < k && (i == 0 || c->child.sock >= 0); i++)
+		v[i].result = take_answer(c, &v[i]);
+	return i;
+}
+
+void sym_files_resolve_all(struct sym_files *c, struct sym_ask *v, size_t n)
+{
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < n;)
+		i += resolve_some(c, v + i, n - i);
+	pthread_mutex_unlock(&c->lock);
+}
+
+int sym_files_resolve(struct sym_files *c, const struct sym_source *src, const uint64_t *offs,
+                      size_t n, struct sym_batch *ret)
+{
+	struct sym_ask a = {.src = *src, .offs = offs, .n = n};
+
+	sym_files_resolve_all(c, &a, 1);
+	if (a.result == 0)
+		*ret = a.batch;
+	return a.result;
+}
+
+const char *sym_files_refused(const struct sym_files *c)
+{
+	return c->refused;
+}
+
+uint32_t sym_files_child(const struct sym_files *c)
+{
+	return c->child_pid;
+}
+
+const struct sym_files_stats *sym_files_stats(const struct sym_files *c)
+{
+	return &c->stats;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct sym_files *sym_files_free(struct sym_files *c)
+{
+	if (!c)
+		return NULL;
+	sym_child_stop(&c->child);
+	c->engine = sym_engine_free(c->engine);
+	c->given_up = intern_free(c->given_up);
+	for (size_t i = 0; c->dirs && i < c->o.find.n_dirs; i++)
+		free(c->dirs[i]);
+	free(c->dirs);
+	closep(&c->end_fd);
+	free(c->refused);
+	(void)pthread_mutex_destroy(&c->lock); /* its threads have ended */
+	(void)pthread_mutex_destroy(&c->end_lock);
+	free(c);
+	return NULL;
+}
+
+void sym_files_freep(struct sym_files **c)
+{
+	*c = sym_files_free(*c);
+}
+
+static int copy_dirs(struct sym_files *c)
+{
+	c->dirs = calloc(c->o.find.n_dirs + 1, sizeof(*c->dirs));
+	if (!c->dirs)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->o.find.n_dirs; i++) {
+		c->dirs[i] = strdup(c->o.find.dirs[i]);
+		if (!c->dirs[i])
+			return -ENOMEM;
+	}
+	c->o.find.dirs = (const char *const *)c->dirs;
+	return 0;
+}
+
+int sym_files_new(const struct sym_files_options *o, struct sym_files **ret)
+{
+	_cleanup_(sym_files_freep) struct sym_files *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	(void)pthread_mutex_init(&c->lock, NULL); /* with default attributes it cannot fail */
+	(void)pthread_mutex_init(&c->end_lock, NULL);
+	c->end_fd = -EBADF;
+	c->child.sock = c->child.pidfd = -EBADF;
+	c->o = *o;
+	c->eo = (struct sym_engine_options){
+	        .helper = {.parts = help_parts, .dwo = help_dwo, .arg = c},
+	        .stats = &c->stats.engine,
+	        .budget_bytes = o->budget_bytes ? o->budget_bytes : BUDGET_BYTES,
+	        .max_fds = o->child_fds,
+	        .no_lines = o->no_lines,
+	};
+	r = copy_dirs(c);
+	if (r == 0)
+		r = intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &c->given_up);
+	if (r == 0 && (o->in_process || !have_child(c))) {
+		c->eo.max_fds = o->max_fds ? o->max_fds : FDS_MAX;
+		r = sym_engine_new(&c->eo, &c->engine);
+	}
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(c);
+	return 0;
+}
