@@ -320,7 +320,7 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, __u3
 		CNT_ADD(c, PROG_NS, COST_EVERY * (bpf_ktime_get_ns() - now));
 }
 
-SEC("tp_btf/sched_switch")
+PA_SEC("tp_btf/sched_switch")
 int offcpu_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (struct task_struct *)ctx[1],
@@ -366,7 +366,7 @@ int offcpu_switch(__u64 *ctx)
 
 /* A thread that executes another program gets the number of its process's leader: it has no entry
  * under its old one any more. */
-SEC("tp_btf/sched_process_exec")
+PA_SEC("tp_btf/sched_process_exec")
 int offcpu_exec(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
@@ -387,7 +387,7 @@ int offcpu_exec(__u64 *ctx)
 
 /* ---- waking ---------------------------------------------------------------------------------- */
 
-SEC("tp_btf/sched_wakeup")
+PA_SEC("tp_btf/sched_wakeup")
 int offcpu_wakeup(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
@@ -546,14 +546,14 @@ static __always_inline int waking(__u64 *ctx, __u32 plain)
 	return 0;
 }
 
-SEC("tp_btf/sched_waking")
+PA_SEC("tp_btf/sched_waking")
 int offcpu_waker(__u64 *ctx)
 {
 	return waking(ctx, 0);
 }
 
 /* Where the kernel does not tell in_interrupt's count. */
-SEC("tp_btf/sched_waking")
+PA_SEC("tp_btf/sched_waking")
 int offcpu_waker_sp(__u64 *ctx)
 {
 	return waking(ctx, 1);
@@ -587,7 +587,7 @@ static __always_inline __u32 waits_now(struct task_struct *task)
 
 /* Once, while the other programs follow threads and nothing counts yet: enters the threads that
  * wait, and tells them with their registers. */
-SEC("iter/task")
+PA_SEC("iter/task")
 int offcpu_scan(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
@@ -662,7 +662,7 @@ int offcpu_scan(struct bpf_iter__task *ctx)
 /* Once, at the end, when the other programs count no more, though one may be about to be done: what
  * has run since its wait began waits no longer, though nobody told; the wait goes on where that was
  * behind the end. */
-SEC("iter/task")
+PA_SEC("iter/task")
 int offcpu_scan_end(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;

@@ -140,7 +140,7 @@ int oncpu_sample(struct bpf_perf_event_data *ctx)
  */
 
 /* Raw context: BPF_PROG of libbpf 1.1 leaves an unused parameter, which -Werror refuses. */
-SEC("tp_btf/sched_process_fork")
+PA_SEC("tp_btf/sched_process_fork")
 int follow_fork(__u64 *ctx)
 {
 	struct task_struct *parent = (struct task_struct *)ctx[0],
@@ -164,7 +164,7 @@ int follow_fork(__u64 *ctx)
 }
 
 /* A leader's task is freed after those of its threads. */
-SEC("tp_btf/sched_process_free")
+PA_SEC("tp_btf/sched_process_free")
 int follow_free(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
@@ -181,7 +181,7 @@ int follow_free(__u64 *ctx)
 
 /* ---- every process, for user space ----------------------------------------------------------- */
 
-SEC("iter/task")
+PA_SEC("iter/task")
 int tasks(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;

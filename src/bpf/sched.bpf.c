@@ -724,7 +724,7 @@ static __always_inline int switched(__u64 *ctx, struct abi_cpu_sums **ret_cpu, _
 #define COST_EVERY 64
 #define COST_SHIFT 5
 
-SEC("tp_btf/sched_switch")
+PA_SEC("tp_btf/sched_switch")
 int sched_switched(__u64 *ctx)
 {
 	struct abi_cpu_sums *cpu = 0;
@@ -744,7 +744,7 @@ static __always_inline int may_run(const struct abi_sched_thread *t, struct task
 	return bpf_core_field_exists(task->on_cpu) ? runs(task) : t->phase == ABI_PHASE_ON;
 }
 
-SEC("tp_btf/sched_wakeup")
+PA_SEC("tp_btf/sched_wakeup")
 int sched_woken(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
@@ -789,7 +789,7 @@ int sched_woken(__u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sched_wakeup_new")
+PA_SEC("tp_btf/sched_wakeup_new")
 int sched_woken_new(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
@@ -808,7 +808,7 @@ int sched_woken_new(__u64 *ctx)
 }
 
 /* A thread that executes another program gets the number of its process's leader. */
-SEC("tp_btf/sched_process_exec")
+PA_SEC("tp_btf/sched_process_exec")
 int sched_execed(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
@@ -952,7 +952,7 @@ static __always_inline void bring_up_to_date(struct abi_sched_thread *t, struct 
 
 /* Threads that are there: at the beginning makes their entries, from then on brings up to date what
  * no program sees. */
-SEC("iter/task")
+PA_SEC("iter/task")
 int sched_tasks(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;

@@ -52,26 +52,20 @@ struct irq_variable {
 	int id;         /* in the kernel's BTF */
 };
 
-static struct irq_variable irq_variable(void)
-{
-	static const struct {
-		const char *name;
-		uint32_t where;
-	} known[] = {{"__preempt_count", ABI_IRQ_COUNT_PLAIN}, {"pcpu_hot", ABI_IRQ_COUNT_HOT}};
-	struct irq_variable v = {0};
-	struct load_log log; /* whether it is readable is said where programs are loaded */
-	struct btf *btf;
+static const struct {
+	const char *name;
+	uint32_t where;
+} irq_variables[] = {{"__preempt_count", ABI_IRQ_COUNT_PLAIN}, {"pcpu_hot", ABI_IRQ_COUNT_HOT}};
 
-	load_log_begin(&log);
-	btf = btf__load_vmlinux_btf();
-	for (size_t i = 0; i < ARRAY_SIZE(known) && btf && !v.where; i++) {
-		v.id = btf__find_by_name_kind(btf, known[i].name, BTF_KIND_VAR);
-		if (v.id > 0)
-			v.where = known[i].where;
+static struct irq_variable irq_variable(const struct load_object *o)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(irq_variables); i++) {
+		uint32_t id = load_object_id(o, irq_variables[i].name);
+
+		if (id)
+			return (struct irq_variable){irq_variables[i].where, (int)id};
 	}
-	btf__free(btf);
-	load_log_end(&log);
-	return v;
+	return (struct irq_variable){0};
 }
 
 /* What libbpf does for a __ksym, without looking through modules. */
@@ -97,43 +91,58 @@ static int put_irq_variable(struct bpf_program *p, const struct irq_variable *va
 }
 
 static int try_load(struct load_oncpu *base, const struct load_offcpu_options *o, struct how how,
-                    const struct irq_variable *irq, struct offcpu_bpf **ret, struct err *err)
+                    struct offcpu_bpf **ret, struct err *err)
 {
-	struct offcpu_bpf *skel;
+	struct bpf_object_open_opts opts;
+	struct irq_variable irq;
+	struct offcpu_bpf *skel = NULL;
 	struct load_own own;
-	struct load_log log;
-	int r;
+	struct load_object lo;
+	int r = load_object_begin(&lo, &opts);
 
-	load_log_begin(&log);
-	skel = offcpu_bpf__open();
-	if (!skel) {
-		r = load_explain(&log, -errno, "bpf object open", err);
+	for (size_t i = 0; i < ARRAY_SIZE(irq_variables) && r == 0; i++)
+		r = load_object_want(&lo, irq_variables[i].name, BTF_KIND_VAR);
+	if (r == 0) {
+		skel = offcpu_bpf__open_opts(&opts);
+		r = skel ? load_object_resolve(&lo, skel->obj) : -errno;
+	}
+	if (r < 0) {
+		r = load_explain(&lo.log, r, "bpf object open", err);
+		offcpu_bpf__destroy(skel);
 		goto out;
 	}
+	irq = irq_variable(&lo);
+#if defined(__x86_64__)
+	if (o->wakers && how.irq_count && irq.where == ABI_IRQ_COUNT_NONE) {
+		offcpu_bpf__destroy(skel);
+		r = -ENOENT; /* no failure to tell: the next way does without */
+		goto out;
+	}
+#endif
 	skel->rodata->cfg = base->skel->rodata->cfg;
 	skel->rodata->cfg.offcpu_states = o->states;
 	skel->rodata->cfg.offcpu_min_ns = o->min_ns;
 	skel->rodata->cfg.offcpu_max_ns = o->max_ns;
 	skel->rodata->cfg.prev_state = how.prev_state;
-	skel->rodata->cfg.irq_count = irq->where;
+	skel->rodata->cfg.irq_count = irq.where;
 	bpf_program__set_autoload(skel->progs.offcpu_waker, o->wakers && how.irq_count);
 	bpf_program__set_autoload(skel->progs.offcpu_waker_sp, o->wakers && !how.irq_count);
 	own = own_maps(skel);
 	r = load_share_maps(base, skel->obj, skel->maps.bss, &own);
 	if (r == 0)
 		r = size_own(base, o, skel);
-	if (r == 0 && irq->where)
-		r = put_irq_variable(skel->progs.offcpu_waker, irq);
+	if (r == 0 && o->wakers && irq.where)
+		r = put_irq_variable(skel->progs.offcpu_waker, &irq);
 	if (r == 0)
 		r = offcpu_bpf__load(skel);
 	if (r < 0) {
-		r = load_explain(&log, r, "bpf(BPF_PROG_LOAD) of the off-CPU programs", err);
+		r = load_explain(&lo.log, r, "bpf(BPF_PROG_LOAD) of the off-CPU programs", err);
 		offcpu_bpf__destroy(skel);
 		goto out;
 	}
 	*ret = skel;
 out:
-	load_log_end(&log);
+	load_object_end(&lo);
 	return r;
 }
 
@@ -143,25 +152,17 @@ int load_offcpu_open(struct load_oncpu *base, const struct load_offcpu_options *
 	static const struct how ways[] = {
 	        {true, true}, {true, false}, {false, true}, {false, false}};
 	_cleanup_(load_offcpu_freep) struct load_offcpu *l = calloc(1, sizeof(*l));
-	struct irq_variable irq = {0};
 	struct err first = {0}, later;
-	bool counted = true;
 	int r = -EINVAL;
 
 	if (!l)
 		return err_set(err, -ENOMEM, "out of memory");
 	l->base = base;
 	l->links.v.max = 16;
-	if (o->wakers)
-		irq = irq_variable();
-#if defined(__x86_64__)
-	counted = !o->wakers || irq.where != ABI_IRQ_COUNT_NONE;
-#endif
 	/* What is not there is refused at once. Without wakers nobody asks for interrupts. */
 	for (size_t i = 0; i < ARRAY_SIZE(ways) && r < 0; i++)
-		if (ways[i].irq_count ? counted : o->wakers)
-			r = try_load(base, o, ways[i], &irq, &l->skel,
-			             first.code ? &later : &first);
+		if (ways[i].irq_count || o->wakers)
+			r = try_load(base, o, ways[i], &l->skel, first.code ? &later : &first);
 	if (r < 0)
 		return err_set(err, first.code, "%s", first.msg);
 	if (load_batch_init(&l->batch, sizeof(struct abi_offcpu_key),

@@ -57,14 +57,18 @@ static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, uint32_
 static int open_and_load(const struct abi_config *cfg, const struct load_sizes *z, struct how how,
                          struct oncpu_bpf **ret, struct err *err)
 {
-	struct oncpu_bpf *skel;
-	struct load_log log;
-	int r;
+	struct bpf_object_open_opts opts;
+	struct oncpu_bpf *skel = NULL;
+	struct load_object o;
+	int r = load_object_begin(&o, &opts);
 
-	load_log_begin(&log);
-	skel = oncpu_bpf__open();
-	if (!skel) {
-		r = load_explain(&log, -errno, "bpf object open", err);
+	if (r == 0) {
+		skel = oncpu_bpf__open_opts(&opts);
+		r = skel ? load_object_resolve(&o, skel->obj) : -errno;
+	}
+	if (r < 0) {
+		r = load_explain(&o.log, r, "bpf object open", err);
+		oncpu_bpf__destroy(skel);
 		goto out;
 	}
 	memcpy(&skel->rodata->cfg, cfg, sizeof(*cfg));
@@ -89,13 +93,13 @@ static int open_and_load(const struct abi_config *cfg, const struct load_sizes *
 
 		(void)snprintf(what, sizeof(what), "bpf(BPF_PROG_LOAD) of the %s",
 		               z->programs ? z->programs : "sampling program");
-		r = load_explain(&log, r, what, err);
+		r = load_explain(&o.log, r, what, err);
 		oncpu_bpf__destroy(skel);
 		goto out;
 	}
 	*ret = skel;
 out:
-	load_log_end(&log);
+	load_object_end(&o);
 	return r;
 }
 

@@ -2,6 +2,7 @@
 #ifndef PA_LOAD_PRIV_H
 #define PA_LOAD_PRIV_H
 
+#include "loader/load_btf.h"
 #include "loader/loader.h"
 
 #include <bpf/bpf.h>
@@ -112,5 +113,23 @@ void load_log_end(struct load_log *log);
 /* Describes a failed load or attach: the call, its errno, the last thing that libbpf or the
  * verifier said, and the remedies that can be told from here. Returns @code. */
 int load_explain(const struct load_log *log, int code, const char *what, struct err *err);
+
+/* load_object.c. One object on its way from libbpf's open to its load. */
+struct load_object {
+	struct load_log log;
+	int cut_fd;    /* memfd of the cut of the kernel's BTF */
+	char path[32]; /* by which libbpf opens it */
+	struct load_btf_id ids[12];
+	size_t n_ids;
+};
+/* Ends with load_object_end, also where it fails. @opts: for the skeleton's open. 0, errno of
+ * memfd_create(2), error of libbpf. */
+int load_object_begin(struct load_object *o, struct bpf_object_open_opts *opts);
+/* One more id that load_object_resolve finds. 0, -E2BIG. */
+int load_object_want(struct load_object *o, const char *name, uint32_t kind);
+/* Between open and load: cuts the kernel's BTF for @obj. 0, as load_btf_cut, errno of open(2). */
+int load_object_resolve(struct load_object *o, const struct bpf_object *obj);
+uint32_t load_object_id(const struct load_object *o, const char *name); /* 0: the kernel has none */
+void load_object_end(struct load_object *o);
 
 #endif

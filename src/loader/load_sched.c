@@ -66,15 +66,19 @@ static int size_own(const struct load_sched *l, struct sched_bpf *skel)
 static int try_load(const struct load_sched *l, bool prev_state, struct sched_bpf **ret,
                     struct err *err)
 {
-	struct sched_bpf *skel;
+	struct bpf_object_open_opts opts;
+	struct sched_bpf *skel = NULL;
 	struct load_own own;
-	struct load_log log;
-	int r;
+	struct load_object o;
+	int r = load_object_begin(&o, &opts);
 
-	load_log_begin(&log);
-	skel = sched_bpf__open();
-	if (!skel) {
-		r = load_explain(&log, -errno, "bpf object open", err);
+	if (r == 0) {
+		skel = sched_bpf__open_opts(&opts);
+		r = skel ? load_object_resolve(&o, skel->obj) : -errno;
+	}
+	if (r < 0) {
+		r = load_explain(&o.log, r, "bpf object open", err);
+		sched_bpf__destroy(skel);
 		goto out;
 	}
 	skel->rodata->cfg = l->base->skel->rodata->cfg;
@@ -92,13 +96,13 @@ static int try_load(const struct load_sched *l, bool prev_state, struct sched_bp
 	if (r == 0)
 		r = sched_bpf__load(skel);
 	if (r < 0) {
-		r = load_explain(&log, r, "bpf(BPF_PROG_LOAD) of the scheduler programs", err);
+		r = load_explain(&o.log, r, "bpf(BPF_PROG_LOAD) of the scheduler programs", err);
 		sched_bpf__destroy(skel);
 		goto out;
 	}
 	*ret = skel;
 out:
-	load_log_end(&log);
+	load_object_end(&o);
 	return r;
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/base.h"
 #include "bpf/abi/abi.h"
+#include "loader/load_priv.h"
 
 /* A tenth of the kernel's limit of 1,000,000: room for a verifier that prunes less. */
 #define VERIFIED_MAX 100000
@@ -142,15 +143,22 @@ static bool refuses_hooks(void)
 
 static bool check_object(const char *compiler, const char *path, const struct config *c)
 {
-	struct bpf_object_open_opts opts = {.sz = sizeof(opts), .kernel_log_level = 4};
-	struct bpf_object *obj = bpf_object__open_file(path, &opts);
+	struct bpf_object_open_opts opts;
+	struct load_object loading;
+	struct bpf_object *obj = NULL;
 	struct bpf_program *prog;
 	uint32_t programs = 0;
-	bool ok = obj && set_config(obj, &c->cfg);
+	bool ok = load_object_begin(&loading, &opts) == 0;
+
+	opts.kernel_log_level = 4;
+	if (ok)
+		obj = bpf_object__open_file(path, &opts);
+	ok = obj && set_config(obj, &c->cfg) && load_object_resolve(&loading, obj) == 0;
 
 	if (!ok) {
 		printf("# %s: cannot be opened, or has no cfg\n", path);
 		bpf_object__close(obj);
+		load_object_end(&loading);
 		return false;
 	}
 	bpf_object__for_each_program (prog, obj) {
@@ -158,7 +166,7 @@ static bool check_object(const char *compiler, const char *path, const struct co
 
 		if (!log || bpf_program__set_log_buf(prog, log, LOG_BYTES) < 0)
 			ok = false;
-		if (bpf_program__expected_attach_type(prog) == BPF_TRACE_FEXIT && refuses_hooks())
+		if (str_starts(bpf_program__section_name(prog), "pa.fexit/") && refuses_hooks())
 			bpf_program__set_autoload(prog, false);
 	}
 	if (bpf_object__load(obj) < 0)
@@ -189,6 +197,7 @@ static bool check_object(const char *compiler, const char *path, const struct co
 		free(log);
 	}
 	bpf_object__close(obj);
+	load_object_end(&loading);
 	return ok && programs > 0;
 }
 

@@ -222,7 +222,7 @@ class Used:
         self.features["map type"] = {self.header.map_types[n] for n in map_types}
         for _, section, _, _ in (f for elf, _ in self.objects for f in elf.functions):
             if section != ".text":
-                kind, attach = SECTIONS[section.split("/")[0]]
+                kind, attach = SECTIONS[section.removeprefix("pa.").split("/")[0]]
                 self.features["program type"].add("BPF_PROG_TYPE_" + kind)
                 if attach:
                     self.features["attach type"].add(attach)

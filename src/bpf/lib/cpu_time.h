@@ -150,7 +150,7 @@ static __always_inline void fold_time(struct abi_cpu_clock *clock, __u32 tid)
 #define CPU_TIME_COST_EVERY 64
 #define CPU_TIME_COST_SHIFT 5
 
-SEC("tp_btf/sched_switch")
+PA_SEC("tp_btf/sched_switch")
 int cpu_time_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (struct task_struct *)ctx[1],

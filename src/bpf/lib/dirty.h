@@ -139,7 +139,7 @@ static __always_inline void add_dirty(struct abi_dirty_ranges *k, const struct m
  * marks are changed by one at a time, nobody has run there yet, and a record of an earlier time
  * than the mark's stands in its ring.
  */
-SEC("fexit/perf_event_mmap")
+PA_SEC("fexit/perf_event_mmap")
 int record_mapping(__u64 *ctx)
 {
 	struct vm_area_struct *vma = (struct vm_area_struct *)ctx[0];
