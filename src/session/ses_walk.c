@@ -172,11 +172,8 @@ static int start_workers(struct ses *s, struct err *err)
 	                                .budget_bytes = s->o.symbol_budget_bytes,
 	                                .no_lines = (s->o.flags & PFA_NO_LINES) != 0,
 	                                .in_process = (s->o.flags & PFA_DECODE_IN_PROCESS) != 0};
-	int r = queue_new(sizeof(struct ses_item), SES_QUEUE_ITEMS, &s->walk.queue);
+	int r = symbolizer_new(&so, &s->walk.symbolizer, err); /* forks: before there are threads */
 
-	if (r < 0)
-		return err_set(err, r, "queues: %s", err_name(r));
-	r = symbolizer_new(&so, &s->walk.symbolizer, err); /* forks: before there are threads */
 	if (r < 0)
 		return r;
 	r = pool_new(&po, &s->walk.pool);
