@@ -218,7 +218,7 @@ def bench_startup():
                             "--profile-output", f"{d}/p"], check=True, stderr=subprocess.DEVNULL)
             complete.append(float(comments(f"{d}/p")["complete_stacks_pct"]))
         emit("startup", target="pid", program="python3", first_sample_ms=median(ms), complete_pct=median(complete),
-             limit_ms=150)
+             limit_ms=50)
     with tempfile.TemporaryDirectory() as d:
         paths = distinct_files(d, files)
         running = []

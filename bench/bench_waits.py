@@ -78,7 +78,7 @@ def bench_offcpu():
         each = (ns[1] - ns[0]) / (many - few)
         emit("offcpu_switch", tool=name, user_frames=[few, many], ns=ns, ns_per_further_frame=round(each, 1),
              ns_at_10_frames=round(ns[0] + (10 - few) * each, 1),
-             switches_per_s=[median(rounds[name, c]) for c in CHAINS], limit_ns=600, limit_ns_per_further_frame=60)
+             switches_per_s=[median(rounds[name, c]) for c in CHAINS], limit_ns=400, limit_ns_per_further_frame=60)
 
 
 def bench_cpu_time():
