@@ -36,7 +36,7 @@ KINDS = {
 }
 BRIEF_KINDS = ['sleep', 'pipe', 'mutex', 'stuck']
 COUNTERS = ('cycles', 'instructions', 'cache-references', 'cache-misses', 'branches', 'branch-misses')
-# Of the emulated PMU (docs/kernels.md).
+# The emulated PMU of arm64 (tests/vm/README.md).
 CYCLES_PER_INSTRUCTION = 2
 
 
