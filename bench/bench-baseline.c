@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bench-baseline empty|get_stack RATE SECONDS [TGID]: one JSON line with the mean cost of a run of
- * that program on cpu-clock events of all CPUs. */
+/* bench-baseline empty|get_stack RATE SECONDS [TGID]: prints one JSON line with the mean cost of a
+ * run of that program on cpu-clock events of all CPUs. */
 #include <linux/perf_event.h>
 #include <stdint.h>
 #include <sys/ioctl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * bench-inherit RATE COMMAND…: runs the command under one inherited cpu-clock event with
- * enable_on_exec and prints how many samples it and its children gave, beside their CPU time: what
- * perf-agent would see by inheritance.
+ * enable_on_exec, and prints the number of samples of it and its children with their CPU time. That
+ * is the profile that perf-agent would have with inherited events.
  */
 #include <linux/perf_event.h>
 #include <stdint.h>
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 			execv(argv[2], argv + 2);
 		_exit(127);
 	}
-	/* One per CPU, as a ring needs; together they follow the task wherever it runs. */
+	/* One event per CPU, as a ring needs; together they follow the task to each CPU. */
 	for (long i = 0; i < cpus; i++) {
 		int fd = (int)syscall(SYS_perf_event_open, &a, pid, i, -1, PERF_FLAG_FD_CLOEXEC);
 

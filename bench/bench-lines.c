@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-lines here|child|symbols FILE [--print] <ADDRESSES - what names, lines and inlined calls
- * cost
+ * bench-lines here|child|symbols FILE [--print] <ADDRESSES: prints one JSON line with the cost of
+ * names, lines and inlined calls.
  *
- * ADDRESSES: virtual addresses of FILE in hexadecimal, a line each. Decoded in this process, by the
- * confined child, or from symbol tables alone. With --print frames instead of figures, as
- * "name<TAB>file:line", innermost first, an empty line behind each address.
+ * ADDRESSES: virtual addresses of FILE in hexadecimal, one a line. They are decoded in this process,
+ * by the symbolizer process, or from symbol tables alone. With --print it prints the frames instead,
+ * as "name<TAB>file:line", innermost first, with an empty line after each address.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static double cpu_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* Most memory that a process had: VmHWM. */
+/* Returns the peak resident memory of a process, VmHWM. */
 static uint64_t peak_kb(uint32_t pid)
 {
 	_cleanup_(sbuf_done) struct sbuf b;
@@ -40,7 +40,7 @@ static uint64_t peak_kb(uint32_t pid)
 
 typedef VEC(uint64_t) addr_vec;
 
-/* The addresses as offsets in the file, ascending, each once. */
+/* Reads the addresses as file offsets, ascending, without duplicates. */
 static int read_addresses(struct img_file *f, addr_vec *ret)
 {
 	char line[64];
@@ -70,7 +70,8 @@ static void print(struct img_file *f, const addr_vec *offs, const struct sym_bat
 		const struct sym_frame *fr = sym_batch_frames(b, i);
 		uint64_t vaddr = 0;
 
-		(void)img_off_to_vaddr(f, offs->p[i], &vaddr); /* it came from there */
+		(void)img_off_to_vaddr(f, offs->p[i],
+		                       &vaddr); /* it was made from a virtual address */
 		printf("%llx\n", (unsigned long long)vaddr);
 		for (uint32_t k = 0; k < b->names[i].n; k++)
 			printf("%s\t%s:%u\n", fr[k].linkage, fr[k].file ? fr[k].file : "??",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bench-programs SECONDS NAME...: what BPF programs of these names cost meanwhile, whoever loaded
- * them, as the kernel measures it (BPF_ENABLE_STATS); one JSON line: {"NAME": [runs, ns], ...}.
+ * bench-programs SECONDS NAME...: prints the cost of all loaded BPF programs of these names during
+ * that time, as the kernel measures it (BPF_ENABLE_STATS): {"NAME": [runs, ns], ...}.
  */
 #include "bench-stats.h"
 

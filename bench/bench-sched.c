@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bench-sched TARGET COUNTERS CPUS SECONDS [COMMAND ...]: what the programs of scheduler statistics
- * cost, as the kernel measures it (BPF_ENABLE_STATS), in one JSON line; beside programs that do
- * nothing, which measure what that costs by itself.
+ * bench-sched TARGET COUNTERS CPUS SECONDS [COMMAND ...]: prints one JSON line with the cost of the
+ * programs of scheduler statistics, as the kernel measures it (BPF_ENABLE_STATS). Programs that do
+ * nothing run alongside: they show the cost of measuring.
  *
  * TARGET: pid, all, or per-pid. COUNTERS: 0 … 6 software counters, 6t with their times. CPUS: 1:
  * two threads that pass a byte through pipes share a CPU; 2: each has its own. A COMMAND runs
@@ -107,7 +107,7 @@ static void open_counters(struct load_sched *s, uint32_t n)
 	}
 }
 
-/* What was measured between two looks. */
+/* Returns the difference between now and an earlier reading. */
 static struct bench_stats since(const char *name, struct bench_stats before)
 {
 	struct bench_stats now = bench_stats_of(name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bench-session TARGET RATE SECONDS OUTPUT: one capture through the public library, one JSON line
- * with what it cost. TARGET: a pid, or "all". Holds BPF_ENABLE_STATS unless NO_BPF_STATS is set
- * (statistics cost two clock reads a run).
+ * bench-session TARGET RATE SECONDS OUTPUT: makes one capture through the public library and prints
+ * one JSON line with its cost. TARGET: a pid, or "all". Holds BPF_ENABLE_STATS unless NO_BPF_STATS
+ * is set (statistics cost two clock reads a run).
  */
 #include <perfagent/perfagent.h>
 
@@ -30,7 +30,7 @@ static double cpu(int who)
 	       (double)ru.ru_stime.tv_sec + (double)ru.ru_stime.tv_usec / 1e6;
 }
 
-/* The process that decodes files: the only child. 0: none. */
+/* Returns the pid of the symbolizer process, the only child; 0: there is none. */
 static int child_pid(void)
 {
 	char path[64], line[64] = "";
@@ -46,7 +46,7 @@ static int child_pid(void)
 	return (int)strtol(line, NULL, 10);
 }
 
-/* CPU time of a process that runs, in seconds. */
+/* Returns the CPU time of a running process in seconds. */
 static double cpu_of(int pid)
 {
 	char path[64], line[96] = "";
@@ -113,7 +113,7 @@ int main(int argc, char **argv)
 	if (pfa_new(&o, &s, &e) < 0 || pfa_start(s, &e) < 0)
 		die(&e);
 	started = now();
-	/* What comes after the first 5 s (or half the time) is the steady state. */
+	/* The steady state begins after 5 s, or half the time. */
 	warm_s = seconds > 10 ? 5 : (int)(seconds / 2);
 	poll(NULL, 0, warm_s * 1000);
 	cpu_warm = cpu(RUSAGE_SELF);
@@ -125,7 +125,7 @@ int main(int argc, char **argv)
 	child = child_pid();
 	child_end = child > 0 ? cpu_of(child) : 0;
 	rss_before_stop = rss_kib("VmHWM:");
-	anon_before_stop = rss_kib("RssAnon:"); /* without the BPF maps that we see */
+	anon_before_stop = rss_kib("RssAnon:"); /* without mapped BPF maps */
 	cpu_end = cpu(RUSAGE_SELF);
 	before_stop = now();
 	if (pfa_stop(s, &e) < 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bench-startup PID|all RATE SECONDS OUTPUT: one JSON line with how long it takes until samples
- * come, and until the last walk that met an image without a table, both from the beginning of main.
+ * bench-startup PID|all RATE SECONDS OUTPUT: prints one JSON line with the time from the beginning
+ * of main to the first counted sample, and to the last walk that met an image without a table.
  */
 #include <perfagent/perfagent.h>
 
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 	stop = now_ms();
 	if (pfa_stop(s, &e) < 0)
 		die(&e);
-	printf("{\"start_ms\":%.1f,\"first_sample_ms\":%.1f,\"all_tables_ms\":%.1f,\"stop_ms\":%."
+	printf("{\"start_ms\":%.1f,\"sampling_ms\":%.1f,\"all_tables_ms\":%.1f,\"stop_ms\":%."
 	       "1f",
 	       started - t0, first ? first - t0 : -1, last_without ? last_without - t0 : -1,
 	       now_ms() - stop);

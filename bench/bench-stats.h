@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run time of BPF programs, as the kernel measures it while a BPF_ENABLE_STATS descriptor is held.
- */
+/* Run time of BPF programs: the kernel measures it while a BPF_ENABLE_STATS descriptor is open. */
 #ifndef PA_BENCH_STATS_H
 #define PA_BENCH_STATS_H
 
@@ -16,7 +15,7 @@ struct bench_stats {
 	unsigned int insns_verified, xlated_bytes;
 };
 
-/* Descriptor to hold; ends the program without CAP_SYS_ADMIN. */
+/* Returns the descriptor to keep open; exits without CAP_SYS_ADMIN. */
 static inline int bench_stats_enable(void)
 {
 	int fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
@@ -28,7 +27,7 @@ static inline int bench_stats_enable(void)
 	return fd;
 }
 
-/* Sums over all loaded programs of this name (the kernel keeps 15 characters of it). */
+/* Returns the sums over all loaded programs of this name, of which the kernel keeps 15 bytes. */
 static inline struct bench_stats bench_stats_of(const char *name)
 {
 	struct bench_stats sum = {0};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-symbolize ELF [ADDRESSES] - what naming addresses of one image costs, as a line of JSON
- * Addresses are the middles of symbols, spread evenly over the tables. With "kernel" for ELF:
- * /proc/kallsyms, its cost with the kernel's own part (reading without parsing) beside it, and that
- * of our cache of it, in a folder of its own.
+ * bench-symbolize ELF [ADDRESSES]: prints one JSON line with the cost of symbolizing addresses of
+ * one image. The addresses are the middles of symbols, spread evenly over the tables.
+ *
+ * bench-symbolize kernel: the cost of reading /proc/kallsyms, of the kernel's part of it (reading
+ * without parsing), and of perf-agent's cache of it, in a temporary folder.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -64,7 +65,7 @@ static int bench_kernel(void)
 		return 1;
 	t4 = cpu_s();
 	(void)snprintf(path, sizeof(path), "%s/perf-agent/kallsyms.cache", home);
-	(void)unlink(path); /* what stays is in /tmp */
+	(void)unlink(path); /* a leftover would be in /tmp */
 	(void)snprintf(path, sizeof(path), "%s/perf-agent", home);
 	(void)rmdir(path);
 	(void)rmdir(home);
@@ -108,7 +109,7 @@ static void count_only(void *arg, const struct img_symbol *sym)
 	(void)sym;
 }
 
-/* The middles of up to @n symbols, spread over the tables. */
+/* Fills offs with the middles of up to n symbols, spread over the tables; returns their number. */
 static size_t spread(struct img_file *f, uint64_t *offs, size_t n)
 {
 	struct spread s = {.offs = offs, .max = n};
@@ -119,7 +120,7 @@ static size_t spread(struct img_file *f, uint64_t *offs, size_t n)
 		return 0;
 	s.total = (uint64_t)total;
 	s.n_segs = img_segments(f, &s.segs);
-	(void)img_symbols(f, take, &s); /* it has just worked */
+	(void)img_symbols(f, take, &s); /* the same call has just succeeded */
 	qsort(offs, s.n, sizeof(*offs), u64_cmp);
 	for (size_t i = 0; i < s.n; i++) {
 		if (k == 0 || offs[k - 1] != offs[i])
@@ -160,7 +161,7 @@ int main(int argc, char **argv)
 	f = img_file_free(f);
 	kb = peak_kb();
 	t0 = cpu_s();
-	if (img_file_open(fd, &f, &err) < 0) /* again: opening is part of the price */
+	if (img_file_open(fd, &f, &err) < 0) /* again: opening is part of the cost */
 		return 1;
 	if (sym_elf_resolve(f, offs, n, &b) < 0)
 		return 1;

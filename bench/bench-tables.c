@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bench-tables FILE ROUNDS: one JSON line with what building and installing the table of a file
- * costs, and its size beside its code. Installed into memory of this process. */
+/* bench-tables FILE ROUNDS: prints one JSON line with the cost of building and installing the table
+ * of a file, and its size compared with the code. It is installed into memory of this process. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +56,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	fd = open(argv[1], O_RDONLY | O_CLOEXEC);
-	for (uint64_t i = 0; i < rounds; i++) { /* the best: the first one also reads the disk */
+	for (uint64_t i = 0; i < rounds;
+	     i++) { /* the best round counts: the first also reads the disk */
 		struct abi_image images[2] = {0};
 		struct uw_backing b = {.images = images,
 		                       .n_images = 2,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bench-walk PID RATE SECONDS plain|no-memo|no-cache|no-window|no-inline|fp: one JSON line with
- * what a sample of this process costs the kernel side, its tables all there before the first one.
- * By the programs' own clock: what a foreign tick costs is not in it.
+ * bench-walk PID RATE SECONDS plain|no-walk-cache|no-cache|no-window|no-inline|fp: prints one JSON
+ * line with the cost of a sample of this process on the kernel side. All its tables are built
+ * before sampling. The time is the programs' own clock, without ticks on other processes.
  */
 #include <stdio.h>
 
@@ -14,7 +14,7 @@ static const struct {
 	bool no_inline, frame_pointers;
 } modes[] = {
         {"plain", 0, false, false},
-        {"no-memo", ABI_WALK_NO_CPU_CACHE, false, false},
+        {"no-walk-cache", ABI_WALK_NO_CPU_CACHE, false, false},
         {"no-cache", ABI_WALK_NO_CACHE | ABI_WALK_NO_CPU_CACHE, false, false},
         {"no-window", ABI_WALK_NO_WINDOW, false, false},
         {"no-inline", 0, true, false},
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 	struct cap_options o = {0};
 	struct err err = {0};
 	struct cap *c;
-	uint64_t pid, rate, seconds, seen, frames, guessed, ns, memo, hit, miss, complete = 0;
+	uint64_t pid, rate, seconds, seen, frames, heuristic, ns, walk_hit, hit, miss, complete = 0;
 	size_t mode = 0;
 
 	while (argc == 5 && mode < ARRAY_SIZE(modes) && strcmp(argv[4], modes[mode].name) != 0)
@@ -48,21 +48,19 @@ int main(int argc, char **argv)
 	}
 	seen = cap_counter(c, ABI_CNT_SEEN);
 	frames = cap_counter(c, ABI_CNT_FRAMES);
-	guessed = cap_counter(c, ABI_CNT_FRAMES_HEURISTIC);
+	heuristic = cap_counter(c, ABI_CNT_FRAMES_HEURISTIC);
 	ns = cap_counter(c, ABI_CNT_PROG_NS);
-	memo = cap_counter(c, ABI_CNT_WALK_CACHE_HIT);
+	walk_hit = cap_counter(c, ABI_CNT_WALK_CACHE_HIT);
 	hit = cap_counter(c, ABI_CNT_CACHE_HIT);
 	miss = cap_counter(c, ABI_CNT_CACHE_MISS);
 	for (size_t i = 0; i < c->stacks.n; i++)
 		complete += c->stacks.p[i].walk == EV_WALK_ROOT;
-	printf("{\"mode\":\"%s\",\"rate_hz\":%llu,\"samples\":%llu,\"frames\":%llu,\"guessed\":%"
-	       "llu,"
-	       "\"ns\":%llu,\"memo_hits\":%llu,\"cache_hits\":%llu,\"cache_misses\":%llu,"
-	       "\"stacks\":%zu,"
-	       "\"complete_stacks\":%llu}\n",
+	printf("{\"mode\":\"%s\",\"rate_hz\":%llu,\"samples\":%llu,\"frames\":%llu,"
+	       "\"heuristic\":%llu,\"ns\":%llu,\"walk_cache_hits\":%llu,\"cache_hits\":%llu,"
+	       "\"cache_misses\":%llu,\"stacks\":%zu,\"complete_stacks\":%llu}\n",
 	       modes[mode].name, (unsigned long long)rate, (unsigned long long)seen,
-	       (unsigned long long)frames, (unsigned long long)guessed, (unsigned long long)ns,
-	       (unsigned long long)memo, (unsigned long long)hit, (unsigned long long)miss,
+	       (unsigned long long)frames, (unsigned long long)heuristic, (unsigned long long)ns,
+	       (unsigned long long)walk_hit, (unsigned long long)hit, (unsigned long long)miss,
 	       c->stacks.n, (unsigned long long)complete);
 	cap_free(c);
 	return seen ? 0 : 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
-/* What perf-agent's programs are measured against, on the same kind of event at the same rate:
- * programs that do nothing, and the kernel's own walk of user stacks. */
+/* Programs to compare perf-agent's with, on the same events at the same rate: some that do nothing,
+ * and the kernel's own walk of user stacks. */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 #include <bpf/bpf_helpers.h>

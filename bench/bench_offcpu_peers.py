@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part offcpu_peers of bench/run: perf-agent's --offcpu and --pmu beside other tools that follow context switches.
+"""The part offcpu_peers of bench/run: --offcpu and --pmu compared with other tools that follow context switches.
 
 Two workloads: `perf bench sched pipe`, two threads on CPU 0, so that the tool has the other CPUs for itself; hackbench,
-80 threads on all CPUs, where the tool competes with them. Both run for ever and are stopped (SIGSTOP) but for windows:
+80 threads on all CPUs, where the tool competes with them. Both run for ever and are stopped (SIGSTOP) except in windows:
 one without a tool, one with it, one without, one with the next … Work is counted in bytes that they write, by
 /proc/PID/io. One line for each workload and tool:
 
 slower_pct            how much longer the work takes with the tool than in the windows right before and after: median,
-                      quartiles and range of PAIRS times. Tool "none" is a window without one: what cannot be told
-dearer_pct            the same by CPU time of the workload: with what the tool does in its threads, without what
-                      the tool and others do beside them
-extra_ns_per_switch   that as time a switch, of pipe, which does little else
-ns_per_switch         run time of the tool's BPF programs, by switches of the workload, and how often they run. Their
+                      quartiles and range of PAIRS times. Tool "none" is a window without a tool: the noise
+dearer_pct            the same by CPU time of the workload: includes the tool's work in the workload's threads, and no
+                      other work of the tool or the machine
+extra_ns_per_switch   that as time a switch, for pipe, which does little else
+ns_per_switch         run time of the tool's BPF programs, by switches of the workload, and runs_per_switch. Their
                       statistics are on in one window of LONG_S for this, not in the pairs
 pss_kib, map_bytes, ring_bytes  at the end of a window: its processes, its BPF maps as the kernel counts them, its rings
                       of perf events; rss_peak_kib: sum of its processes' peaks, until its end
 cpu_pct, cpu_total_ms  CPU time of the tool's processes: in the long window, in percent of one CPU; from start to end of
                       a window of a pair
-output_bytes          what it left in files or printed for capture_s, which is the long window and what leads to it
-held_s                sum of the waits of the workload in this output, of blocked_s and off_cpu_s that the scheduler
-                      counts for its threads. off_cpu_s is with the time in run queues, also of preempted threads: what
-                      sees switches only, cannot tell it from waiting
+output_bytes          bytes that it wrote or printed for capture_s, which is the long window and its lead
+held_s                sum of the workload's off-CPU intervals in this output; blocked_s and off_cpu_s are the scheduler's
+                      own values for its threads. off_cpu_s includes run-queue time, also of preempted threads: a tool
+                      that sees switches only cannot distinguish it from blocked time
 
-Tools that are not installed are named in "absent", tools that end before they begin in "cannot_run" with what they said
-last. No tool here needs kprobes but bcc's. perf and bpftrace need tracefs: they get it in a mount namespace
-of their own (peerlib.py), so that nothing stays mounted.
+Tools that are not installed are named in "absent". Tools that end before they begin are named in "cannot_run" with their
+last output. Only bcc's tool needs kprobes. perf and bpftrace need tracefs: they get it in a mount namespace of their own
+(peerlib.py), so that nothing stays mounted.
 
-PAIRS (10), WINDOW_S (0.5), WORKLOADS (pipe hackbench), TOOLS (all; names with commas): how often, how long, which.
+Environment: PAIRS (10), WINDOW_S (0.5), WORKLOADS (pipe hackbench), TOOLS (all; names with commas).
 Needs root. The defaults take some 7 minutes.
 """
 import json
@@ -49,7 +49,7 @@ __all__ = ["bench_offcpu_peers"]
 
 PAIRS = int(os.environ.get("PAIRS", "10"))
 WINDOW_S = float(os.environ.get("WINDOW_S", "0.5"))
-SETTLE_S = 0.25  # of each window, before it is looked at: tools are still busy with their start
+SETTLE_S = 0.25  # of each window, before it is measured: tools are still busy with their start
 LONG_S = 1.0
 EVER = "100000000"  # loops; times 20 descriptors it still fits a receiver's counter
 
@@ -65,7 +65,7 @@ BPFTRACE = """tracepoint:sched:sched_switch {
 }"""
 
 
-# ---- what an output holds of a process, in ns ---------------------------------------------------------------------
+# ---- blocked time of a process in an output ------------------------------------------------------------------------
 
 def held_by_profile(path, work, _got):
     p = livelib.load(path)
@@ -76,7 +76,7 @@ def held_by_profile(path, work, _got):
 
 
 def held_by_metrics(path, work, got):
-    """Its sums are of all states, so also of the time before and after the window, when all threads are stopped."""
+    """The sums are of all states, so they include the time outside the window, when all threads are stopped."""
     with open(path, encoding="utf-8") as f:
         said = json.load(f)
     for p in said["processes"]:
@@ -98,7 +98,7 @@ def held_by_bpftrace(path, _work, _got):
 
 
 def held_by_perf(path, work, _got):
-    """By its text, as scripts over it do: from a switch away in another state than running to the switch back."""
+    """Reads the text of perf script, as users do: from a switch-out in another state than running to the switch-in."""
     with subprocess.Popen(["perf", "script", "-i", path, "--ns", "--show-lost-events", "-F", "tid,time,event,trace"],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace") as p:
         left, held_ns, waits, lost, tids = {}, 0, 0, 0, {str(t) for t in work.tids()}
@@ -118,7 +118,7 @@ def held_by_perf(path, work, _got):
 
 
 def tools(pid):
-    """{name: (command with {out}, what it says when it has begun, who reads the output)}"""
+    """Returns {name: (command with {out}, its message when it has begun, function that reads the output)}."""
     pid = str(pid)
     ours = [AGENT, "--duration", "600s"]
     said = "perf-agent: profiling "
@@ -139,7 +139,7 @@ def tools(pid):
 
 
 def workloads():
-    """{name: (CPUs that it has, command)}"""
+    """Returns {name: (CPUs that it has, command)}."""
     ret = {}
     if shutil.which("perf"):
         ret["pipe"] = 1, ["taskset", "-c", "0", "perf", "bench", "sched", "pipe", "-T", "-l", EVER]
@@ -151,7 +151,7 @@ def workloads():
 
 
 def window(work):
-    """Lets the workload run: what it got done, in all and by its CPU time, and how often it switched."""
+    """Lets the workload run for a window; returns its work, in all and by its CPU time, and its switches."""
     work.go()
     time.sleep(SETTLE_S)
     a, begun = Account(work.pid), work.written()
@@ -165,8 +165,8 @@ def window(work):
 
 
 def long_window(work, tool):
-    """The same once, to see what the tool does after its start; and what the scheduler says of all the time that the
-    workload ran, which is what the tool saw of it."""
+    """The same once, for the tool's cost after its start, and for the scheduler's account of all the time that the
+    workload ran, which the tool saw too."""
     first = Account(work.pid)
     begun_ns = time.monotonic_ns()
     work.go()
@@ -175,8 +175,8 @@ def long_window(work, tool):
     time.sleep(LONG_S)
     b, later, cpu = Account(work.pid), tool.programs(), tool.cpu_ns() - cpu
     now_ns = time.monotonic_ns()
-    told_ns, late_ns = work.stop()
-    capture_ns = told_ns - begun_ns
+    stop_ns, late_ns = work.stop()
+    capture_ns = stop_ns - begun_ns
     last = Account(work.pid)
     off_ns = capture_ns * last.threads - (last.cpu_ns - first.cpu_ns)
     switches = max(1, b.switches - a.switches)
@@ -185,8 +185,8 @@ def long_window(work, tool):
             "late_s": late_ns / 1e9, "blocked_s": (off_ns + late_ns - (last.queued_ns - first.queued_ns)) / 1e9}
 
 
-def beside(work, spec, count=False):
-    """One capture: a window of a pair, or the long one."""
+def capture(work, spec, count=False):
+    """Makes one capture: a window of a pair, or the long one."""
     command, ready, reader = spec
     if not command:
         return {} if count else window(work)
@@ -212,16 +212,16 @@ def installed(command):
 
 
 def counted(work, name, specs):
-    """The long window with statistics of programs, of the tools that can run."""
+    """Returns the results of the long window, with statistics of programs, of the tools that can run."""
     ret = {}
     for tool, spec in specs.items():
         if spec[0] and not installed(spec[0]):
             emit("offcpu_peers", workload=name, tool=tool, absent="not installed")
             continue
-        for last in (False, True):  # once more: on a loaded machine bpftrace at times takes very long to end
+        for last in (False, True):  # once more: on a loaded machine bpftrace sometimes takes very long to end
             try:
                 with bpf_stats():
-                    ret[tool] = beside(work, spec, count=True)
+                    ret[tool] = capture(work, spec, count=True)
                 break
             except CannotRun as e:
                 if last:
@@ -246,7 +246,7 @@ def measure(name, cpus, command):
         for i in range(PAIRS):
             for tool in order[i % len(order):] + order[:i % len(order)]:
                 try:
-                    got = beside(work, specs[tool])
+                    got = capture(work, specs[tool])
                 except CannotRun:
                     continue  # one pair less
                 after = window(work)
@@ -283,7 +283,7 @@ def report(name, cpus, work, tool, once, alone, pairs):
 
 
 def bench_offcpu_peers():
-    """What a switch costs with perf-agent and with other tools, side by side; see the top of bench_offcpu_peers.py."""
+    """The cost of a switch with perf-agent and with other tools; see the top of bench_offcpu_peers.py."""
     chosen = os.environ.get("WORKLOADS", "pipe hackbench").split()
     with in_time():
         there = workloads()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Benchmarks of names, lines and inlined calls: the parts lines and binaries of bench/run.
 
-Beside llvm-symbolizer, addr2line, eu-addr2line and blazecli (a Rust crate; BLAZECLI: its path), whichever are there, on
-the same addresses in the same run. What is absent is named in "absent".
+Peers on the same addresses in the same run, if they are installed: llvm-symbolizer, addr2line, eu-addr2line and blazecli
+(a Rust crate; BLAZECLI: its path). Those that are not are named in "absent".
 """
 import glob
 import json
@@ -62,7 +62,7 @@ int run(int n)
 
 
 def cxx_program(folder):
-    """A C++ program of several units that share most of their templates."""
+    """Builds a C++ program of several units that share most of their templates; returns its path."""
     objects = []
     for i in range(UNITS):
         path = f"{folder}/unit{i}.cc"
@@ -78,7 +78,7 @@ def cxx_program(folder):
 
 
 def text_addresses(path, n):
-    """n random addresses of .text."""
+    """Returns n random addresses of .text."""
     out = subprocess.run(["readelf", "-SW", path], check=True, stdout=subprocess.PIPE, text=True).stdout
     m = re.search(r"\s\.text\s+PROGBITS\s+([0-9a-f]+)\s+[0-9a-f]+\s+([0-9a-f]+)", out)
     start, size = int(m[1], 16), int(m[2], 16)
@@ -86,7 +86,7 @@ def text_addresses(path, n):
 
 
 def cost(argv, addresses):
-    """CPU seconds and most memory of a program that reads addresses."""
+    """Returns the CPU seconds and peak memory of a program that reads addresses."""
     text = "".join(f"{a:#x}\n" for a in addresses)
     with tempfile.NamedTemporaryFile("w") as f:
         f.write(text)
@@ -138,7 +138,7 @@ def bench_lines():
 
 
 def bench_binaries():
-    """100,000 addresses over 50 installed files, names alone; and 20,000 of libLLVM."""
+    """Names of 100,000 addresses over 50 installed files, and of 20,000 addresses of libLLVM."""
     files, seen = [], set()
     for pattern in ("/usr/bin/*", "/usr/lib/*-linux-gnu/*.so.*"):
         for path in sorted(glob.glob(pattern)):

@@ -2,7 +2,7 @@
 """Benchmarks of stacks through code without frame pointers: the parts walk, tables, startup, complete, short, remap
 and peers of bench/run.
 
-SECONDS (default 5): how long each capture takes. Programs that are not installed are left out and named in "absent".
+SECONDS (default 5): duration of each capture. Programs that are not installed are skipped and named in "absent".
 """
 import glob
 import gzip
@@ -22,13 +22,13 @@ from benchlib import AGENT, BUILD, ROUNDS, WORK, Workload, baseline, emit, hit_c
 
 SECONDS = int(os.environ.get("SECONDS", "5"))
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), ".."))
-MODES = ("plain", "no-memo", "no-cache", "no-window", "no-inline", "fp")
-# What a sample costs besides its frames.
+MODES = ("plain", "no-walk-cache", "no-cache", "no-window", "no-inline", "fp")
+# The cost of a sample without its frames.
 FIXED_NS = 2000
 
 
 def load_programs():
-    """The programs of the stack oracle: {name: function that returns its command in the current folder}."""
+    """Returns the programs of the stack oracle: {name: function that returns its command for the current folder}."""
     path = os.path.join(TOP, "tests/oracle/test-stack-oracle.py")
     spec = importlib.util.spec_from_file_location("stack_oracle", path)
     module = importlib.util.module_from_spec(spec)
@@ -37,7 +37,7 @@ def load_programs():
 
 
 class Program:
-    """A real program at work: started in a folder of its own, with some CPU time behind it."""
+    """A real program at work: started in a folder of its own, after it has used some CPU time."""
 
     def __init__(self, name):
         oracle = load_programs()
@@ -66,7 +66,7 @@ class Program:
 
 
 def clang_cc1():
-    """clang compiling C++ that includes much of the standard library, many times over."""
+    """Returns the command of clang compiling C++ that includes much of the standard library, many times over."""
     clang = shutil.which("clang-19") or shutil.which("clang-14") or shutil.which("clang")
     if not clang:
         raise FileNotFoundError("clang is not installed")
@@ -84,7 +84,7 @@ def clang_cc1():
 
 
 def walk_cost(pid, rate, mode):
-    """(ns a sample, frames a sample, figures)"""
+    """Returns (ns a sample, frames a sample, all values)."""
     out = subprocess.run([f"{BUILD}/bench/bench-walk", str(pid), str(rate), str(SECONDS), mode], check=True,
                          stdout=subprocess.PIPE, text=True).stdout
     f = json.loads(out)
@@ -92,15 +92,15 @@ def walk_cost(pid, rate, mode):
 
 
 def kernel_cost(pid, rate, share):
-    """ns of bpf_get_stack(USER) in a sample of a process that gets this share of all ticks."""
+    """Returns the ns of bpf_get_stack(USER) in a sample of a process that gets this share of all ticks."""
     empty = baseline("empty", rate, SECONDS)["ns_per_run"]
     k = baseline("get_stack", rate, SECONDS, pid)
     return hit_cost(k["ns_per_run"], 1, share, empty)
 
 
 def walk_rates(name, pid, rates, share):
-    """One line a rate: for each mode ns a sample, and ns by the frame beyond FIXED_NS, of its own depth: what a program
-    does changes while it is measured."""
+    """Prints one line a rate: for each mode ns a sample, and ns a frame beyond FIXED_NS, by its own depth: a program's
+    work changes while it is measured."""
     for rate in rates:
         ns, depth = {m: [] for m in MODES}, {m: [] for m in MODES}
         kernel, last = [], {}
@@ -111,19 +111,19 @@ def walk_rates(name, pid, rates, share):
                 depth[mode].append(frames)
             kernel.append(kernel_cost(pid, rate, share))
         plain = last["plain"]
-        found = plain["memo_hits"] + plain["cache_hits"] + plain["cache_misses"]
+        found = plain["walk_cache_hits"] + plain["cache_hits"] + plain["cache_misses"]
         emit("walk", target=name, rate_hz=rate, samples=plain["samples"], depth=round(median(depth["plain"]), 1),
              ns_per_sample={m: round(median(ns[m])) for m in MODES},
              ns_per_frame={m: round((median(ns[m]) - FIXED_NS) / median(depth[m]), 1) for m in MODES if m != "fp"},
              get_stack_ns=round(median(kernel)), new_stacks_pct=round(100 * plain["stacks"] / plain["samples"], 1),
-             memo_pct=round(100 * plain["memo_hits"] / max(found, 1), 1),
+             walk_cache_pct=round(100 * plain["walk_cache_hits"] / max(found, 1), 1),
              cache_pct=round(100 * plain["cache_hits"] / max(found, 1), 1),
-             guessed_pct=round(100 * plain["guessed"] / plain["frames"], 3))
+             heuristic_pct=round(100 * plain["heuristic"] / plain["frames"], 3))
 
 
 def bench_walk():
-    """A sample of 32 frames without frame pointers, and of real programs. get_stack: the kernel's own walk by frame
-    pointers, of the same target where it has them; of code without it is cheap because it ends at once."""
+    """The cost of a sample of 32 frames without frame pointers, and of real programs. get_stack: the kernel's own walk by
+    frame pointers of the same target. In code without frame pointers it is cheap because it ends at once."""
     for name in ("chain-nofp", "chain"):
         with Workload(f"{WORK}/{name}", "--distinct", "--depth", "32", "--seconds", "6000", cpu=0) as w, \
                 Workload(f"{WORK}/spin", "--seconds", "6000", cpu=1):
@@ -138,7 +138,7 @@ def bench_walk():
 
 
 def bench_tables():
-    """Building and installing one table. LLVM_LIBS: other files."""
+    """The cost of building and installing one table. LLVM_LIBS: other files."""
     files = os.environ.get("LLVM_LIBS", "").split() or sorted(
         {os.path.realpath(f) for f in glob.glob("/usr/lib/llvm-*/lib/libLLVM*.so*") +
          glob.glob("/usr/lib/llvm-*/lib/libclang-cpp.so*") + glob.glob("/usr/lib/*-linux-gnu/libc.so.6")})
@@ -149,7 +149,7 @@ def bench_tables():
 
 
 def strings(data):
-    """The string table of profile.proto: field 6 of its top level."""
+    """Yields the string table of profile.proto: field 6 of its top level."""
     at = 0
 
     def varint():
@@ -175,13 +175,13 @@ def strings(data):
 
 
 def comments(path):
-    """{key: value} of a profile's comments."""
+    """Returns {key: value} of a profile's comments."""
     with gzip.open(path) as f:
         return dict(s.split(": ", 1) for s in strings(f.read()) if re.match(r"[a-z_]+: ", s))
 
 
 def distinct_files(folder, n):
-    """n copies of a program, each with another build-id."""
+    """Makes n copies of a program, each with its own build-id; returns their paths."""
     source = f"{WORK}/chain-nofp"
     with open(source, "rb") as f:
         data = f.read()
@@ -205,26 +205,26 @@ def startup(target, rate, seconds):
 
 
 def bench_startup():
-    """--pid: from exec to sampling, with the share of complete stacks in the first 300 ms. -a: PROCESSES (500) over FILES
-    (300) programs that are all busy: to the first sample, to the last walk that met no table, and from the stop to the
+    """--pid: time from exec to sampling, with the share of complete stacks in the first 300 ms. -a: PROCESSES (500) of
+    FILES (300) programs that are all busy: time to sampling, to the last walk without a table, and from the stop to the
     file on disk."""
     processes, files = int(os.environ.get("PROCESSES", "500")), int(os.environ.get("FILES", "300"))
     with Program("python3") as p, tempfile.TemporaryDirectory() as d:
         ms, complete = [], []
         for _ in range(ROUNDS):
             f = startup(p.pid, 999, 0.3)
-            ms.append(f["first_sample_ms"])
+            ms.append(f["sampling_ms"])
             subprocess.run([AGENT, "--profile", "--pid", str(p.pid), "--duration", "300ms", "--sample-rate", "999",
                             "--profile-output", f"{d}/p"], check=True, stderr=subprocess.DEVNULL)
             complete.append(float(comments(f"{d}/p")["complete_stacks_pct"]))
-        emit("startup", target="pid", program="python3", first_sample_ms=median(ms), complete_pct=median(complete),
+        emit("startup", target="pid", program="python3", sampling_ms=median(ms), complete_pct=median(complete),
              limit_ms=50)
     with tempfile.TemporaryDirectory() as d:
         paths = distinct_files(d, files)
         running = []
         try:
             for i in range(processes):
-                # Idle priority: they share what CPU is left over, and the agent is not one of 500 that are busy.
+                # Idle priority: they share the CPU time that is left, and the agent need not compete with 500 busy programs.
                 running.append(Workload("chrt", "--idle", "0", paths[i % files], "--depth", "20", "--seconds", "600",
                                         wait=False))
             for w in running:
@@ -234,13 +234,13 @@ def bench_startup():
             for w in running:
                 w.__exit__()
         emit("startup", target="all", processes=processes, files=files,
-             **{k: f[k] for k in ("start_ms", "first_sample_ms", "all_tables_ms", "stop_ms", "samples_seen", "samples_deferred",
+             **{k: f[k] for k in ("start_ms", "sampling_ms", "all_tables_ms", "stop_ms", "samples_seen", "samples_deferred",
                                   "walks_without_table", "frames_walked", "frames_heuristic", "deferred_ring_full",
                                   "deferred_over_quota")})
 
 
 def bench_complete():
-    """Share of complete stacks, by weight, of each named program at 199 Hz."""
+    """The share of complete stacks, by weight, of each program at 199 Hz."""
     for name in ["clang-cc1"] + list(load_programs().PROGRAMS):
         try:
             with Program(name) as p, tempfile.TemporaryDirectory() as d:
@@ -251,7 +251,7 @@ def bench_complete():
             emit("complete", program=name, absent=str(e))
             continue
         emit("complete", program=name, samples=int(c["samples_seen"]), complete_pct=float(c["complete_stacks_pct"]),
-             guessed_pct=float(c.get("guessed_stacks_pct", 0)), jit_pct=float(c.get("jit_stacks_pct", 0)),
+             heuristic_pct=float(c.get("heuristic_stacks_pct", 0)), jit_pct=float(c.get("jit_stacks_pct", 0)),
              limit_pct=99.9)
 
 
@@ -261,7 +261,7 @@ def children_cpu():
 
 
 def perf_stacks(data):
-    """(samples, samples whose stack ends where programs start) of a perf.data file."""
+    """Returns (samples, samples whose stack ends in _start) of a perf.data file."""
     samples = whole = 0
     p = subprocess.Popen(["perf", "script", "-F", "comm,ip,sym", "-i", data], stdout=subprocess.PIPE,
                          stderr=subprocess.DEVNULL, text=True, errors="replace")
@@ -278,8 +278,8 @@ def perf_stacks(data):
 
 
 def bench_short():
-    """CHILDREN (2,000) processes of 30 ms each, one after another, at 99 Hz: complete stacks and bytes, beside perf
-    record --call-graph dwarf."""
+    """CHILDREN (2,000) processes of 30 ms each, one after another, at 99 Hz: complete stacks and bytes, compared with
+    perf record --call-graph dwarf."""
     children = int(os.environ.get("CHILDREN", "2000"))
     command = [f"{WORK}/forks", "--children", str(children), "--child-ms", "30", "--exec", "--seconds", "600"]
     quiet = subprocess.DEVNULL
@@ -305,7 +305,7 @@ def bench_short():
 
 
 def load_live():
-    """What the live tests know of profiles and of the programs that publish their stacks."""
+    """Returns the module of the live tests that reads profiles and knows programs that publish their stacks."""
     sys.path.insert(0, os.path.join(TOP, "tests/live"))
     spec = importlib.util.spec_from_file_location("live_tables", os.path.join(TOP, "tests/live/test-live-tables.py"))
     module = importlib.util.module_from_spec(spec)
@@ -314,9 +314,9 @@ def load_live():
 
 
 def bench_remap():
-    """REMAPS (30) times another file is mapped over code that runs, by a thread of its own each time: for how long its
-    samples show the file of before, or no whole stack. CPU time, of the thread alone."""
-    remaps, first = int(os.environ.get("REMAPS", "30")), 2  # of the first ones, tables are built
+    """Another file is mapped over running code, REMAPS (30) times, each time by a new thread: CPU time of that thread in
+    which its samples show the old file or an incomplete stack."""
+    remaps, first = int(os.environ.get("REMAPS", "30")), 2  # the first ones build tables
     live = load_live()
     shapes = f"{WORK}/shapes"
     files = [live.entry(f"{shapes}/libshape.so"), live.entry(f"{shapes}/libtwin.so", "twin_outer")]
@@ -349,7 +349,7 @@ print(time.process_time() - t)
 
 
 def timed_work(tool):
-    """CPU seconds of a fixed piece of work while a tool looks at it; and the tool's own."""
+    """Returns the CPU seconds of a fixed piece of work under a tool, and those of the tool."""
     p = subprocess.Popen(["taskset", "-c", "0", "/usr/bin/python3", "-c", WORK_LOOP, str(SECONDS * 12000)],
                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     before = children_cpu()
@@ -357,7 +357,7 @@ def timed_work(tool):
     if tool:
         t = subprocess.Popen([a.replace("PID", str(p.pid)) for a in tool], stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL)
-        time.sleep(2)  # they start at their own pace; the work begins after it
+        time.sleep(2)  # tools start at their own pace; the work begins after that
     p.stdin.write("\n")
     p.stdin.flush()
     seconds = float(p.stdout.readline())
@@ -371,7 +371,7 @@ def timed_work(tool):
 
 
 def bench_peers():
-    """The same work alone and under each tool at 999 Hz: how much slower it is, CPU of the tool, bytes that it left."""
+    """The same work alone and under each tool at 999 Hz: its slow-down, CPU time of the tool, bytes of its output."""
     with tempfile.TemporaryDirectory() as d:
         perf = ["perf", "record", "-q", "-e", "cpu-clock", "-F", "999", "-p", "PID", "-o", f"{d}/out"]
         tools = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a switch costs with --offcpu, beside other off-CPU profilers where they are installed."""
+"""The cost of a context switch with --offcpu, compared with other off-CPU profilers if they are installed."""
 import json
 import shutil
 import signal
@@ -12,7 +12,7 @@ from benchlib import AGENT, BUILD, ROUNDS, WORK, Workload, emit, median
 
 __all__ = ["bench_cpu_time", "bench_offcpu"]
 
-CHAINS = ("4", "44")  # frames of the workload's own above the wait; below them are six more
+CHAINS = ("4", "44")  # frames of the workload's own above the blocking call; below them are six more
 PROGRAMS = f"{BUILD}/bench/bench-programs"
 BPFTRACE = ("tracepoint:sched:sched_switch { if (args->prev_state) { @t[args->prev_pid] = nsecs; "
             "@s[args->prev_pid] = kstack; @u[args->prev_pid] = ustack; } "
@@ -26,7 +26,7 @@ def programs(seconds, *names):
 
 
 def peers(pid):
-    """(name, command, its programs)"""
+    """Yields (name, command, names of its BPF programs)."""
     yield "ours", [AGENT, "--offcpu", "--pid", pid, "--duration", "7s", "--offcpu-output", "{out}"], ("offcpu_switch",)
     yield ("ours_user_only", [AGENT, "--offcpu", "--pid", pid, "--duration", "7s", "--kernel-stacks=false",
                               "--offcpu-output", "{out}"], ("offcpu_switch",))
@@ -37,7 +37,7 @@ def peers(pid):
 
 
 def user_frames(path):
-    """Of the ping-pong's waits: how many frames most of them have in user space."""
+    """Returns the number of user frames that most intervals of the ping-pong have."""
     counts = {}
     for sample in load_live().load(path).samples:
         counts[len(sample.user)] = counts.get(len(sample.user), 0) + sample.values[0]
@@ -45,7 +45,7 @@ def user_frames(path):
 
 
 def switch_cost(command, names, path):
-    """(nanoseconds of a switch, switches a second) while the command runs, which takes some 7 s."""
+    """Returns (nanoseconds a switch, switches a second) while the command runs, which takes some 7 s."""
     p = subprocess.Popen([c.replace("{out}", path) for c in command], stdout=subprocess.DEVNULL,
                          stderr=subprocess.DEVNULL)
     time.sleep(3)
@@ -58,8 +58,8 @@ def switch_cost(command, names, path):
 
 
 def bench_offcpu():
-    """Two threads on one CPU pass a byte through pipes, without frame pointers: nanoseconds a switch, of the program on
-    sched_switch; and how often they come round. At two depths, whose difference gives the cost of a frame."""
+    """Two threads on one CPU pass a byte through pipes, without frame pointers: nanoseconds a switch of the program at
+    sched_switch, and switches a second. Two depths, whose difference is the cost of a frame."""
     cost, rounds, frames = {}, {}, {}
     with tempfile.TemporaryDirectory() as d:
         for _ in range(ROUNDS):
@@ -82,8 +82,8 @@ def bench_offcpu():
 
 
 def bench_cpu_time():
-    """The same two threads: nanoseconds a switch of the program that measures on-CPU time for --profile, where the
-    process is the target, where another one is, and with -a; beside that of the scheduler statistics (--pmu)."""
+    """The same two threads: nanoseconds a switch of the program that measures on-CPU time for --profile, with the process
+    as target, with another target, and with -a; compared with the scheduler statistics (--pmu)."""
     cost = {}
     with tempfile.TemporaryDirectory() as d, Workload(f"{WORK}/idle", "--seconds", "600") as idle, \
             Workload(f"{WORK}/waits", "pingpong", "--cpu", "0", "--peer-cpu", "0", "--frames", "4") as w:

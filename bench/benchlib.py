@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks of bench/run share."""
+"""Shared by the benchmarks of bench/run."""
 import json
 import os
 import statistics
@@ -16,7 +16,7 @@ WORK = f"{BUILD}/tests/workloads"
 
 
 class Workload:
-    """A program of tests/workloads that prints "ready PID" first; ended by its pid."""
+    """A program of tests/workloads that prints "ready PID" first. It is killed by its pid."""
 
     def __init__(self, *args, cpu=None, wait=True):
         cmd = list(args)
@@ -70,5 +70,5 @@ def spinners():
 
 
 def hit_cost(total_ns, runs, hits, miss_ns):
-    """Mean cost of the runs that hit, when the others end at the filter like an empty program."""
+    """Returns the mean cost of the runs that hit; the others return at the filter like an empty program."""
     return (runs * total_ns - (runs - hits) * miss_ns) / hits

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bench_offcpu_peers.py measures with: a workload that is let run and stopped, a tool beside it, the account of
-both."""
+"""Tools of bench_offcpu_peers.py: a workload that is resumed and stopped, a profiler that runs meanwhile, and the
+accounting of both."""
 import contextlib
 import os
 import re
@@ -12,21 +12,21 @@ import time
 from benchlib import BUILD
 
 PROGRAMS = f"{BUILD}/bench/bench-programs"
-READY_S = 30   # longest that a tool may take to begin
+READY_S = 30   # most time for a tool to begin
 END_S = 15     # … and to end
-QUIET_S = 0.2  # how long nothing may change in what a tool has opened: then it has begun
+QUIET_S = 0.2  # a tool has begun when its descriptors have not changed for so long
 POLL_S = 0.01
-# perf and bpftrace look for tracefs in its usual places. In a mount namespace of its own, so that none of it stays.
+# perf and bpftrace look for tracefs in its usual places. A private mount namespace: nothing stays mounted.
 IN_TRACEFS = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
               "mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null; mount -t debugfs debugfs /sys/kernel/debug "
               "2>/dev/null; mount -t tracefs tracefs /sys/kernel/debug/tracing 2>/dev/null; exec \"$0\" \"$@\""]
 
-# Without this bpftrace reads the symbols of a process again for each stack that it prints: half a minute for hackbench.
+# Without this bpftrace reads the symbols of a process again for each printed stack: half a minute for hackbench.
 ENV = {**os.environ, "BPFTRACE_CACHE_USER_SYMBOLS": "1"}
 
 
 class CannotRun(Exception):
-    """A tool that ended before it had begun: what it said last."""
+    """A tool ended before it had begun; the text is its last output."""
 
 
 def text_of(path):
@@ -34,7 +34,7 @@ def text_of(path):
         with open(path, encoding="utf-8", errors="replace") as f:
             return f.read()
     except OSError:
-        return ""  # of a thread or process that has just ended
+        return ""  # the thread or process has just ended
 
 
 def keys_of(path, sep=":"):
@@ -42,7 +42,7 @@ def keys_of(path, sep=":"):
 
 
 def links_of(folder):
-    """{descriptor: what it is}"""
+    """Returns {descriptor: link target}."""
     ret = {}
     with contextlib.suppress(OSError):
         for fd in os.listdir(folder):
@@ -53,8 +53,8 @@ def links_of(folder):
 
 @contextlib.contextmanager
 def in_time():
-    """This script is to look at the clock when it means to, also beside programs that take all CPUs; what it starts
-    is not to inherit that."""
+    """Runs this script at real-time priority, so that it reads the clock on time although programs use all CPUs. Its
+    children do not inherit that."""
     with contextlib.suppress(PermissionError):  # a control group without real-time budget
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     try:
@@ -65,12 +65,12 @@ def in_time():
 
 @contextlib.contextmanager
 def bpf_stats():
-    """Run times of BPF programs are counted while bench-programs holds its descriptor."""
+    """The kernel measures the run time of BPF programs while bench-programs holds its descriptor."""
     with subprocess.Popen([PROGRAMS, "100000", "-"], stdout=subprocess.DEVNULL) as p:
         while p.poll() is None and "anon_inode:bpf-stats" not in links_of(f"/proc/{p.pid}/fd").values():
             time.sleep(POLL_S)
         if p.returncode is not None:
-            sys.exit("bench: no statistics of BPF programs")
+            sys.exit("bench: cannot enable statistics of BPF programs")
         try:
             yield
         finally:
@@ -78,7 +78,7 @@ def bpf_stats():
 
 
 class Account:
-    """What the scheduler says of a process's threads together."""
+    """The scheduler's account of all threads of a process together."""
 
     def __init__(self, pid):
         self.at_ns = time.monotonic_ns()
@@ -94,7 +94,7 @@ class Account:
 
 
 class Gated:
-    """A program that passes messages between its threads for ever, and is stopped but for the windows."""
+    """A program that passes messages between its threads for ever, and is stopped except in windows."""
 
     def __init__(self, *argv):
         self.p = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -121,8 +121,8 @@ class Gated:
         os.kill(self.pid, signal.SIGCONT)
 
     def stop(self):
-        """All threads are stopped. Returns when they were told to, and the sum of what each took from then on: that
-        much they ran or queued."""
+        """Stops all threads. Returns the time of SIGSTOP, and the sum over the threads of the time until each had stopped:
+        they ran or queued for that long."""
         at_ns = before_ns = time.monotonic_ns()
         late_ns, left = 0, self.tids()
         os.kill(self.pid, signal.SIGSTOP)
@@ -135,7 +135,7 @@ class Gated:
         return at_ns, late_ns
 
     def written(self):
-        """Bytes that its threads have passed on: the work that is done."""
+        """Returns the bytes that its threads have written: the work done."""
         return int(keys_of(f"/proc/{self.pid}/io")["wchar"])
 
     def tids(self):
@@ -143,7 +143,7 @@ class Gated:
 
 
 def family(pid):
-    """A process and its descendants."""
+    """Returns a process and its descendants."""
     ret, todo = [], [pid]
     while todo:
         ret.append(todo.pop())
@@ -154,8 +154,8 @@ def family(pid):
 
 
 class Tool:
-    """A profiler at work, its output and what it says in files of a folder. Begun when what it says has ready in it,
-    or else when its descriptors of perf events and BPF links stay the same for QUIET_S."""
+    """A running profiler; its output and messages are files of a folder. It has begun when its messages contain ready,
+    or else when its descriptors of perf events and BPF links have not changed for QUIET_S."""
 
     def __init__(self, argv, folder, ready=None):
         self.said = f"{folder}/said"
@@ -184,13 +184,13 @@ class Tool:
                 before, since = now, time.monotonic()
             elif now and time.monotonic() - since > QUIET_S:
                 return
-        raise CannotRun(f"has not begun after {READY_S} s: {self.last_words()}")
+        raise CannotRun(f"did not begin within {READY_S} s: {self.last_words()}")
 
     def last_words(self):
-        """The last three lines; of a backtrace its end and what stands before it."""
+        """Returns the last three lines; of a backtrace its end and the lines before it."""
         said, _, trace = text_of(self.said).partition("Traceback")
         lines = said.splitlines() + trace.splitlines()[-1:]
-        return " / ".join(s.strip()[:120] for s in lines[-3:]) if lines else "said nothing"
+        return " / ".join(s.strip()[:120] for s in lines[-3:]) if lines else "no output"
 
     def _reap(self, flags):
         if self.usage is None:
@@ -205,7 +205,7 @@ class Tool:
             self._reap(0)
 
     def programs(self):
-        """(ns, runs) of its BPF programs so far."""
+        """Returns (ns, runs) of its BPF programs so far."""
         ns, runs, seen = 0, 0, set()
         for fd in links_of(f"/proc/{self.pid}/fd"):
             info = keys_of(f"/proc/{self.pid}/fdinfo/{fd}")
@@ -222,9 +222,9 @@ class Tool:
         return ns
 
     def memory(self):
-        """pss_kib of its processes, bytes of BPF maps as the kernel counts them, bytes of perf's rings."""
+        """Returns pss_kib of its processes, bytes of BPF maps as the kernel counts them, bytes of perf's rings."""
         pss, rings, maps = 0, 0, {}
-        self._look()
+        self._read_peaks()
         for pid in family(self.pid):
             pss += int(keys_of(f"/proc/{pid}/smaps_rollup").get("Pss", "0 kB").split()[0])
             for first, last in re.findall(r"^(\w+)-(\w+) .*anon_inode:\[perf_event\]$", text_of(f"/proc/{pid}/maps"),
@@ -236,21 +236,21 @@ class Tool:
                     maps[info.get("map_id")] = int(info.get("memlock", 0))
         return {"pss_kib": pss, "map_bytes": sum(maps.values()), "ring_bytes": rings}
 
-    def _look(self):
-        """Resident memory at its peak so far. Not ru_maxrss, which begins with that of this script."""
+    def _read_peaks(self):
+        """Updates the peaks of resident memory. ru_maxrss would begin with that of this script."""
         for pid in family(self.pid):
             self.peaks[pid] = max(self.peaks.get(pid, 0),
                                   int(keys_of(f"/proc/{pid}/status").get("VmHWM", "0 kB").split()[0]))
 
     def finish(self):
-        """Ends it as a user does, with ^C."""
+        """Ends it as a user does, with Ctrl-C."""
         self.p.send_signal(signal.SIGINT)
         limit = time.monotonic() + END_S
         while not self._reap(os.WNOHANG) and time.monotonic() < limit:
-            self._look()
+            self._read_peaks()
             time.sleep(POLL_S)
         if self.usage is None:
             self.kill()
-            raise CannotRun(f"has not ended after {END_S} s")
+            raise CannotRun(f"did not end within {END_S} s")
         return {"cpu_total_ms": round((self.usage.ru_utime + self.usage.ru_stime) * 1000, 1),
                 "rss_peak_kib": sum(self.peaks.values())}
