@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api - the public face: sizes of structs, errors, and what a call-back may do. */
+/* The calls of a session. */
 #include "api/api_priv.h"
 
 #include "unwind/unwind.h"
@@ -11,42 +11,10 @@ _Static_assert(PFA_STATE_INTERRUPTIBLE == 1u << EV_OFF_INTERRUPTIBLE &&
                        PFA_STATE_PREEMPTED == 1u << EV_OFF_PREEMPTED &&
                        PFA_STATE_IDLE == 1u << EV_OFF_IDLE,
                "one numbering");
-_Static_assert(sizeof(((struct pfa_error *)0)->message) == sizeof(((struct err *)0)->msg),
-               "copied whole");
-
-int api_give_error(struct pfa_error *to, const struct err *from, int code)
-{
-	if (to && code < 0) {
-		to->code = code;
-		(void)str_copy(to->message, sizeof(to->message),
-		               from->msg[0] ? from->msg : err_name(code));
-	}
-	return code;
-}
 
 const char *pfa_version(void)
 {
 	return PERF_AGENT_VERSION;
-}
-
-int api_take_struct(const void *in, size_t least, void *ret, size_t size, const char *what,
-                    const char *init, struct err *err)
-{
-	const uint8_t *bytes = in;
-	size_t theirs = 0;
-
-	if (in)
-		memcpy(&theirs, in, sizeof(theirs));
-	if (theirs < least)
-		return err_set(err, -EINVAL, "%s: size is not set: use %s", what, init);
-	for (size_t i = size; i < theirs; i++)
-		if (bytes[i])
-			return err_set(err, -E2BIG,
-			               "%s: made for a newer library than " PERF_AGENT_VERSION,
-			               what);
-	memset(ret, 0, size);
-	memcpy(ret, in, MIN_OF(theirs, size));
-	return 0;
 }
 
 int pfa_new(const struct pfa_options *opts, struct pfa_session **ret, struct pfa_error *error)

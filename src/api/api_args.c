@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Structs that a caller passes in, and errors that it gets back. */
+#include "api/api_priv.h"
+
+_Static_assert(sizeof(((struct pfa_error *)0)->message) == sizeof(((struct err *)0)->msg),
+               "copied whole");
+
+int api_give_error(struct pfa_error *to, const struct err *from, int code)
+{
+	if (to && code < 0) {
+		to->code = code;
+		(void)str_copy(to->message, sizeof(to->message),
+		               from->msg[0] ? from->msg : err_name(code));
+	}
+	return code;
+}
+
+int api_take_struct(const void *in, size_t least, void *ret, size_t size, const char *what,
+                    const char *init, struct err *err)
+{
+	const uint8_t *bytes = in;
+	size_t theirs = 0;
+
+	if (in)
+		memcpy(&theirs, in, sizeof(theirs));
+	if (theirs < least)
+		return err_set(err, -EINVAL, "%s: size is not set: use %s", what, init);
+	for (size_t i = size; i < theirs; i++)
+		if (bytes[i])
+			return err_set(err, -E2BIG,
+			               "%s: made for a newer library than " PERF_AGENT_VERSION,
+			               what);
+	memset(ret, 0, size);
+	memcpy(ret, in, MIN_OF(theirs, size));
+	return 0;
+}
