@@ -1,74 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_options.c - words of the command line; --help. The options themselves are in options.def. */
+/* cli_options.c - reads the words of the command line; cli_table.c has the options */
 #include "cli_priv.h"
 
-#include <argp.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum kind {
-	BOOL,
-	VALUE,
-	LIST,
-};
-
-static const struct option_row {
-	enum cli_opt id;
-	const char *name;
-	char short_name; /* 0: none */
-	enum kind kind;
-} option_rows[] = {
-#define CLI_GROUP(heading)
-#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)                   \
-	{OPT_##id, name, short_name, kind},
-#define CLI_HIDDEN(id, name, argument) {OPT_##id, name, 0, VALUE},
-#define CLI_COMMAND(name, argument, help, more)
-#define CLI_COMMAND_OPTION(command, name, argument, help, more)
-#include "options.def"
-#undef CLI_GROUP
-#undef CLI_OPTION
-#undef CLI_HIDDEN
-#undef CLI_COMMAND
-#undef CLI_COMMAND_OPTION
-};
-
-/* Options of other things to do than a capture. */
-static const struct command_option_row {
-	const char *command, *name;
-} command_option_rows[] = {
-#define CLI_GROUP(heading)
-#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)
-#define CLI_HIDDEN(id, name, argument)
-#define CLI_COMMAND(name, argument, help, more)
-#define CLI_COMMAND_OPTION(command, name, argument, help, more) {command, name},
-#include "options.def"
-#undef CLI_GROUP
-#undef CLI_OPTION
-#undef CLI_HIDDEN
-#undef CLI_COMMAND
-#undef CLI_COMMAND_OPTION
-};
-
-/* For argp's formatter. Keys that are no printable character mean "no short name". */
-static const struct argp_option argp_rows[] = {
-#define CLI_GROUP(heading) {NULL, 0, NULL, 0, heading, 0},
-#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)                   \
-	{name, (short_name) ? (short_name) : 0x100 + OPT_##id, argument, 0, help, 0},
-#define CLI_HIDDEN(id, name, argument) {name, 0x100 + OPT_##id, argument, OPTION_HIDDEN, "", 0},
-#define CLI_COMMAND(name, argument, help, more)                                                    \
-	{NULL, 0, NULL, 0, "perf-agent " name " " argument ", " help ":", 0},
-#define CLI_COMMAND_OPTION(command, name, argument, help, more) {name, 0x200, argument, 0, help, 0},
-#include "options.def"
-#undef CLI_GROUP
-#undef CLI_OPTION
-#undef CLI_HIDDEN
-#undef CLI_COMMAND
-#undef CLI_COMMAND_OPTION
-        {NULL, 0, NULL, 0, NULL, 0},
-};
 
 /* What is being read, for messages. */
 struct parse {
@@ -79,64 +16,17 @@ struct parse {
 	uint32_t max_rate_hz;
 };
 
-int cli_refuse(char message[CLI_MESSAGE_MAX], const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	(void)vsnprintf(message, CLI_MESSAGE_MAX, format, ap); /* long words are cut */
-	va_end(ap);
-	return -EINVAL;
-}
-
-const char *cli_option_name(enum cli_opt id)
-{
-	return option_rows[id].name; /* both are in the order of the table */
-}
-
-static int __attribute__((format(printf, 2, 3))) refuse(struct parse *p, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	(void)vsnprintf(p->message, CLI_MESSAGE_MAX, format, ap); /* long words are cut */
-	va_end(ap);
-	return -EINVAL;
-}
-
-static const struct option_row *find_row(const char *name, size_t len)
-{
-	for (size_t i = 0; i < sizeof(option_rows) / sizeof(option_rows[0]); i++) {
-		const struct option_row *r = &option_rows[i];
-
-		if (strlen(r->name) == len && !memcmp(r->name, name, len))
-			return r;
-		if (r->short_name && len == 1 && name[0] == r->short_name)
-			return r;
-	}
-	return NULL;
-}
-
-bool cli_options_has(const char *word)
-{
-	const char *name = word + (word[1] == '-' ? 2 : 1);
-
-	return find_row(name, strcspn(name, "="));
-}
-
 /* No option of a capture; @name: @len bytes at the end of @word. */
 static int refuse_unknown(struct parse *p, const char *word, const char *name, size_t len)
 {
 	int word_len = (int)(name + len - word);
+	const char *command = cli_option_command(name, len);
 
-	for (size_t i = 0; i < sizeof(command_option_rows) / sizeof(command_option_rows[0]); i++) {
-		const struct command_option_row *r = &command_option_rows[i];
-
-		if (strlen(r->name) == len && !memcmp(r->name, name, len))
-			return refuse(p, "%.*s: an option of perf-agent %s, not of a capture",
-			              word_len, word, r->command);
-	}
-	return refuse(p, "%.*s: unknown option; perf-agent --help lists them", word_len, word);
+	if (command)
+		return cli_refuse(p->message, "%.*s: an option of perf-agent %s, not of a capture",
+		                  word_len, word, command);
+	return cli_refuse(p->message, "%.*s: unknown option; perf-agent --help lists them",
+	                  word_len, word);
 }
 
 static int read_number(struct parse *p, const char *option, const char *value, uint64_t max,
@@ -145,8 +35,8 @@ static int read_number(struct parse *p, const char *option, const char *value, u
 	uint64_t n;
 
 	if (cli_parse_u64(value, &n) < 0 || n < 1 || n > max)
-		return refuse(p, "--%s: '%s' is not a number from 1 to %llu", option, value,
-		              (unsigned long long)max);
+		return cli_refuse(p->message, "--%s: '%s' is not a number from 1 to %llu", option,
+		                  value, (unsigned long long)max);
 	*ret = (uint32_t)n;
 	return 0;
 }
@@ -157,10 +47,10 @@ static int read_rate(struct parse *p, const char *value)
 	uint64_t n;
 
 	if (cli_parse_u64(value, &n) < 0 || n < 1 || n > UINT32_MAX)
-		return refuse(p, "--sample-rate: '%s' is not a number from 1 to %u%s", value,
-		              p->max_rate_hz ? p->max_rate_hz : UINT32_MAX,
-		              p->max_rate_hz ? ", the value of kernel.perf_event_max_sample_rate"
-		                             : "");
+		return cli_refuse(
+		        p->message, "--sample-rate: '%s' is not a number from 1 to %u%s", value,
+		        p->max_rate_hz ? p->max_rate_hz : UINT32_MAX,
+		        p->max_rate_hz ? ", the value of kernel.perf_event_max_sample_rate" : "");
 	p->o->sample_rate_hz = (uint32_t)n;
 	return 0;
 }
@@ -174,7 +64,7 @@ static int add_number(struct parse *p, const char *option, struct cli_numbers *l
 		if (list->v[i] == number)
 			return 0;
 	if (list->n == PFA_PIDS_MAX)
-		return refuse(p, "--%s: more than %d numbers", option, PFA_PIDS_MAX);
+		return cli_refuse(p->message, "--%s: more than %d numbers", option, PFA_PIDS_MAX);
 	v = reallocarray(list->v, list->n + 2, sizeof(*v));
 	if (!v)
 		return -ENOMEM;
@@ -194,7 +84,7 @@ static int read_numbers(struct parse *p, const char *option, const char *value,
 
 	for (;;) {
 		size_t len = strcspn(item, ",");
-		uint32_t number = 0; /* gcc 12 does not see that refuse() is negative */
+		uint32_t number = 0; /* gcc 12 does not see that cli_refuse() is negative */
 
 		(void)snprintf(one, sizeof(one), "%.*s",
 		               (int)(len < sizeof(one) ? len : sizeof(one)),
@@ -212,12 +102,13 @@ static int read_filter(struct parse *p, const char *option, const char *value, c
                        size_t *n)
 {
 	if (!*value)
-		return refuse(p, "--%s: the value is empty", option);
+		return cli_refuse(p->message, "--%s: the value is empty", option);
 	if (strlen(value) >= PATH_MAX)
-		return refuse(p, "--%s: '%.40s...' is longer than %d bytes", option, value,
-		              PATH_MAX - 1);
+		return cli_refuse(p->message, "--%s: '%.40s...' is longer than %d bytes", option,
+		                  value, PATH_MAX - 1);
 	if (*n == PFA_FILTERS_MAX)
-		return refuse(p, "--%s: more than %d of them", option, PFA_FILTERS_MAX);
+		return cli_refuse(p->message, "--%s: more than %d of them", option,
+		                  PFA_FILTERS_MAX);
 	list[(*n)++] = value;
 	return 0;
 }
@@ -231,13 +122,14 @@ static int read_duration(struct parse *p, const char *option, const char *value,
 
 	rc = cli_parse_duration(value, &ns);
 	if (rc == -ERANGE)
-		return refuse(p, "--%s: '%s' is longer than 292 years", option, value);
+		return cli_refuse(p->message, "--%s: '%s' is longer than 292 years", option, value);
 	if (rc < 0)
-		return refuse(p, "--%s: '%s' is not a duration such as 10s, 300ms or 1m30s", option,
-		              value);
+		return cli_refuse(p->message,
+		                  "--%s: '%s' is not a duration such as 10s, 300ms or 1m30s",
+		                  option, value);
 	if (ns < least_ns)
-		return refuse(p, "--%s: '%s' is %s", option, value,
-		              least_ns ? "not longer than 0" : "less than 0");
+		return cli_refuse(p->message, "--%s: '%s' is %s", option, value,
+		                  least_ns ? "not longer than 0" : "less than 0");
 	*ret_ns = (uint64_t)ns;
 	return 0;
 }
@@ -268,10 +160,10 @@ static int read_states(struct parse *p, const char *value)
 			    !memcmp(states[i].name, word, (size_t)len))
 				bit = states[i].bit;
 		if (!bit)
-			return refuse(p,
-			              "--offcpu-states: '%.*s' is none of interruptible, "
-			              "uninterruptible, iowait, stopped, preempted and idle",
-			              len, word);
+			return cli_refuse(p->message,
+			                  "--offcpu-states: '%.*s' is none of interruptible, "
+			                  "uninterruptible, iowait, stopped, preempted and idle",
+			                  len, word);
 		bits |= bit;
 		if (!word[len])
 			break;
@@ -288,14 +180,14 @@ static int read_format(struct parse *p, const char *value)
 	else if (!strcmp(value, "json"))
 		p->o->pmu_format = PFA_FORMAT_JSON;
 	else
-		return refuse(p, "--pmu-format: '%s' is neither text nor json", value);
+		return cli_refuse(p->message, "--pmu-format: '%s' is neither text nor json", value);
 	return 0;
 }
 
 static int read_output(struct parse *p, enum cli_product product, const char *value)
 {
 	if (!*value)
-		return refuse(p, "%s: the path is empty", cli_product_option(product));
+		return cli_refuse(p->message, "%s: the path is empty", cli_product_option(product));
 	p->o->output[product] = value;
 	return 0;
 }
@@ -317,7 +209,7 @@ static int read_event(struct parse *p, const char *value)
 			return 0;
 		}
 	}
-	return refuse(p, "--event: '%s' is none of cpu-clock, cycles and auto", value);
+	return cli_refuse(p->message, "--event: '%s' is none of cpu-clock, cycles and auto", value);
 }
 
 static int read_unwind(struct parse *p, const char *value)
@@ -337,7 +229,7 @@ static int read_unwind(struct parse *p, const char *value)
 			return 0;
 		}
 	}
-	return refuse(p, "--unwind: '%s' is none of auto, dwarf and fp", value);
+	return cli_refuse(p->message, "--unwind: '%s' is none of auto, dwarf and fp", value);
 }
 
 /* From 1M to @max_g gigabytes. */
@@ -347,8 +239,8 @@ static int read_budget(struct parse *p, const char *option, const char *value, u
 	uint64_t bytes;
 
 	if (cli_parse_size(value, &bytes) < 0 || bytes < 1ull << 20 || bytes > max_g << 30)
-		return refuse(
-		        p,
+		return cli_refuse(
+		        p->message,
 		        "--%s: '%s' is not a size from 1M to %lluG: a number of bytes, or one "
 		        "with K, M or G behind it",
 		        option, value, (unsigned long long)max_g);
@@ -359,9 +251,10 @@ static int read_budget(struct parse *p, const char *option, const char *value, u
 static int read_debug_dir(struct parse *p, const char *value)
 {
 	if (!*value)
-		return refuse(p, "--debug-dir: the path is empty");
+		return cli_refuse(p->message, "--debug-dir: the path is empty");
 	if (p->n_debug_dirs == CLI_DEBUG_DIRS_MAX)
-		return refuse(p, "--debug-dir: more than %d directories", CLI_DEBUG_DIRS_MAX);
+		return cli_refuse(p->message, "--debug-dir: more than %d directories",
+		                  CLI_DEBUG_DIRS_MAX);
 	p->o->debug_dirs[p->n_debug_dirs++] = value;
 	return 0;
 }
@@ -371,18 +264,19 @@ static int read_tag(struct parse *p, const char *value)
 	const char *equals = strchr(value, '=');
 
 	if (!equals || equals == value)
-		return refuse(p, "--tag: '%s' is not of the form key=value", value);
+		return cli_refuse(p->message, "--tag: '%s' is not of the form key=value", value);
 	for (const char *c = value; *c; c++) {
 		/* A comment of the profile is one line. */
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			return refuse(p, "--tag: '%s' has a control character in it", value);
+			return cli_refuse(p->message, "--tag: '%s' has a control character in it",
+			                  value);
 	}
 	p->o->tags[p->n_tags++] = value;
 	return 0;
 }
 
 /* Returns: 0, -EINVAL, or the action to take at once. */
-static int apply(struct parse *p, const struct option_row *row, const char *value, bool yes)
+static int apply(struct parse *p, const struct cli_option_row *row, const char *value, bool yes)
 {
 	struct cli_options *o = p->o;
 
@@ -480,15 +374,16 @@ static int read_option(struct parse *p, const char *word, const char *next, int 
 	const char *equals = strchr(name, '=');
 	const char *value = equals ? equals + 1 : NULL;
 	size_t len = equals ? (size_t)(equals - name) : strlen(name);
-	const struct option_row *row = find_row(name, len);
+	const struct cli_option_row *row = cli_option_find(name, len);
 	bool yes = true, by_default;
 
 	*used = 1;
 	if (!row)
 		return refuse_unknown(p, word, name, len);
-	if (row->kind == BOOL) {
+	if (row->kind == CLI_BOOL) {
 		if (value && cli_parse_bool(value, &yes) < 0)
-			return refuse(p, "--%s: '%s' is neither true nor false", row->name, value);
+			return cli_refuse(p->message, "--%s: '%s' is neither true nor false",
+			                  row->name, value);
 		by_default = row->id == OPT_LINES || row->id == OPT_KERNEL_STACKS;
 		p->given &= ~(1ull << row->id);
 		p->given |= (uint64_t)(yes != by_default) << row->id;
@@ -497,7 +392,7 @@ static int read_option(struct parse *p, const char *word, const char *next, int 
 	p->given |= 1ull << row->id;
 	if (!value) {
 		if (!next || !strcmp(next, "--"))
-			return refuse(p, "--%s: a value is missing", row->name);
+			return cli_refuse(p->message, "--%s: a value is missing", row->name);
 		value = next;
 		*used = 2;
 	}
@@ -509,8 +404,9 @@ static int refuse_word(struct parse *p, const char *word, const char *before)
 	bool ignored;
 
 	if (before && before[0] == '-' && cli_parse_bool(word, &ignored) == 0)
-		return refuse(p, "'%s' is no option; write %s=%s", word, before, word);
-	return refuse(p, "'%s' is no option; a command to profile stands behind --", word);
+		return cli_refuse(p->message, "'%s' is no option; write %s=%s", word, before, word);
+	return cli_refuse(p->message, "'%s' is no option; a command to profile stands behind --",
+	                  word);
 }
 
 static int read_words(struct parse *p, int argc, char *const *argv)
@@ -520,7 +416,7 @@ static int read_words(struct parse *p, int argc, char *const *argv)
 	for (int i = 1; i < argc; i += used) {
 		if (!strcmp(argv[i], "--")) {
 			if (!argv[i + 1] || !*argv[i + 1])
-				return refuse(p, "--: a command is missing behind it");
+				return cli_refuse(p->message, "--: a command is missing behind it");
 			p->o->command = &argv[i + 1];
 			break;
 		}
@@ -572,28 +468,4 @@ void cli_options_done(struct cli_options *o)
 	free(o->tids.v);
 	o->tags = o->debug_dirs = o->comms = o->cgroups = NULL;
 	o->pids = o->tids = (struct cli_numbers){NULL, 0};
-}
-
-int cli_options_help(FILE *to)
-{
-	static char name[] = "perf-agent";
-	static const struct argp argp = {
-	        .options = argp_rows,
-	        .args_doc =
-	                "MODE... --pid N[,N...]\nMODE... --tid N[,N...]\nMODE... --cgroup PATH\n"
-	                "MODE... -a\nMODE... -- COMMAND [ARG...]\n"
-	                "unwind-info FILE [--pc ADDR]",
-	        .doc = "Where a process, a command or the whole machine spends its time on the CPU "
-	               "and off it, as pprof profiles, and how it runs, in figures. MODE is "
-	               "--profile, --offcpu or --pmu; several can run at once."
-	               "\v"
-	               "-name and --name mean the same; a value follows = or is the next word; "
-	               "options without a "
-	               "value take =true and =false.\n"
-	               "Exit status: 0 all that was asked for was written, 1 it was not, 2 the "
-	               "command line is wrong.",
-	};
-
-	argp_help(&argp, to, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
-	return fflush(to) || ferror(to) ? -EIO : 0;
 }

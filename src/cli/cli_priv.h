@@ -2,7 +2,8 @@
 /*
  * cli - words for people. Knows the library by its public header alone. One thread.
  *
- *   cli_options.c   words of the command line -> struct cli_options; --help
+ *   cli_table.c     the options of options.def; --help
+ *   cli_options.c   words of the command line -> struct cli_options
  *   cli_check.c     which options go together
  *   cli_duration.c  numbers as people write and read them
  *   cli_name.c      names of output files
@@ -11,7 +12,7 @@
  *   cli_run.c       one capture, from options to exit status
  *   cli_start.c     the line on standard error at its beginning
  *   cli_report.c    what stands on standard error at its end
- *   cli_waits.c     the table of where a program waits, of that
+ *   cli_sites.c     the table of functions that block, of that
  *   cli_unwind.c    perf-agent unwind-info
  */
 #ifndef CLI_PRIV_H
@@ -103,8 +104,28 @@ struct cli_options {
 	        offcpu_threads; /* forced by tests; 0: the library's choice */
 };
 
-/* A name of an option from options.def. */
+enum cli_kind {
+	CLI_BOOL,
+	CLI_VALUE,
+	CLI_LIST,
+};
+/* A row of options.def. */
+struct cli_option_row {
+	enum cli_opt id;
+	const char *name;
+	char short_name; /* 0: none */
+	enum cli_kind kind;
+};
+/* Returns the option with this name, long or short, of @len bytes; NULL: none. */
+const struct cli_option_row *cli_option_find(const char *name, size_t len);
 const char *cli_option_name(enum cli_opt id);
+/* Returns the command ("unwind-info") that has this option; NULL: none. */
+const char *cli_option_command(const char *name, size_t len);
+/* Whether @word ("-x…", "--x…", "--x=…") is an option of a capture. */
+bool cli_options_has(const char *word);
+/* 0 or -EIO. */
+int cli_options_help(FILE *to);
+
 /* Fills @message (long words are cut); returns -EINVAL. */
 int cli_refuse(char message[CLI_MESSAGE_MAX], const char *format, ...)
         __attribute__((format(printf, 2, 3)));
@@ -138,11 +159,6 @@ enum cli_action {
 int cli_options_parse(int argc, char *const *argv, uint32_t max_rate_hz, struct cli_options *ret,
                       char message[CLI_MESSAGE_MAX]);
 void cli_options_done(struct cli_options *o);
-/* Whether @word ("-x…", "--x…", "--x=…") is an option of a capture. */
-bool cli_options_has(const char *word);
-/* 0 or -EIO. */
-int cli_options_help(FILE *to);
-
 /**
  * cli_parse_bool - a boolean as Go's strconv.ParseBool reads it
  * Returns: 0, -EINVAL.
@@ -260,10 +276,6 @@ size_t cli_columns(const char *s);
 /* Of the terminal on standard error, else CLI_WIDTH_DEFAULT. */
 size_t cli_terminal_width(void);
 
-/* Samples of perf-agent itself: left out on purpose, and part of what the library calls dropped. */
-uint64_t cli_own_samples(const struct pfa_session *s);
-/* "" after 1, else "s". */
-const char *cli_plural(uint64_t n);
 /* "/usr/lib/libc.so.6" -> "libc.so.6"; "[kernel]" and "//anon" style names stay readable. */
 const char *cli_base_name(const char *path);
 /* @s made printable and cut to @columns. */
@@ -271,6 +283,11 @@ void cli_fit(const char *s, size_t columns, char ret[CLI_NAME_BYTES_MAX]);
 /* The columns that a word has in a table that it fits: bytes that no terminal shows are printed as
  * other ones. */
 size_t cli_columns_printed(const char *s);
+
+/* Samples of perf-agent itself: left out on purpose, and part of what the library calls dropped. */
+uint64_t cli_own_samples(const struct pfa_session *s);
+/* "" after 1, else "s". */
+const char *cli_plural(uint64_t n);
 /* Table of functions (of where it waits), losses: after pfa_stop. @o: of this capture. */
 void cli_report_functions(const struct pfa_session *s, const struct cli_options *o);
 void cli_report_waits(const struct pfa_session *s, const struct cli_options *o);

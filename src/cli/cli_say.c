@@ -88,6 +88,29 @@ void cli_shorten(char *s, size_t columns, bool keep_end)
 	memcpy(s, "..", 2);
 }
 
+const char *cli_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+void cli_fit(const char *s, size_t columns, char ret[CLI_NAME_BYTES_MAX])
+{
+	(void)snprintf(ret, CLI_NAME_BYTES_MAX, "%s",
+	               s); /* C++ names can be longer than any line */
+	cli_make_printable(ret);
+	cli_shorten(ret, columns, false);
+}
+
+size_t cli_columns_printed(const char *s)
+{
+	char text[CLI_NAME_BYTES_MAX];
+
+	cli_fit(s, CLI_NAME_BYTES_MAX, text);
+	return cli_columns(text);
+}
+
 size_t cli_terminal_width(void)
 {
 	struct winsize w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_waits.c - the table of where a program waits */
+/* cli_sites.c - the table of functions that block */
 #include "cli_priv.h"
 
 #include <errno.h>

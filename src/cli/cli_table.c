@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_table.c - the rows of options.def: look-up by name and by id, --help; pure */
+#include "cli_priv.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <string.h>
+
+static const struct cli_option_row option_rows[] = {
+#define CLI_GROUP(heading)
+#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)                   \
+	{OPT_##id, name, short_name, CLI_##kind},
+#define CLI_HIDDEN(id, name, argument) {OPT_##id, name, 0, CLI_VALUE},
+#define CLI_COMMAND(name, argument, help, more)
+#define CLI_COMMAND_OPTION(command, name, argument, help, more)
+#include "options.def"
+#undef CLI_GROUP
+#undef CLI_OPTION
+#undef CLI_HIDDEN
+#undef CLI_COMMAND
+#undef CLI_COMMAND_OPTION
+};
+
+/* Options of the commands that are not a capture. */
+static const struct {
+	const char *command, *name;
+} command_option_rows[] = {
+#define CLI_GROUP(heading)
+#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)
+#define CLI_HIDDEN(id, name, argument)
+#define CLI_COMMAND(name, argument, help, more)
+#define CLI_COMMAND_OPTION(command, name, argument, help, more) {command, name},
+#include "options.def"
+#undef CLI_GROUP
+#undef CLI_OPTION
+#undef CLI_HIDDEN
+#undef CLI_COMMAND
+#undef CLI_COMMAND_OPTION
+};
+
+/* For argp's formatter. Keys that are no printable character mean "no short name". */
+static const struct argp_option argp_rows[] = {
+#define CLI_GROUP(heading) {NULL, 0, NULL, 0, heading, 0},
+#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)                   \
+	{name, (short_name) ? (short_name) : 0x100 + OPT_##id, argument, 0, help, 0},
+#define CLI_HIDDEN(id, name, argument) {name, 0x100 + OPT_##id, argument, OPTION_HIDDEN, "", 0},
+#define CLI_COMMAND(name, argument, help, more)                                                    \
+	{NULL, 0, NULL, 0, "perf-agent " name " " argument ", " help ":", 0},
+#define CLI_COMMAND_OPTION(command, name, argument, help, more) {name, 0x200, argument, 0, help, 0},
+#include "options.def"
+#undef CLI_GROUP
+#undef CLI_OPTION
+#undef CLI_HIDDEN
+#undef CLI_COMMAND
+#undef CLI_COMMAND_OPTION
+        {NULL, 0, NULL, 0, NULL, 0},
+};
+
+const char *cli_option_name(enum cli_opt id)
+{
+	return option_rows[id].name; /* both are in the order of the table */
+}
+
+const struct cli_option_row *cli_option_find(const char *name, size_t len)
+{
+	for (size_t i = 0; i < sizeof(option_rows) / sizeof(option_rows[0]); i++) {
+		const struct cli_option_row *r = &option_rows[i];
+
+		if (strlen(r->name) == len && !memcmp(r->name, name, len))
+			return r;
+		if (r->short_name && len == 1 && name[0] == r->short_name)
+			return r;
+	}
+	return NULL;
+}
+
+bool cli_options_has(const char *word)
+{
+	const char *name = word + (word[1] == '-' ? 2 : 1);
+
+	return cli_option_find(name, strcspn(name, "="));
+}
+
+const char *cli_option_command(const char *name, size_t len)
+{
+	for (size_t i = 0; i < sizeof(command_option_rows) / sizeof(command_option_rows[0]); i++) {
+		const char *known = command_option_rows[i].name;
+
+		if (strlen(known) == len && !memcmp(known, name, len))
+			return command_option_rows[i].command;
+	}
+	return NULL;
+}
+
+int cli_options_help(FILE *to)
+{
+	static char name[] = "perf-agent";
+	static const struct argp argp = {
+	        .options = argp_rows,
+	        .args_doc =
+	                "MODE... --pid N[,N...]\nMODE... --tid N[,N...]\nMODE... --cgroup PATH\n"
+	                "MODE... -a\nMODE... -- COMMAND [ARG...]\n"
+	                "unwind-info FILE [--pc ADDR]",
+	        .doc = "Where a process, a command or the whole machine spends its time on the CPU "
+	               "and off it, as pprof profiles, and how it runs, in figures. MODE is "
+	               "--profile, --offcpu or --pmu; several can run at once."
+	               "\v"
+	               "-name and --name mean the same; a value follows = or is the next word; "
+	               "options without a "
+	               "value take =true and =false.\n"
+	               "Exit status: 0 all that was asked for was written, 1 it was not, 2 the "
+	               "command line is wrong.",
+	};
+
+	argp_help(&argp, to, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+	return fflush(to) || ferror(to) ? -EIO : 0;
+}
