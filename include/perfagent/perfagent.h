@@ -239,9 +239,10 @@ struct pfa_stats {
 	                          sampling ended; those at context switches are in it from
 	                          pfa_stop on */
 	uint64_t locked_bytes; /* memory of BPF maps and rings */
-	/* OFFCPU. waits_seen = waits + waits_dropped; those that go on count from pfa_stop on. */
-	uint64_t waits_seen, waits, waits_dropped;
-	uint64_t wait_ns; /* of the waits in the profile; 0 until pfa_stop */
+	/* OFFCPU: off-CPU intervals. offcpu_seen = offcpu_kept + offcpu_dropped; intervals that are
+	 * still open count from pfa_stop on. */
+	uint64_t offcpu_seen, offcpu_kept, offcpu_dropped;
+	uint64_t offcpu_ns; /* sum of the kept intervals; 0 until pfa_stop */
 };
 
 /* One counter of the tables in docs/counters.md. */
@@ -260,7 +261,7 @@ struct pfa_function {
 };
 
 /* A function in which threads of the finished off-CPU profile wait. Strings as above. */
-struct pfa_wait {
+struct pfa_offcpu_site {
 	const char *name;   /* of several addresses without a name, one of them */
 	const char *module; /* path or "[kernel]", "[jit]", "" */
 	const char *where;  /* kernel function in which most of the time is waited; "preempted" and
@@ -268,8 +269,8 @@ struct pfa_wait {
 	uint32_t where_cnt; /* how many of these there are */
 	uint32_t unnamed_cnt; /* addresses without a name that wait there, all of one module; 0: it
 	                         has a name */
-	uint64_t wait_ns, waits;
-	uint64_t longest_ns; /* of one wait */
+	uint64_t offcpu_ns, intervals;
+	uint64_t longest_ns; /* the longest interval */
 };
 
 /* Metrics of a capture (PMU), read-only, and all that they point to: live until the next pfa_start
@@ -443,7 +444,8 @@ PFA_API int pfa_top_of(const struct pfa_session *s, uint32_t kind, struct pfa_fu
  * negative errno. A wait belongs to the innermost user frame that lies in no library of the system
  * (libc, the dynamic linker and the like); where there is none to the innermost user frame, else to
  * the kernel function. */
-PFA_API int pfa_top_waits(const struct pfa_session *s, struct pfa_wait *ret, size_t max);
+PFA_API int pfa_top_offcpu_sites(const struct pfa_session *s, struct pfa_offcpu_site *ret,
+                                 size_t max);
 /* PFA_MODE_…: those that the capture runs, or ran, of those that were asked for. One that cannot be
  * started beside others is left out: a note says why, and pfa_stop fails with that once it has
  * written the outputs of the others. 0: NEW. */

@@ -148,11 +148,11 @@ int pfa_top_of(const struct pfa_session *s, uint32_t kind, struct pfa_function *
 	return ses_top(s->ses, (enum pfa_kind)kind, ret, max);
 }
 
-int pfa_top_waits(const struct pfa_session *s, struct pfa_wait *ret, size_t max)
+int pfa_top_offcpu_sites(const struct pfa_session *s, struct pfa_offcpu_site *ret, size_t max)
 {
 	if (max == 0 || max > 1000000)
 		return -EINVAL;
-	return ses_top_waits(s->ses, ret, max);
+	return ses_top_offcpu_sites(s->ses, ret, max);
 }
 
 uint32_t pfa_modes_run(const struct pfa_session *s)

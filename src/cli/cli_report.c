@@ -271,17 +271,17 @@ void cli_report_waits(const struct pfa_session *s, const struct cli_options *o)
 
 	if (pfa_stats(s, &st) < 0)
 		return; /* the quality line says so */
-	n = cli_report_wait_table(s, st.wait_ns);
+	n = cli_report_wait_table(s, st.offcpu_ns);
 	if (n < 0)
 		cli_say("no table of wait functions: %s", strerrorname_np(-n));
-	else if (n == 0 && !st.waits_seen && is_filtered(o))
+	else if (n == 0 && !st.offcpu_seen && is_filtered(o))
 		cli_say("no waits: nothing that --tid, --comm and --cgroup let through waited, in "
 		        "the states and for the times that are asked for");
-	else if (n == 0 && !st.waits_seen)
+	else if (n == 0 && !st.offcpu_seen)
 		cli_say("no waits were seen in the states and for the times that are asked for");
 	else if (n == 0)
-		cli_say("no waits: all %" PRIu64 " were dropped", st.waits_seen);
-	print_losses(s, "offcpu_dropped_", "waits");
+		cli_say("no waits: all %" PRIu64 " were dropped", st.offcpu_seen);
+	print_losses(s, "offcpu_dropped_", "intervals");
 }
 
 /* The files of a key of which there are several lines: "NAME SHARE" each. False: none. */
@@ -498,10 +498,10 @@ void cli_report_wait_quality(const struct pfa_session *s, bool cost)
 	}
 	print_incomplete(s, PFA_KIND_OFFCPU);
 	print_guessed(s, PFA_KIND_OFFCPU);
-	cli_format_duration(st.wait_ns, time, sizeof(time));
+	cli_format_duration(st.offcpu_ns, time, sizeof(time));
 	append(line,
 	       "off-CPU quality: %" PRIu64 " wait%s (%" PRIu64 " kept, %" PRIu64 " dropped), %s",
-	       st.waits_seen, cli_plural(st.waits_seen), st.waits, st.waits_dropped, time);
+	       st.offcpu_seen, cli_plural(st.offcpu_seen), st.offcpu_kept, st.offcpu_dropped, time);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		const char *v = quality_value(s, PFA_KIND_OFFCPU, numbers[i].key);
 

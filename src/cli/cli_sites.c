@@ -23,7 +23,7 @@ struct widths {
 	size_t name, where, module;
 };
 
-static const char *name_of(const struct pfa_wait *w, char text[WORD_MAX])
+static const char *name_of(const struct pfa_offcpu_site *w, char text[WORD_MAX])
 {
 	if (w->unnamed_cnt < 2)
 		return w->name;
@@ -32,7 +32,7 @@ static const char *name_of(const struct pfa_wait *w, char text[WORD_MAX])
 }
 
 /* One of several has the number of the others behind it, which is never cut. */
-static void fit_where(const struct pfa_wait *w, size_t columns, char ret[CLI_NAME_BYTES_MAX])
+static void fit_where(const struct pfa_offcpu_site *w, size_t columns, char ret[CLI_NAME_BYTES_MAX])
 {
 	char others[16] = "";
 	size_t len;
@@ -50,7 +50,7 @@ static size_t smaller(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-static struct widths measure(const struct pfa_wait *w, size_t n)
+static struct widths measure(const struct pfa_offcpu_site *w, size_t n)
 {
 	struct widths ret = {.name = strlen("function"),
 	                     .where = strlen("waits in"),
@@ -89,7 +89,7 @@ static int rest(size_t width, const char *word)
 	return columns < width ? (int)(width - columns) : 0;
 }
 
-static void print_table(const struct pfa_wait *w, size_t n, uint64_t total_ns)
+static void print_table(const struct pfa_offcpu_site *w, size_t n, uint64_t total_ns)
 {
 	const struct widths widths = measure(w, n);
 	char name[CLI_NAME_BYTES_MAX], where[CLI_NAME_BYTES_MAX], module[CLI_NAME_BYTES_MAX];
@@ -101,19 +101,19 @@ static void print_table(const struct pfa_wait *w, size_t n, uint64_t total_ns)
 		cli_fit(name_of(&w[i], text), widths.name, name);
 		fit_where(&w[i], widths.where, where);
 		cli_fit(cli_base_name(w[i].module), widths.module, module);
-		cli_format_weight(w[i].wait_ns, "nanoseconds", wait, sizeof(wait));
+		cli_format_weight(w[i].offcpu_ns, "nanoseconds", wait, sizeof(wait));
 		cli_format_weight(w[i].longest_ns, "nanoseconds", longest, sizeof(longest));
 		cli_say_plain("%8.2f %10s %8" PRIu64 " %10s  %s%*s  %s%*s  %s",
-		              total_ns ? 100.0 * (double)w[i].wait_ns / (double)total_ns : 0.0,
-		              wait, w[i].waits, longest, name, rest(widths.name, name), "", where,
-		              rest(widths.where, where), "", module);
+		              total_ns ? 100.0 * (double)w[i].offcpu_ns / (double)total_ns : 0.0,
+		              wait, w[i].intervals, longest, name, rest(widths.name, name), "",
+		              where, rest(widths.where, where), "", module);
 	}
 }
 
 int cli_report_wait_table(const struct pfa_session *s, uint64_t total_ns)
 {
-	struct pfa_wait w[ROWS_MAX];
-	int n = pfa_top_waits(s, w, ROWS_MAX);
+	struct pfa_offcpu_site w[ROWS_MAX];
+	int n = pfa_top_offcpu_sites(s, w, ROWS_MAX);
 
 	if (n > 0)
 		print_table(w, (size_t)n, total_ns);

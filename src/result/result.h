@@ -194,7 +194,7 @@ static inline double result_pct(uint64_t part, uint64_t whole)
  * without a name are one entry for each module and kernel function.
  * Returns: how many, -ENOMEM, -E2BIG. Cost: O(frames of all samples).
  */
-int result_sites(const struct prof_model *m, struct pfa_wait *ret, size_t max);
+int result_sites(const struct prof_model *m, struct pfa_offcpu_site *ret, size_t max);
 /**
  * result_is_switch - is a function of the kernel part of every off-CPU interval?
  * @path: of its mapping

@@ -240,7 +240,7 @@ static int cmp_places(const void *a, const void *b, void *arg)
 	return r ? r : strcmp(prof_model_str(m, x->where), prof_model_str(m, y->where));
 }
 
-static size_t take(struct report *rep, struct pfa_wait *ret, size_t max)
+static size_t take(struct report *rep, struct pfa_offcpu_site *ret, size_t max)
 {
 	const struct prof_model *m = rep->m;
 	size_t n = MIN_OF(rep->places.n, max);
@@ -260,19 +260,19 @@ static size_t take(struct report *rep, struct pfa_wait *ret, size_t max)
 	for (size_t i = 0; i < n; i++) {
 		const struct place *p = &rep->places.p[i];
 
-		ret[i] = (struct pfa_wait){.name = prof_model_str(m, p->name),
-		                           .module = prof_model_str(m, p->path),
-		                           .where = prof_model_str(m, p->where),
-		                           .where_cnt = p->where_cnt,
-		                           .unnamed_cnt = p->unnamed_cnt,
-		                           .wait_ns = (uint64_t)p->ns,
-		                           .waits = (uint64_t)p->waits,
-		                           .longest_ns = (uint64_t)p->longest_ns};
+		ret[i] = (struct pfa_offcpu_site){.name = prof_model_str(m, p->name),
+		                                  .module = prof_model_str(m, p->path),
+		                                  .where = prof_model_str(m, p->where),
+		                                  .where_cnt = p->where_cnt,
+		                                  .unnamed_cnt = p->unnamed_cnt,
+		                                  .offcpu_ns = (uint64_t)p->ns,
+		                                  .intervals = (uint64_t)p->waits,
+		                                  .longest_ns = (uint64_t)p->longest_ns};
 	}
 	return n;
 }
 
-int result_sites(const struct prof_model *m, struct pfa_wait *ret, size_t max)
+int result_sites(const struct prof_model *m, struct pfa_offcpu_site *ret, size_t max)
 {
 	struct report rep = {.m = m,
 	                     .key_state = intern_find(m->strings, "state", strlen("state")),

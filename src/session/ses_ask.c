@@ -138,7 +138,7 @@ int ses_top(const struct ses *s, enum pfa_kind kind, struct pfa_function *ret, s
 	return (int)n;
 }
 
-int ses_top_waits(const struct ses *s, struct pfa_wait *ret, size_t max)
+int ses_top_offcpu_sites(const struct ses *s, struct pfa_offcpu_site *ret, size_t max)
 {
 	const struct src_product *p = profile_of(s, PFA_KIND_OFFCPU);
 

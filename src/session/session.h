@@ -123,14 +123,14 @@ const char *ses_quality(const struct ses *s, enum pfa_kind kind, size_t i);
  */
 int ses_top(const struct ses *s, enum pfa_kind kind, struct pfa_function *ret, size_t max);
 /**
- * ses_top_waits - in which functions of programs the capture that was stopped waited, longest first
+ * ses_top_offcpu_sites - in which functions of programs the capture that was stopped waited, longest first
  * @ret: ret[max]
  * A wait belongs to the innermost user frame that is in no library of the system (libc and the
  * like); where there is none to the innermost user frame, else to the kernel function. Addresses
  * without a name are one entry for each module and kernel function.
  * Returns: how many, -EINVAL (no off-CPU profile), -ENOMEM, -E2BIG. Cost: O(frames of all samples).
  */
-int ses_top_waits(const struct ses *s, struct pfa_wait *ret, size_t max);
+int ses_top_offcpu_sites(const struct ses *s, struct pfa_offcpu_site *ret, size_t max);
 /**
  * ses_metrics - scheduler statistics of the capture that was stopped, NULL: there are none
  * Borrowed until the next start or free.

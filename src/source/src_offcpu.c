@@ -147,9 +147,9 @@ static int offcpu_running(const void *src, struct abi_counters *all, struct pfa_
 	if (r < 0)
 		return r;
 	tally_add_offcpu(all, &c);
-	ret->waits_seen = c.v[ABI_CNT_SEEN];
-	ret->waits_dropped = c.v[ABI_CNT_DROP_COUNTS_FULL] + c.v[ABI_CNT_DROP_COUNTS_BUSY];
-	ret->waits = ret->waits_seen - MIN_OF(ret->waits_seen, ret->waits_dropped);
+	ret->offcpu_seen = c.v[ABI_CNT_SEEN];
+	ret->offcpu_dropped = c.v[ABI_CNT_DROP_COUNTS_FULL] + c.v[ABI_CNT_DROP_COUNTS_BUSY];
+	ret->offcpu_kept = ret->offcpu_seen - MIN_OF(ret->offcpu_seen, ret->offcpu_dropped);
 	return 0;
 }
 
@@ -299,11 +299,11 @@ static void offcpu_built(void *src, const struct src_product *p, struct pfa_stat
 
 	tally_count(tally, TALLY_OFFCPU_DROP_FULL_AGG, p->result.dropped);
 	tally_count(tally, TALLY_OFFCPU_KEPT, p->result.kept);
-	final->waits = p->result.kept;
-	final->wait_ns = p->result.weight;
-	final->waits_seen = tally_get(tally, TALLY_OFFCPU_SEEN);
+	final->offcpu_kept = p->result.kept;
+	final->offcpu_ns = p->result.weight;
+	final->offcpu_seen = tally_get(tally, TALLY_OFFCPU_SEEN);
 	for (size_t i = 0; i < ARRAY_SIZE(drops); i++)
-		final->waits_dropped += tally_get(tally, drops[i]);
+		final->offcpu_dropped += tally_get(tally, drops[i]);
 }
 
 /* ---- what its profile says of itself --------------------------------------------------------- */
@@ -356,7 +356,7 @@ static int offcpu_statistics(const void *src, const struct src_product *p,
 		if (v || lines[i].always)
 			(void)result_line(to, "%s: %llu", lines[i].key, (unsigned long long)v);
 	}
-	(void)result_line(to, "dropped: %llu", (unsigned long long) final->waits_dropped);
+	(void)result_line(to, "dropped: %llu", (unsigned long long) final->offcpu_dropped);
 	if (p->result.kept == 0)
 		(void)result_line(to, "empty: no thread of the target waited");
 	return to->error;

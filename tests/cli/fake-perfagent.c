@@ -423,11 +423,11 @@ int pfa_stats(const struct pfa_session *s, struct pfa_stats *ret)
 	ret->kept = ret->seen - ret->dropped;
 	for (size_t i = 0; i < s->top[0].n; i++)
 		ret->weight += top_number(s->top[0].line[i], 0);
-	ret->waits_seen = get_number("FAKE_WAITS");
-	ret->waits_dropped = get_number("FAKE_WAITS_DROPPED");
-	ret->waits = ret->waits_seen - ret->waits_dropped;
+	ret->offcpu_seen = get_number("FAKE_WAITS");
+	ret->offcpu_dropped = get_number("FAKE_WAITS_DROPPED");
+	ret->offcpu_kept = ret->offcpu_seen - ret->offcpu_dropped;
 	for (size_t i = 0; i < s->places.n; i++)
-		ret->wait_ns += top_number(s->places.line[i], 0);
+		ret->offcpu_ns += top_number(s->places.line[i], 0);
 	return 0;
 }
 
@@ -438,7 +438,7 @@ int pfa_counter(const struct pfa_session *s, size_t i, struct pfa_counter *ret)
 	        {"dropped_counts_full", "samples", "the table of counts was full",
 	         get_number("FAKE_DROPPED")},
 	        {"dropped_agent", "samples", "the agent's own", get_number("FAKE_OWN")},
-	        {"offcpu_dropped_tables_full", "waits", "the tables were full",
+	        {"offcpu_dropped_tables_full", "intervals", "the tables were full",
 	         get_number("FAKE_WAITS_DROPPED")},
 	};
 
@@ -486,7 +486,7 @@ int pfa_top_of(const struct pfa_session *s, uint32_t kind, struct pfa_function *
 	return (int)i;
 }
 
-int pfa_top_waits(const struct pfa_session *s, struct pfa_wait *ret, size_t max)
+int pfa_top_offcpu_sites(const struct pfa_session *s, struct pfa_offcpu_site *ret, size_t max)
 {
 	static char words[LINES_MAX][2][128];
 	size_t i;
@@ -497,12 +497,12 @@ int pfa_top_waits(const struct pfa_session *s, struct pfa_wait *ret, size_t max)
 		unsigned long long ns = 0, waits = 0, longest = 0;
 		int at = 0;
 
-		ret[i] = (struct pfa_wait){.where = words[i][0], .module = words[i][1]};
+		ret[i] = (struct pfa_offcpu_site){.where = words[i][0], .module = words[i][1]};
 		(void)sscanf(s->places.line[i], "%llu %llu %llu %127s %u %u %127s %n", &ns, &waits,
 		             &longest, words[i][0], &ret[i].where_cnt, &ret[i].unnamed_cnt,
 		             words[i][1], &at);
-		ret[i].wait_ns = ns;
-		ret[i].waits = waits;
+		ret[i].offcpu_ns = ns;
+		ret[i].intervals = waits;
 		ret[i].longest_ns = longest;
 		ret[i].name = s->places.line[i] + at;
 	}

@@ -253,7 +253,7 @@ def wait_functions_and_their_quality():
         '   66.67     600 ms        8     300 ms  wait_for_work                      futex_do_wait  pool',
         '   22.22     200 ms        3     150 ms  next<int, std::vector<int> >(int)  pipe_read +2   libx.so.1',
         '   11.11     100 ms        1     100 ms  (5 unnamed addresses)              do_nanosleep   libx.so.1',
-        'perf-agent: dropped 1 wait: the tables were full',
+        'perf-agent: dropped 1 interval: the tables were full',
         'perf-agent: off-CPU profile written: o',
         'perf-agent: incomplete stacks, of all user stacks: 0.90 % no rule; they end in: lib.so 0.90 %',
         'off-CPU quality: 12 waits (11 kept, 1 dropped), 900 ms, 1 of threads that waited at the start, '

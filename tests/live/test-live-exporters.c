@@ -225,17 +225,17 @@ static void test_waits_are_counted_while_it_runs(void **state)
 	for (int i = 0; i < 20; i++) {
 		poll(NULL, 0, 1);
 		now = stats_of(s);
-		assert_true(now.waits_seen > last.waits_seen);
-		assert_int_equal(now.waits_seen, now.waits + now.waits_dropped);
+		assert_true(now.offcpu_seen > last.offcpu_seen);
+		assert_int_equal(now.offcpu_seen, now.offcpu_kept + now.offcpu_dropped);
 		last = now;
 	}
 	assert_true(last.stacks > 0);
-	assert_int_equal(last.wait_ns, 0);
+	assert_int_equal(last.offcpu_ns, 0);
 	ok(pfa_stop(s, &err));
 	now = stats_of(s);
-	assert_true(now.waits_seen >= last.waits_seen);
-	assert_int_equal(now.waits_seen, now.waits + now.waits_dropped);
-	assert_true(now.wait_ns >= 20 * 1000000);
+	assert_true(now.offcpu_seen >= last.offcpu_seen);
+	assert_int_equal(now.offcpu_seen, now.offcpu_kept + now.offcpu_dropped);
+	assert_true(now.offcpu_ns >= 20 * 1000000);
 	assert_true(now.stacks >= last.stacks);
 	pfa_free(s);
 	free(off.data);

@@ -245,7 +245,7 @@ static void test_figures_before_a_start(void **state)
 	struct pfa_stats st;
 	struct pfa_session *s = NULL;
 	struct pfa_function top;
-	struct pfa_wait wait;
+	struct pfa_offcpu_site wait;
 	struct pfa_counter c;
 	size_t n = 0;
 
@@ -273,8 +273,8 @@ static void test_figures_before_a_start(void **state)
 	assert_null(pfa_note(s, 0));
 	assert_null(pfa_quality(s, 0));
 	assert_int_equal(pfa_top(s, &top, 1), -EINVAL);
-	assert_int_equal(pfa_top_waits(s, &wait, 1), -EINVAL);
-	assert_int_equal(pfa_top_waits(s, &wait, 0), -EINVAL);
+	assert_int_equal(pfa_top_offcpu_sites(s, &wait, 1), -EINVAL);
+	assert_int_equal(pfa_top_offcpu_sites(s, &wait, 0), -EINVAL);
 	assert_int_equal(pfa_ended_fd(s), -1);
 	assert_int_equal(pfa_stop(s, NULL), -EINVAL);
 	assert_string_equal(pfa_version(), PERF_AGENT_VERSION);

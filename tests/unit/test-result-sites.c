@@ -86,7 +86,7 @@ static void wait_at(struct fixture *f, const char *state, int64_t waits, int64_t
 }
 #define STACK(...) ((const uint32_t[]){__VA_ARGS__, 0})
 
-static void assert_row(const struct pfa_wait *w, const char *name, const char *module,
+static void assert_row(const struct pfa_offcpu_site *w, const char *name, const char *module,
                        const char *where)
 {
 	assert_string_equal(w->name, name);
@@ -120,15 +120,15 @@ static void test_waits_belong_to_the_innermost_function_of_no_system_library(voi
 			        named(&f, own[k], "my_wait"),  named(&f, own[k], "main"),
 			        named(&f, system[i], "start"), 0,
 			};
-			struct pfa_wait w[ROWS];
+			struct pfa_offcpu_site w[ROWS];
 
 			wait_at(&f, "interruptible", 3, 500, 200, locs);
 			assert_int_equal(result_sites(f.m, w, ROWS), 1);
 			assert_row(&w[0], "my_wait", own[k], "futex_wait");
 			assert_int_equal(w[0].where_cnt, 1);
 			assert_int_equal(w[0].unnamed_cnt, 0);
-			assert_int_equal(w[0].waits, 3);
-			assert_int_equal(w[0].wait_ns, 500);
+			assert_int_equal(w[0].intervals, 3);
+			assert_int_equal(w[0].offcpu_ns, 500);
 			assert_int_equal(w[0].longest_ns, 200);
 			prof_model_free(f.m);
 		}
@@ -142,7 +142,7 @@ static void test_what_has_no_such_function(void **state)
 	         libc = named(&f, "/lib/libc.so.6", "nanosleep"),
 	         start = named(&f, "/lib/libc.so.6", "start_thread"),
 	         raw = frame(&f, "", "0x7f00", EV_REASON_NO_MAPPING);
-	struct pfa_wait w[ROWS];
+	struct pfa_offcpu_site w[ROWS];
 
 	(void)state;
 	wait_at(&f, "interruptible", 1, 60, 60, STACK(sched, sleeps, libc, start));
@@ -170,7 +170,7 @@ static void test_what_has_no_such_function(void **state)
 static void test_frames_of_a_waker_are_nobody_who_waits(void **state)
 {
 	struct fixture f = new_model();
-	struct pfa_wait w[ROWS];
+	struct pfa_offcpu_site w[ROWS];
 
 	(void)state;
 	wait_at(&f, "interruptible", 1, 10, 10,
@@ -191,7 +191,7 @@ static void test_waits_of_one_function_add_up(void **state)
 	uint32_t loop = named(&f, "/bin/app", "loop"), main_ = named(&f, "/bin/app", "main"),
 	         polls = kernel(&f, "do_epoll_wait"), locks = kernel(&f, "futex_wait"),
 	         resumes = kernel(&f, "irqentry_exit");
-	struct pfa_wait w[ROWS];
+	struct pfa_offcpu_site w[ROWS];
 
 	(void)state;
 	wait_at(&f, "interruptible", 10, 100, 90, STACK(locks, loop, main_));
@@ -205,17 +205,17 @@ static void test_waits_of_one_function_add_up(void **state)
 	assert_row(&w[0], "main", "/bin/other", "futex_wait");
 	assert_row(&w[1], "loop", "/bin/app", "do_epoll_wait"); /* 150 of 259 */
 	assert_int_equal(w[1].where_cnt, 3);
-	assert_int_equal(w[1].wait_ns, 259);
-	assert_int_equal(w[1].waits, 14);
+	assert_int_equal(w[1].offcpu_ns, 259);
+	assert_int_equal(w[1].intervals, 14);
 	assert_int_equal(w[1].longest_ns, 95);
 	assert_row(&w[2], "main", "/bin/app", "futex_wait");
-	assert_int_equal(w[2].wait_ns, 110);
+	assert_int_equal(w[2].offcpu_ns, 110);
 	/* The first of them alone. */
 	assert_int_equal(result_sites(f.m, w, 1), 1);
 	assert_row(&w[0], "main", "/bin/other", "futex_wait");
 	wait_at(&f, "interruptible", 1, INT64_MAX, 1, STACK(polls, main_, main_));
 	assert_int_equal(result_sites(f.m, w, ROWS), 3);
-	assert_true(w[0].wait_ns == INT64_MAX); /* sums stop at their end */
+	assert_true(w[0].offcpu_ns == INT64_MAX); /* sums stop at their end */
 	prof_model_free(f.m);
 	f = new_model();
 	assert_int_equal(result_sites(f.m, w, ROWS), 0);
@@ -229,7 +229,7 @@ static void test_addresses_without_a_name_are_one_row_for_what_they_wait_in(void
 	         b = frame(&f, "/bin/app", "0x20 [app]", EV_REASON_NO_SYMBOL),
 	         c = frame(&f, "/bin/other", "0x20 [other]", EV_REASON_NO_SYMBOL),
 	         sleeps = kernel(&f, "do_nanosleep"), reads = kernel(&f, "pipe_read");
-	struct pfa_wait w[ROWS];
+	struct pfa_offcpu_site w[ROWS];
 
 	(void)state;
 	wait_at(&f, "interruptible", 1, 100, 100, STACK(sleeps, a));
@@ -242,7 +242,7 @@ static void test_addresses_without_a_name_are_one_row_for_what_they_wait_in(void
 	assert_string_equal(w[0].where, "do_nanosleep");
 	assert_int_equal(w[0].unnamed_cnt, 2);
 	assert_int_equal(w[0].where_cnt, 1);
-	assert_int_equal(w[0].wait_ns, 250);
+	assert_int_equal(w[0].offcpu_ns, 250);
 	assert_row(&w[1], "0x10 [app]", "/bin/app", "pipe_read");
 	assert_row(&w[2], "0x20 [other]", "/bin/other", "do_nanosleep");
 	assert_int_equal(w[2].unnamed_cnt, 1);
