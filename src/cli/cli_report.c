@@ -392,7 +392,7 @@ static void print_guessed(const struct pfa_session *s, uint32_t kind)
 {
 	char files[1024];
 
-	if (files_of(s, kind, "guessed_in: ", files, sizeof(files)))
+	if (files_of(s, kind, "heuristic_in: ", files, sizeof(files)))
 		cli_say("callers were guessed in: %s", files);
 }
 
@@ -441,7 +441,7 @@ static void append_cost(char line[QUALITY_LINE_MAX], const struct pfa_session *s
 }
 
 #define STACK_FIGURES                                                                              \
-	{"complete_stacks_pct", "complete stacks"}, {"guessed_stacks_pct", "guessed stacks"},      \
+	{"complete_stacks_pct", "complete stacks"}, {"heuristic_stacks_pct", "guessed stacks"},    \
 	        {"cut_stacks_pct", "cut stacks"}, {"named_user_pct", "of user frames named"},      \
 	{                                                                                          \
 		"named_kernel_pct", "of kernel frames named"                                       \
@@ -486,7 +486,7 @@ void cli_report_wait_quality(const struct pfa_session *s, bool cost)
 	static const struct figure figures[] = {STACK_FIGURES, {"lost_stacks_pct", "lost stacks"}};
 	static const struct figure numbers[] = {{"threads_blocked_at_start",
 	                                         "of threads that waited at the start"},
-	                                        {"waits_open_at_end", "not over at the end"}};
+	                                        {"intervals_open_at_end", "not over at the end"}};
 	struct pfa_stats st = {.size = sizeof(st)};
 	char line[QUALITY_LINE_MAX] = "", time[32];
 	int rc;

@@ -178,7 +178,7 @@ static int add_guessed(const struct ses *s, struct result_lines *to, const struc
 	}
 	if (q->guessed_early)
 		p[n++] = (struct place){.name = "[before its table]", .weight = q->guessed_early};
-	return add_places(to, "guessed_in", p, n, whole);
+	return add_places(to, "heuristic_in", p, n, whole);
 }
 
 /* How the walks of user stacks ended. */
@@ -199,7 +199,7 @@ static int add_walks(const struct ses *s, struct result_lines *to, const struct 
 		                                               : q->weight));
 	}
 	if (r == 0)
-		r = result_line(to, "guessed_stacks_pct: %.2f", result_pct(q->guessed, whole));
+		r = result_line(to, "heuristic_stacks_pct: %.2f", result_pct(q->guessed, whole));
 	if (r == 0)
 		r = result_line(to, "jit_stacks_pct: %.2f", result_pct(q->jit, whole));
 	if (r == 0)

@@ -332,13 +332,13 @@ static int offcpu_statistics(const void *src, const struct src_product *p,
 		enum tally_id id;
 		bool always;
 	} lines[] = {
-	        {"waits_seen", TALLY_OFFCPU_SEEN, true},
-	        {"waits_in_profile", TALLY_OFFCPU_KEPT, true},
+	        {"intervals_seen", TALLY_OFFCPU_SEEN, true},
+	        {"intervals_in_profile", TALLY_OFFCPU_KEPT, true},
 	        {"dropped_tables_full", TALLY_OFFCPU_DROP_FULL, false},
 	        {"dropped_tables_busy", TALLY_OFFCPU_DROP_BUSY, false},
 	        {"dropped_unread", TALLY_OFFCPU_DROP_UNREAD, false},
 	        {"dropped_memory", TALLY_OFFCPU_DROP_FULL_AGG, false},
-	        {"waits_open_at_end", TALLY_OFFCPU_OPEN, true},
+	        {"intervals_open_at_end", TALLY_OFFCPU_OPEN, true},
 	        {"threads_blocked_at_start", TALLY_OFFCPU_BLOCKED, true},
 	};
 	const struct offcpu *s = src;

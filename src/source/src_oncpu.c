@@ -298,8 +298,8 @@ static void add_ticks(const struct oncpu *s, const struct pfa_stats *final, stru
 		                  result_pct(MIN_OF(s->idle_ns, all_ns), all_ns));
 	if (!walked)
 		return;
-	(void)result_line(to, "first_samples: %llu", (unsigned long long)walked);
-	(void)result_line(to, "first_samples_incomplete: %llu",
+	(void)result_line(to, "deferred_samples: %llu", (unsigned long long)walked);
+	(void)result_line(to, "deferred_samples_incomplete: %llu",
 	                  (unsigned long long)tally_get(s->env->tally, TALLY_DEFERRED_INCOMPLETE));
 }
 

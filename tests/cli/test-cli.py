@@ -821,8 +821,8 @@ def why_stacks_are_incomplete_is_said():
 
 @test
 def where_callers_were_guessed_is_said():
-    env = {'FAKE_QUALITY': 'guessed_stacks_pct: 7.00\nguessed_in: a file.so (without table) 6.00\n'
-                           'guessed_in: [before its table] 1.00', 'FAKE_SEEN': '9'}
+    env = {'FAKE_QUALITY': 'heuristic_stacks_pct: 7.00\nheuristic_in: a file.so (without table) 6.00\n'
+                           'heuristic_in: [before its table] 1.00', 'FAKE_SEEN': '9'}
     r = run(*ME, *SHORT, '--profile-output', 'p', env=env)
     check('perf-agent: callers were guessed in: a file.so (without table) 6.00 %, [before its table] 1.00 %' in r.lines,
           r)

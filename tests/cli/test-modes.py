@@ -233,12 +233,12 @@ def devices_may_take_several_outputs():
 PLACES = '''600000000 8 300000000 futex_do_wait 1 0 /usr/bin/pool wait_for_work
 200000000 3 150000000 pipe_read 3 0 /usr/lib/libx.so.1 next<int, std::vector<int> >(int)
 100000000 1 100000000 do_nanosleep 1 5 /usr/lib/libx.so.1 0x1230 [libx.so.1]'''
-OFF_QUALITY = '''waits_seen: 12
+OFF_QUALITY = '''intervals_seen: 12
 complete_stacks_pct: 99.10
 walk_no_rule_pct: 0.90
 incomplete_in: lib.so 0.90
 lost_stacks_pct: 0.00
-waits_open_at_end: 2
+intervals_open_at_end: 2
 threads_blocked_at_start: 1
 agent_cpu_pct: 0.2'''
 OFF_ENV = {'FAKE_OFF_PLACES': PLACES, 'FAKE_WAITS': '12', 'FAKE_WAITS_DROPPED': '1', 'FAKE_OFF_QUALITY': OFF_QUALITY}

@@ -81,7 +81,7 @@ def shares(title, *flags, unwind='auto'):
             return str(e)
         check_callers(check_shares(p))
         # By tables there are none: what was found was guessed, and that is said.
-        equal(float(p.comments['guessed_stacks_pct']) > 90, unwind == 'auto', p.text())
+        equal(float(p.comments['heuristic_stacks_pct']) > 90, unwind == 'auto', p.text())
         return None
     run.__name__ = title.replace(' ', '_')
     test(run)

@@ -530,7 +530,7 @@ def sums_hold_in_a_storm_with_small_tables():
     sleeps = sum(total['reasons'][key] for key in ('voluntary_sleep', 'io_wait', 'uninterruptible'))
     note(f'{slept} waits by the kernel, {sleeps} by the scheduler statistics, {total["switches"]} switches; {p.text()}')
     within(sleeps, 0.99 * slept - 200, 1.01 * slept + 2000)
-    within(p.number('waits_seen'), 0.99 * total['switches'] - 200, 1.01 * total['switches'] + 200)
+    within(p.number('intervals_seen'), 0.99 * total['switches'] - 200, 1.01 * total['switches'] + 200)
     check(p.number('dropped') > 0, 'the tables are too large for this test')
     # With its share of what was dropped the sum is that of a capture that lost nothing.
     lost, off, queued = p.number('offcpu_dropped_ns'), total['off_cpu']['sum_ns'], total['run_queue']['sum_ns']
@@ -656,7 +656,7 @@ def waits_before_the_tables_are_there_have_their_stacks():
     within(count(mine), 390, 400, *mine[:3])
     good = [s for s in mine if whole(s, 'wait_short')]
     check(count(good) >= 0.98 * count(mine), f'{count(good)} of {count(mine)}', *[s for s in mine if s not in good][:5])
-    within(float(p.comments.get('guessed_stacks_pct', 0)), 0, 2, p.text())
+    within(float(p.comments.get('heuristic_stacks_pct', 0)), 0, 2, p.text())
 
 
 @test

@@ -55,7 +55,7 @@ def check_turns(shape, paths, sides, unlink=()):
     rest = [s for s in mine if not any(s in g for g in good.values())]
     n, room = count(mine), FIRST_S * TABLES.RATE_HZ
     note(f'{n} samples: {count(good[first])} and {count(good[second])}; {count(mixed)} mixed up, {count(rest)} without '
-         f'both names; copied {p.number("first_samples")}')
+         f'both names; copied {p.number("deferred_samples")}')
     # A busy machine gives the program less time, but not fewer turns that are wrong.
     check(n >= 500, p.text())
     check(count(mixed) <= room, *sorted(mixed, key=lambda s: -s.count)[:5], p.text())

@@ -180,7 +180,7 @@ def check_late_mappings(cnt, lost_share):
     note(f'{count(wrong)} of {count(p.samples)} samples without their chain; said: {said}')
     share = lost_share if said else LATE_SHARE
     check(count(wrong) <= share * count(p.samples), f'bound {share}', *wrong[:5], p.text())
-    called = 100 - float(p.comments['complete_stacks_pct']) + float(p.comments['guessed_stacks_pct'])
+    called = 100 - float(p.comments['complete_stacks_pct']) + float(p.comments['heuristic_stacks_pct'])
     check(count(wrong) <= (called / 100 + 0.01) * count(p.samples) + 1, *wrong[:5], p.text())
 
 

@@ -206,8 +206,8 @@ class Seen:
 
 
 def guessed_pct(p):
-    check('guessed_stacks_pct' in p.comments, p.text())
-    return float(p.comments['guessed_stacks_pct'])
+    check('heuristic_stacks_pct' in p.comments, p.text())
+    return float(p.comments['heuristic_stacks_pct'])
 
 
 def early_pct(p):
@@ -284,7 +284,7 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
     elif guessed == 'some':
         check(guessed_pct(p) > early, *seen.facts())
         # All of it in the program itself, whose code without rules it is. What came before the table is told apart.
-        own = dict(p.files('guessed_in'))
+        own = dict(p.files('heuristic_in'))
         check(own.get('shapes', 0) >= guessed_pct(p) - early - 1, p.text())
         check(sum(own.values()) - own['shapes'] <= early + 1, p.text())
     # In that moment some have the chain and lack what is below it: 1.2 to 1.3 % of 1,900 [tried].
@@ -350,7 +350,7 @@ shape('thread', root=None)
 # Where a coroutine's first function returns to says by its code alone that nothing is below.
 shape('coroutine', root=None)
 # The copy of a first sample goes on behind pages of the stack that are not there.
-shape('hollow', root=None, more=lambda seen, _: check('first_samples' in seen.p.comments and
+shape('hollow', root=None, more=lambda seen, _: check('deferred_samples' in seen.p.comments and
                                                       'walk_read_fault_pct' not in seen.p.comments, seen.p.text()))
 # glibc's clone says nothing of its frame while it runs on two stacks.
 shape('clone', root=None, command=True, guessed='any')

@@ -173,9 +173,9 @@ def check_value(p, s):
 def check_waits_conserved(p):
     """seen = in the profile + dropped, dropped = the sum of its reasons, and the samples add up to it."""
     reasons = {k: int(v) for k, v in p.comments.items() if k.startswith('dropped_')}
-    equal(p.number('waits_seen'), p.number('waits_in_profile') + p.number('dropped'), p.text())
+    equal(p.number('intervals_seen'), p.number('intervals_in_profile') + p.number('dropped'), p.text())
     equal(p.number('dropped'), sum(reasons.values()), p.text())
-    equal(count(p.samples), p.number('waits_in_profile'), p.text())
+    equal(count(p.samples), p.number('intervals_in_profile'), p.text())
 
 
 def runqueue(samples):

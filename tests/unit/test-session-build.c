@@ -505,7 +505,7 @@ static void test_incomplete_stacks_count_for_their_last_frame(void **state)
 	count_walk(s, 5, EV_WALK_FAULT, 0, &raw, 20); /* which lies in the second file */
 	assert_int_equal(build(s, &err), 0);
 	assert_string_equal(figure(s, "complete_stacks_pct"), "40.00");
-	assert_string_equal(figure(s, "guessed_stacks_pct"), "45.00");
+	assert_string_equal(figure(s, "heuristic_stacks_pct"), "45.00");
 	assert_string_equal(figure(s, "jit_stacks_pct"), "30.00");
 	while (strncmp(s->product[0].quality.v.p[first], "incomplete_in", 13) != 0)
 		first++;
@@ -702,12 +702,12 @@ static void test_guesses_are_made_where_code_has_no_rule(void **state)
 	count_guessed(s, 4, EV_WALK_FAULT, bare, 4, 14);
 	count_guessed(s, 5, EV_WALK_ROOT, early, 2, 16);
 	assert_int_equal(build(s, &err), 0);
-	assert_string_equal(figure(s, "guessed_stacks_pct"), "100.00");
-	assert_string_equal(lines(s, "guessed_in"), "two.so 60.00\n"
-	                                            "one.so 30.00\n"
-	                                            "[before its table] 16.00\n"
-	                                            "gone.so (without table) 14.00\n"
-	                                            "none.so (without table) 14.00\n");
+	assert_string_equal(figure(s, "heuristic_stacks_pct"), "100.00");
+	assert_string_equal(lines(s, "heuristic_in"), "two.so 60.00\n"
+	                                              "one.so 30.00\n"
+	                                              "[before its table] 16.00\n"
+	                                              "gone.so (without table) 14.00\n"
+	                                              "none.so (without table) 14.00\n");
 	ses_free(s);
 }
 
@@ -730,7 +730,7 @@ static void test_what_is_known_without_a_rule_is_no_guess(void **state)
 	count_guessed(s, 4, EV_WALK_UNCOVERED, failed, 2, 20);
 	count_guessed(s, 5, EV_WALK_ROOT, only, 2, 20);
 	assert_int_equal(build(s, &err), 0);
-	assert_string_equal(lines(s, "guessed_in"), "two.so 80.00\none.so 20.00\n");
+	assert_string_equal(lines(s, "heuristic_in"), "two.so 80.00\none.so 20.00\n");
 	assert_string_equal(lines(s, "incomplete_in"), "one.so 20.00\n");
 	ses_free(s);
 }
@@ -753,7 +753,7 @@ static void test_the_end_of_a_thread_is_no_guess(void **state)
 	count_guessed(s, 1, EV_WALK_ROOT, end, 2, 60);
 	count_guessed(s, 2, EV_WALK_ROOT, no, 2, 40);
 	assert_int_equal(build(s, &err), 0);
-	assert_string_equal(lines(s, "guessed_in"), "[before its table] 60.00\none.so 40.00\n");
+	assert_string_equal(lines(s, "heuristic_in"), "[before its table] 60.00\none.so 40.00\n");
 	ses_free(s);
 	(void)fclose(f);
 }
@@ -773,7 +773,7 @@ static void test_raw_frames_are_guessed_where_they_lie(void **state)
 	count_guessed(s, 1, EV_WALK_ROOT, raw, 3, 60);
 	count_guessed(s, 2, EV_WALK_ROOT, nowhere, 2, 40);
 	assert_int_equal(build(s, &err), 0);
-	assert_string_equal(lines(s, "guessed_in"), "two.so 60.00\n[unknown] 40.00\n");
+	assert_string_equal(lines(s, "heuristic_in"), "two.so 60.00\n[unknown] 40.00\n");
 	ses_free(s);
 }
 

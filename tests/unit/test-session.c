@@ -442,7 +442,7 @@ static void test_quality_figures(void **state)
 	assert_null(figure(s, "empty"));
 	assert_string_equal(figure(s, "complete_stacks_pct"), "58.82"); /* 500 of 850 */
 	assert_string_equal(figure(s, "unwind"), "auto");
-	assert_string_equal(figure(s, "guessed_stacks_pct"), "10.00");
+	assert_string_equal(figure(s, "heuristic_stacks_pct"), "10.00");
 	assert_string_equal(figure(s, "jit_stacks_pct"), "2.00");
 	assert_string_equal(figure(s, "incomplete_in"), "a b.so 7.18");
 	while (strncmp(ses_quality(s, PFA_KIND_ONCPU, first), "incomplete_in", 13) != 0)
@@ -457,15 +457,15 @@ static void test_quality_figures(void **state)
 	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 5),
 	                    "incomplete_in: [others] 0.71");
 	first += 6;
-	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first), "guessed_in: a b.so 4.00");
+	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first), "heuristic_in: a b.so 4.00");
 	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 1),
-	                    "guessed_in: a b.so (without table) 4.00");
+	                    "heuristic_in: a b.so (without table) 4.00");
 	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 2),
-	                    "guessed_in: [before its table] 2.00");
+	                    "heuristic_in: [before its table] 2.00");
 	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 3),
-	                    "guessed_in: [unknown] 0.47");
-	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 4), "guessed_in: one.so 0.35");
-	assert_null(strstr(ses_quality(s, PFA_KIND_ONCPU, first + 5), "guessed_in"));
+	                    "heuristic_in: [unknown] 0.47");
+	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 4), "heuristic_in: one.so 0.35");
+	assert_null(strstr(ses_quality(s, PFA_KIND_ONCPU, first + 5), "heuristic_in"));
 	assert_string_equal(figure(s, "walk_root_reached_pct"), "58.82"); /* of 850, as above */
 	assert_string_equal(figure(s, "walk_read_fault_pct"), "17.65");
 	assert_string_equal(figure(s, "walk_depth_limit_pct"), "8.24");
