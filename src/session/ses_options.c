@@ -103,8 +103,6 @@ int ses_options_check(const struct pfa_options *o, struct err *err)
 
 	if (o->flags & ~FLAGS)
 		return err_set(err, -EINVAL, "flags: unknown bits 0x%x", o->flags & ~FLAGS);
-	if (o->reserved0)
-		return err_set(err, -EINVAL, "reserved0: must be 0");
 	if (o->event > PFA_EVENT_AUTO)
 		return err_set(err, -EINVAL, "event: unknown: %u", o->event);
 	if (o->unwind > PFA_UNWIND_FP)

@@ -88,7 +88,6 @@ static void test_older_caller_gets_defaults(void **state)
 	o.event = 99;
 	o.unwind = 99;
 	o.flags = ~0U;
-	o.reserved0 = 1;
 	o.profile.fd = -4;
 	assert_int_equal(pfa_new(&o, &s, NULL), 0);
 	pfa_free(s);
@@ -158,7 +157,6 @@ static void test_bad_options_are_named(void **state)
 	        {{.target = PFA_TARGET_ALL, .comms = words}, "comms: more than 64"},
 	        {{.target = PFA_TARGET_ALL, .cgroups = empty}, "cgroup"},
 	        {{.target = PFA_TARGET_ALL, .cgroups = words}, "cgroups: more than 64"},
-	        {{.target = PFA_TARGET_ALL, .reserved0 = 1}, "reserved0"},
 	        {{.target = PFA_TARGET_ALL, .tags = tag}, "tag: 'novalue'"},
 	        {{.target = PFA_TARGET_ALL, .tags = no_key}, "tag: '=b'"},
 	        {{.target = PFA_TARGET_ALL, .profile.fd = -1}, "output"},

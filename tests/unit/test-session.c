@@ -161,7 +161,6 @@ static void test_options_are_checked(void **state)
 	        {{.target = PFA_TARGET_COMMAND}, "argv"},
 	        {{.target = PFA_TARGET_ALL, .argv = command}, "argv"},
 	        {{.target = PFA_TARGET_ALL, .flags = 1u << 31}, "flags"},
-	        {{.target = PFA_TARGET_ALL, .reserved0 = 1}, "reserved0"},
 	        {{.target = PFA_TARGET_ALL, .profile = {.fd = -1}}, "output of the on-CPU"},
 	        {{.target = PFA_TARGET_ALL, .pmu = {.reserved0 = 1}}, "output of the PMU"},
 	        {{.target = PFA_TARGET_ALL, .event = (enum pfa_event)3}, "event"},
