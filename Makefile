@@ -24,6 +24,7 @@ help:
 	@echo 'sudo make check       install what is missing, run every test (sanitizers, an installation, Linux 5.10)'
 	@echo 'make check-vm         tests under 5.10, 6.1, 6.12, the newest kernel and arm64, in virtual machines (KERNELS=6.1: only that)'
 	@echo 'make check-totals     totals of redis, nginx, postgres and others against the scheduler, in every mode (some 5 minutes)'
+	@echo 'make check-abi        compare the ABI of the library with the last tag (SKIP without one)'
 	@echo 'make install          DESTDIR= and PREFIX= as usual (default prefix /usr/local)'
 	@echo 'make lint | format    check style and spelling | reformat the sources'
 	@echo 'make asan | tsan      tests under sanitizers'
@@ -64,6 +65,11 @@ check-vm: bootstrap-vm bootstrap-vm-arm64
 check-totals: bootstrap-test
 	@$(MAKE) --no-print-directory all
 	@TOTALS=full /usr/bin/python3 tests/live/test-live-totals.py ./perf-agent $(BUILD)/tests/workloads/udp; status=$$?; tools/give-back; exit $$status
+
+# 77: nothing to compare, and it said why.
+.PHONY: check-abi
+check-abi: all
+	@status=0; tools/check-abi $(BUILD) || status=$$?; tools/give-back; [ $$status -eq 77 ] || exit $$status
 
 .PHONY: format
 format:
