@@ -83,8 +83,14 @@ int err_set(struct err *e, int code, const char *fmt, ...) PRINTF_FMT(3, 4);
  */
 int err_prefix(struct err *e, const char *fmt, ...) PRINTF_FMT(2, 3);
 /**
- * err_name - symbol of an errno, positive or negative: "EPERM"
+ * err_symbol - symbol of an errno, positive or negative: "EPERM"
  * Returns: a static string; for an unknown one "E#999", valid until this thread's next unknown one.
+ */
+const char *err_symbol(int code);
+/**
+ * err_name - an errno in words with its symbol, for messages: "permission denied (EACCES)"
+ * Returns: a string that is valid until this thread's next call but one; the symbol alone if the
+ * errno is unknown. The words do not depend on the locale.
  */
 const char *err_name(int code);
 

@@ -65,7 +65,7 @@ int err_prefix(struct err *e, const char *fmt, ...)
 	return e->code;
 }
 
-const char *err_name(int code)
+const char *err_symbol(int code)
 {
 	static _Thread_local char unknown[16];
 	unsigned int num = code < 0 ? 0U - (unsigned int)code : (unsigned int)code;
@@ -75,4 +75,22 @@ const char *err_name(int code)
 		return name;
 	(void)snprintf(unknown, sizeof(unknown), "E#%u", num);
 	return unknown;
+}
+
+const char *err_name(int code)
+{
+	/* Two: a message may have two errors in it. */
+	static _Thread_local char text[2][128];
+	static _Thread_local unsigned int next;
+	const char *symbol = err_symbol(code);
+	const char *words = symbol[1] == '#' ? NULL : strerrordesc_np(code < 0 ? -code : code);
+	char *ret = text[next++ % 2];
+
+	if (!words)
+		return symbol;
+	(void)snprintf(ret, sizeof(text[0]), "%s (%s)", words, symbol); /* fits */
+	/* "No such file", but "RFS specific error". */
+	if (ret[0] >= 'A' && ret[0] <= 'Z' && ret[1] >= 'a' && ret[1] <= 'z')
+		ret[0] = (char)(ret[0] - 'A' + 'a');
+	return ret;
 }

@@ -12,7 +12,7 @@ const struct enc_derived enc_derived_figures[ENC_DERIVED_CNT] = {
         {"cache_misses_per_1000_instructions", "Cache Misses/1K Instr", MET_COUNTER_CACHE_MISSES,
          MET_COUNTER_INSTRUCTIONS, 1000, ""},
         {"branch_miss_pct", "Branch-miss rate", MET_COUNTER_BRANCH_MISSES, MET_COUNTER_BRANCHES,
-         100, "%"},
+         100, " %"},
 };
 
 const char *enc_thousandths(uint64_t v, char ret[static ENC_DECIMAL_MAX])

@@ -180,7 +180,7 @@ static void put_counter(struct json *j, const struct met_snapshot *s, const stru
 	put_u64(j, "enabled_ns", c->enabled_ns);
 	put_u64(j, "running_ns", c->running_ns);
 	if (c->error)
-		put_text(j, "error", err_name(c->error));
+		put_text(j, "error", err_symbol(c->error));
 	else
 		put_null(j, "error");
 	close_with(j, '}');

@@ -93,7 +93,7 @@ static void put_time(struct sbuf *b, const char *title, const struct met_summary
 
 	(void)sbuf_addf(b, "\n%s:\n", title);
 	if (t->count == 0) {
-		(void)sbuf_str(b, "  none that began and ended in the capture\n");
+		(void)sbuf_str(b, "  no complete interval in the capture\n");
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -126,12 +126,12 @@ static void put_reasons(struct sbuf *b, const struct met_entry *e, bool aggregat
 
 	(void)sbuf_addf(b, "\nContext Switch Reasons%s:\n", aggregate ? " (aggregate)" : "");
 	if (e->switches == 0) {
-		(void)sbuf_str(b, "  no context switch\n");
+		(void)sbuf_str(b, "  no context switches\n");
 		return;
 	}
 	for (int i = 0; i < MET_REASON_CNT; i++) {
 		enc_put_title(b, 2, reason_titles[i]);
-		(void)sbuf_addf(b, "%5s%%  (%" PRIu64 " time%s)\n",
+		(void)sbuf_addf(b, "%5s %%  (%" PRIu64 " time%s)\n",
 		                enc_pct_of(e->reason[i], e->switches, 0.5, pct), e->reason[i],
 		                plural(e->reason[i]));
 	}
@@ -192,8 +192,7 @@ static void put_threads(struct sbuf *b, const struct met_entry *e, size_t shown_
 		put_thread_times(b, more_ns, more_switches);
 	}
 	if (e->ended_threads > 0) {
-		(void)sbuf_addf(b, "  %10" PRIu64 " %-*s", e->ended_threads, COMM_WIDTH,
-		                "that ended");
+		(void)sbuf_addf(b, "  %10" PRIu64 " %-*s", e->ended_threads, COMM_WIDTH, "ended");
 		put_thread_times(b, ended_ns, ended_switches);
 	}
 }
@@ -204,7 +203,7 @@ static void put_entry(struct sbuf *b, const struct met_snapshot *s, const struct
                       bool aggregate, size_t threads_max)
 {
 	if (entry_is_empty(e)) {
-		(void)sbuf_str(b, "Nothing was counted: it neither ran nor was woken.\n");
+		(void)sbuf_str(b, "Nothing was counted: no thread ran or was woken.\n");
 		return;
 	}
 	for (int i = 0; i < MET_TIME_CNT; i++)
@@ -262,7 +261,7 @@ static void put_table_row(struct sbuf *b, const struct met_entry *e)
 
 static void put_table(struct sbuf *b, const struct met_snapshot *s)
 {
-	(void)sbuf_str(b, "\nBy time on the CPU, times in ms:\n");
+	(void)sbuf_str(b, "\nProcesses by CPU time (times in ms):\n");
 	(void)sbuf_addf(b, "%10s %-*s%*s %10s%12s%12s%12s%12s%8s\n", "PID", COMM_WIDTH, "COMM",
 	                ENC_NUMBER_WIDTH, "CPU time", "SWITCHES", "SLICE p50", "RUNQ p50",
 	                "RUNQ p99", "OFF p50", "IPC");
@@ -289,8 +288,8 @@ static void put_processes(struct sbuf *b, const struct met_snapshot *s, size_t t
 			(void)sbuf_str(b, ") ---\n");
 		} else {
 			(void)sbuf_addf(b,
-			                "\n--- Other (%" PRIu64 " thread%s of processes without a "
-			                "place of their own) ---\n",
+			                "\n--- Other (%" PRIu64
+			                " thread%s of the processes over the limit) ---\n",
 			                s->other_threads, s->other_threads == 1 ? "" : "s");
 		}
 		put_labels_of(b, e);
@@ -441,7 +440,7 @@ int enc_metrics_text(const struct met_snapshot *s, struct sbuf *out)
 	size_t len = out->len;
 
 	if (nothing_collected(s)) {
-		(void)sbuf_str(out, "No PMU metrics collected\n");
+		(void)sbuf_str(out, "No PMU metrics were collected.\n");
 	} else {
 		switch (s->scope) {
 		case MET_PIDS:

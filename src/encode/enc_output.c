@@ -79,17 +79,23 @@ static int follow_link(const char *path, char **ret, struct err *err)
 
 	if (fd < 0) {
 		r = -errno;
-		return err_set(err, r, "open %s (a symbolic link): %s", path, err_name(r));
+		return err_set(err, r,
+		               "cannot write %s: open the file that the symbolic link names: %s",
+		               path, err_name(r));
 	}
 	fd_path(fd, link, sizeof(link));
 	real = realpath(link, NULL);
 	if (!real || fstat(fd, &by_fd) < 0 || stat(real, &by_name) < 0) {
 		r = -errno;
-		return err_set(err, r, "%s: find what the symbolic link names: %s", path,
-		               err_name(r));
+		return err_set(err, r,
+		               "cannot write %s: find the file that the symbolic link names: %s",
+		               path, err_name(r));
 	}
 	if (by_fd.st_dev != by_name.st_dev || by_fd.st_ino != by_name.st_ino)
-		return err_set(err, -EAGAIN, "%s: was changed while it was opened", path);
+		return err_set(
+		        err, -EAGAIN,
+		        "cannot write %s: the symbolic link changed while it was opened; try again",
+		        path);
 	*ret = TAKE_PTR(real);
 	return 0;
 }
@@ -123,7 +129,8 @@ static int check_sticky(const struct enc_output *o, const struct stat *file, str
 
 	if (fstat(o->dir_fd, &dir) < 0) {
 		r = -errno;
-		return err_set(err, r, "%s: stat its directory: %s", o->label, err_name(r));
+		return err_set(err, r, "cannot write %s: stat its directory: %s", o->label,
+		               err_name(r));
 	}
 	if (!(dir.st_mode & S_ISVTX) || file->st_uid == geteuid() || dir.st_uid == geteuid() ||
 	    cap_effective(CAP_FOWNER))
@@ -181,8 +188,8 @@ static int create_temp(struct enc_output *o, const char *dir, struct err *err)
 		r = -errno;
 	}
 	o->temp[0] = '\0';
-	return err_set(err, r, "cannot write %s: create a file in %s: %s%s", o->label, dir,
-	               err_name(r), r == -EROFS ? " (read-only file system)" : "");
+	return err_set(err, r, "cannot write %s: create a file in %s: %s", o->label, dir,
+	               err_name(r));
 }
 
 /*
@@ -251,7 +258,8 @@ static int open_direct(struct enc_output *o, const char *path, const struct stat
 		r = -errno;
 		if (r == -ENXIO && S_ISFIFO(st->st_mode))
 			return err_set(err, r,
-			               "cannot write %s: no process reads from this FIFO (ENXIO)",
+			               "cannot write %s: no process reads from this FIFO (ENXIO); "
+			               "start its reader first",
 			               path);
 		return err_set(err, r, "cannot write %s: open: %s", path, err_name(r));
 	}
@@ -272,9 +280,9 @@ static int open_path(struct enc_output *o, const char *path, struct err *err)
 	o->kind = OUTPUT_RENAME;
 	o->label = strdup(path);
 	if (!o->label)
-		return err_set(err, -ENOMEM, "cannot write %s: ENOMEM", path);
+		return err_set(err, -ENOMEM, "cannot write %s: out of memory (ENOMEM)", path);
 	if (path[0] == '\0')
-		return err_set(err, -EINVAL, "the name of the output is empty");
+		return err_set(err, -EINVAL, "output: the path is empty");
 	if (lstat(path, &link) < 0) {
 		r = -errno;
 		/* A missing directory is ENOENT as well: open_rename tells them apart. */
@@ -285,7 +293,7 @@ static int open_path(struct enc_output *o, const char *path, struct err *err)
 	if (stat(path, &st) < 0) {
 		r = -errno;
 		return err_set(err, r, "cannot write %s: %s%s", path, err_name(r),
-		               r == -ENOENT ? ": a symbolic link to a file that does not exist"
+		               r == -ENOENT ? "; the symbolic link names a file that does not exist"
 		                            : "");
 	}
 	if (S_ISDIR(st.st_mode))
@@ -308,12 +316,14 @@ static int open_fd(struct enc_output *o, int fd, struct err *err)
 	if (flags < 0)
 		return err_set(err, r, "cannot write to descriptor %d: %s", fd, err_name(r));
 	if ((flags & O_ACCMODE) == O_RDONLY) /* so is every O_PATH */
-		return err_set(err, -EBADF, "descriptor %d is not open for writing", fd);
+		return err_set(err, -EBADF,
+		               "cannot write to descriptor %d: it is not open for writing", fd);
 	o->kind = OUTPUT_FD;
 	o->fd = fd;
 	if (asprintf(&o->label, "descriptor %d", fd) < 0) {
 		o->label = NULL; /* unspecified after a failure */
-		return err_set(err, -ENOMEM, "descriptor %d: ENOMEM", fd);
+		return err_set(err, -ENOMEM,
+		               "cannot write to descriptor %d: out of memory (ENOMEM)", fd);
 	}
 	return 0;
 }
@@ -325,10 +335,11 @@ int enc_output_open(const struct pfa_output *t, struct enc_output **ret, struct 
 
 	if ((t->path != NULL) + (t->fd > 0) + (t->write != NULL) != 1 || t->fd < 0)
 		return err_set(err, -EINVAL,
-		               "an output is one of a path, a descriptor above 0 and a call-back");
+		               "output: exactly one of a path, a descriptor above 0 and a "
+		               "call-back is needed");
 	o = calloc(1, sizeof(*o));
 	if (!o)
-		return err_set(err, -ENOMEM, "output: ENOMEM");
+		return err_set(err, -ENOMEM, "output: out of memory (ENOMEM)");
 	o->fd = o->dir_fd = -EBADF;
 	if (t->path) {
 		r = open_path(o, t->path, err);
@@ -428,7 +439,8 @@ static int link_unnamed(struct enc_output *o, bool *ret_done, struct err *err)
 		r = -errno;
 	}
 	o->temp[0] = '\0';
-	return err_set(err, r, "write %s: give the file its name: %s", o->label, err_name(r));
+	return err_set(err, r, "cannot write %s: give the file its name: %s", o->label,
+	               err_name(r));
 }
 
 static int commit_rename(struct enc_output *o, struct err *err)
@@ -447,13 +459,13 @@ static int commit_rename(struct enc_output *o, struct err *err)
 		r = -errno;
 		if (done)
 			(void)unlinkat(o->dir_fd, o->name, 0); /* the failure is told */
-		return err_set(err, r, "write %s: close: %s", o->label, err_name(r));
+		return err_set(err, r, "cannot write %s: close: %s", o->label, err_name(r));
 	}
 	if (done)
 		return 0;
 	if (renameat(o->dir_fd, o->temp, o->dir_fd, o->name) < 0) {
 		r = -errno;
-		return err_set(err, r, "write %s: rename the temporary file: %s", o->label,
+		return err_set(err, r, "cannot write %s: rename the temporary file: %s", o->label,
 		               err_name(r));
 	}
 	o->temp[0] = '\0';
@@ -467,20 +479,21 @@ static int commit(struct enc_output *o, const void *data, size_t len, struct err
 	if (o->kind == OUTPUT_WRITE) {
 		r = o->write(o->arg, data, len);
 		if (r < 0)
-			return err_set(err, r, "the output's call-back failed: %s", err_name(r));
+			return err_set(err, r, "the call-back of the output failed: %s",
+			               err_name(r));
 		return 0;
 	}
 	r = write_quietly(o->fd, data, len);
 	if (r == -EPIPE)
-		return err_set(err, r, "write %s: EPIPE: its reader has gone", o->label);
+		return err_set(err, r, "cannot write %s: its reader has closed it (EPIPE)",
+		               o->label);
 	if (r < 0)
-		return err_set(err, r, "write %s: %s%s", o->label, err_name(r),
-		               r == -ENOSPC ? ": no space left there" : "");
+		return err_set(err, r, "cannot write %s: %s", o->label, err_name(r));
 	if (o->kind == OUTPUT_RENAME)
 		return commit_rename(o, err);
 	if (o->kind == OUTPUT_DIRECT && close(TAKE_FD(o->fd)) < 0) {
 		r = -errno;
-		return err_set(err, r, "write %s: close: %s", o->label, err_name(r));
+		return err_set(err, r, "cannot write %s: close: %s", o->label, err_name(r));
 	}
 	return 0;
 }
@@ -490,7 +503,7 @@ int enc_output_commit(struct enc_output *o, const void *data, size_t len, struct
 	int r;
 
 	if (o->used)
-		return err_set(err, -EINVAL, "an output is written once");
+		return err_set(err, -EINVAL, "output: it was written already");
 	o->used = true;
 	r = commit(o, data, len, err);
 	remove_temp(o);

@@ -112,26 +112,26 @@ static const char *why_unavailable(int error)
 {
 	switch (-error) {
 	case ENOENT:
-		return "this machine, or its hypervisor, has no such counter";
+		return "this machine, or its hypervisor, does not have this counter";
 	case ENODEV:
 	case ENXIO:
-		return "this machine has no unit that counts it";
+		return "this machine does not have this counter";
 	case EOPNOTSUPP:
-		return "the counters of this machine cannot do this";
+		return "this machine cannot count this";
 	case EACCES:
 	case EPERM:
-		return "no permission: CAP_PERFMON, kernel.perf_event_paranoid";
+		return "no permission, needs CAP_PERFMON or a lower kernel.perf_event_paranoid";
 	case EBUSY:
-		return "somebody else has reserved the counters";
+		return "another program has reserved the counters";
 	case EINVAL:
-		return "the kernel does not take it";
+		return "the kernel rejects this event";
 	case EMFILE:
 	case ENFILE:
 		return "too many open files";
 	case ENOSPC:
-		return "all places of the counters are taken";
+		return "all counters are in use";
 	case ENOSYS:
-		return "the kernel has no perf events";
+		return "this kernel has no perf events";
 	default:
 		return NULL;
 	}
@@ -142,13 +142,13 @@ static void put_unavailable(struct sbuf *b, const struct view *v)
 	const char *why = v->error ? why_unavailable(v->error) : NULL;
 
 	if (why)
-		(void)sbuf_addf(b, "not available: %s (%s)\n", err_name(v->error), why);
+		(void)sbuf_addf(b, "not available: %s (%s)\n", why, err_symbol(v->error));
 	else if (v->error)
 		(void)sbuf_addf(b, "not available: %s\n", err_name(v->error));
 	else if (v->wanted)
-		(void)sbuf_str(b, "not counted: other events held the counters all the time\n");
+		(void)sbuf_str(b, "not counted: other events used the counters all the time\n");
 	else
-		(void)sbuf_str(b, "not counted: no time on these CPUs\n");
+		(void)sbuf_str(b, "not counted: no thread ran on these CPUs\n");
 }
 
 static void put_view(struct sbuf *b, const struct view *v)
@@ -163,7 +163,7 @@ static void put_view(struct sbuf *b, const struct view *v)
 	if (v->running_ns < v->enabled_ns) {
 		/* Not rounded up: 100.0 % would deny that it was scaled. */
 		(void)enc_pct_of(v->running_ns, v->enabled_ns, 0, pct);
-		(void)sbuf_addf(b, "  (scaled: counted %s%% of the time)",
+		(void)sbuf_addf(b, "  (scaled: counted %s %% of the time)",
 		                strcmp(pct, "0.0") == 0 ? "less than 0.1" : pct);
 	}
 	if (v->partly)
@@ -218,7 +218,7 @@ static void put_derived(struct sbuf *b, const struct met_snapshot *s, const stru
 		return;
 	enc_put_title(b, 2, d->title);
 	if (met_ratio(e, d->num, d->den, &ratio) < 0) {
-		(void)sbuf_addf(b, "not available: takes %s and %s\n", met_counter_name(d->num),
+		(void)sbuf_addf(b, "not available: needs %s and %s\n", met_counter_name(d->num),
 		                met_counter_name(d->den));
 		return;
 	}
@@ -267,7 +267,7 @@ void enc_put_counters(struct sbuf *b, const struct met_snapshot *s, const struct
 		for (int i = 0; i < ENC_DERIVED_CNT; i++)
 			put_derived(b, s, e, &enc_derived_figures[i]);
 		if (b->len == before)
-			(void)sbuf_str(b, "  not available: none was opened\n");
+			(void)sbuf_str(b, "  not available: no counter was opened\n");
 	}
 	(void)sbuf_str(b, "\nSoftware Counters:\n");
 	before = b->len;
@@ -276,5 +276,5 @@ void enc_put_counters(struct sbuf *b, const struct met_snapshot *s, const struct
 			put_counter(b, s, e, (enum met_counter_id)id);
 	}
 	if (b->len == before)
-		(void)sbuf_str(b, "  not available: none was opened\n");
+		(void)sbuf_str(b, "  not available: no counter was opened\n");
 }

@@ -15,7 +15,7 @@
 		int must_ = (call);                                                                \
 		if (must_ != 0) {                                                                  \
 			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call,              \
-			        err_name(must_));                                                  \
+			        err_symbol(must_));                                                \
 			exit(1);                                                                   \
 		}                                                                                  \
 	} while (0)

@@ -267,7 +267,7 @@ static void test_all_exporters_are_called_and_the_first_failure_stands(void **st
 	assert_int_equal(e[0].calls, 0);
 	(void)stop_with(s, 0);
 	assert_int_equal(api_export(s, 0, &err), -EIO);
-	assert_string_equal(err.msg, "exporter second: EIO");
+	assert_string_equal(err.msg, "exporter second: input/output error (EIO)");
 	e[1].message = "no route to the collector";
 	assert_int_equal(api_export(s, 0, &err), -EIO);
 	assert_string_equal(err.msg, "exporter second: no route to the collector");
@@ -280,7 +280,7 @@ static void test_all_exporters_are_called_and_the_first_failure_stands(void **st
 	}
 	e[0].answer = -EACCES;
 	assert_int_equal(api_export(s, 0, &err), -EACCES);
-	assert_string_equal(err.msg, "exporter first: EACCES");
+	assert_string_equal(err.msg, "exporter first: permission denied (EACCES)");
 	pfa_free(s);
 }
 

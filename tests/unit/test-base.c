@@ -142,7 +142,7 @@ static void test_err_set_describes_and_keeps_errno(void **state)
 
 	(void)state;
 	errno = EINTR;
-	assert_int_equal(err_set(&e, -EPERM, "open %s: %s", "a", err_name(EPERM)), -EPERM);
+	assert_int_equal(err_set(&e, -EPERM, "open %s: %s", "a", err_symbol(EPERM)), -EPERM);
 	assert_int_equal(e.code, -EPERM);
 	assert_string_equal(e.msg, "open a: EPERM");
 	assert_int_equal(err_set(NULL, -EIO, "%d", 1), -EIO);
@@ -179,18 +179,31 @@ static void test_err_prefix_goes_before(void **state)
 	}
 }
 
-static void test_err_name_is_the_symbol(void **state)
+static void test_err_symbol_names_the_errno(void **state)
 {
 	char first[16];
 
 	(void)state;
-	assert_string_equal(err_name(EPERM), "EPERM");
-	assert_string_equal(err_name(-EPERM), "EPERM");
-	assert_string_equal(err_name(-EOPNOTSUPP), "EOPNOTSUPP");
-	assert_string_equal(err_name(999), "E#999");
-	assert_string_equal(err_name(-999), "E#999");
-	assert_int_equal(str_copy(first, sizeof(first), err_name(INT_MIN)), 0);
+	assert_string_equal(err_symbol(EPERM), "EPERM");
+	assert_string_equal(err_symbol(-EPERM), "EPERM");
+	assert_string_equal(err_symbol(-EOPNOTSUPP), "EOPNOTSUPP");
+	assert_string_equal(err_symbol(999), "E#999");
+	assert_string_equal(err_symbol(-999), "E#999");
+	assert_int_equal(str_copy(first, sizeof(first), err_symbol(INT_MIN)), 0);
 	assert_string_equal(first, "E#2147483648");
+}
+
+static void test_err_name_has_words_and_symbol(void **state)
+{
+	const char *one = err_name(-ENOENT), *other = err_name(EACCES);
+
+	(void)state;
+	assert_string_equal(one, "no such file or directory (ENOENT)");
+	assert_string_equal(other, "permission denied (EACCES)");
+	assert_string_equal(err_name(-EIO), "input/output error (EIO)");
+	assert_string_equal(err_name(-ENOTSUP), "operation not supported (EOPNOTSUPP)");
+	assert_string_equal(err_name(EDOTDOT), "RFS specific error (EDOTDOT)");
+	assert_string_equal(err_name(999), "E#999");
 }
 
 static void test_sizes_report_overflow(void **state)
@@ -531,10 +544,10 @@ static void test_file_read_all_names_the_failure(void **state)
 	sbuf_init(&b, 100);
 	assert_int_equal(file_read_all(AT_FDCWD, "/nonexistent/x", &b, &e), -ENOENT);
 	assert_int_equal(e.code, -ENOENT);
-	assert_string_equal(e.msg, "open /nonexistent/x: ENOENT");
+	assert_string_equal(e.msg, "open /nonexistent/x: no such file or directory (ENOENT)");
 	assert_int_equal(b.err, 0);
 	assert_int_equal(file_read_all(AT_FDCWD, "/", &b, &e), -EISDIR);
-	assert_string_equal(e.msg, "read /: EISDIR");
+	assert_string_equal(e.msg, "read /: is a directory (EISDIR)");
 	assert_int_equal(b.err, 0);
 	assert_int_equal(file_read_all(AT_FDCWD, "/proc/self/maps", &b, &e), -E2BIG);
 	assert_string_equal(e.msg, "/proc/self/maps: longer than the limit of 100 bytes");
@@ -545,7 +558,7 @@ static void test_file_read_all_names_the_failure(void **state)
 	fail_alloc_at = 1;
 	sbuf_done(&b);
 	assert_int_equal(file_read_all(AT_FDCWD, "/proc/version", &b, &e), -ENOMEM);
-	assert_string_equal(e.msg, "read /proc/version: ENOMEM");
+	assert_string_equal(e.msg, "read /proc/version: cannot allocate memory (ENOMEM)");
 }
 
 static void test_file_read_all_follows_dirfd(void **state)
@@ -718,7 +731,8 @@ int main(void)
 	        T(test_take_disarms_cleanup),
 	        T(test_err_set_describes_and_keeps_errno),
 	        T(test_err_prefix_goes_before),
-	        T(test_err_name_is_the_symbol),
+	        T(test_err_symbol_names_the_errno),
+	        T(test_err_name_has_words_and_symbol),
 	        T(test_sizes_report_overflow),
 	        T(test_str_copy_terminates_and_reports),
 	        T(test_str_starts),

@@ -91,7 +91,7 @@ static const char *file_at(struct fix *f, uint64_t index)
 	r = dw_line_file(f->l, index, &b);
 	if (r < 0) {
 		assert_string_equal(b.p, "<");
-		return r == -ENOENT ? "-" : err_name(r);
+		return r == -ENOENT ? "-" : err_symbol(r);
 	}
 	assert_int_equal(str_copy(text, sizeof(text), b.p + 1), 0);
 	return text;

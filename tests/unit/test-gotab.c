@@ -30,7 +30,7 @@ static void check(struct gotab *t, uint64_t vaddr, const char *want)
 
 	sbuf_init(&b, 1 << 20);
 	r = gotab_resolve(t, vaddr, on_frame, &b);
-	assert_string_equal(r < 0 ? err_name(r) : b.p, want);
+	assert_string_equal(r < 0 ? err_symbol(r) : b.p, want);
 }
 
 /* A file in memory, with its table opened. */

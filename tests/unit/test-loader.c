@@ -158,7 +158,7 @@ static void test_refusals_name_the_call_and_release_everything(void **state)
 		assert_int_equal(fake.loads, 1);
 		assert_int_equal(err.code, -errnos[i]);
 		assert_non_null(strstr(err.msg, "BPF_PROG_LOAD"));
-		assert_non_null(strstr(err.msg, err_name(errnos[i])));
+		assert_non_null(strstr(err.msg, err_symbol(errnos[i])));
 		assert_int_equal(open_fds(), before);
 	}
 }

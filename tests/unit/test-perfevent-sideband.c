@@ -449,7 +449,7 @@ static void test_failures_release_everything(void **state)
 	fake.map_errno = 0;
 	fake.open_errno[2] = EACCES;
 	assert_int_equal(pev_sideband_open(cpus, 4, 8, &s, &err), -EACCES);
-	assert_non_null(strstr(err.msg, "cpu 2: EACCES"));
+	assert_non_null(strstr(err.msg, "cpu 2: permission denied (EACCES)"));
 	assert_int_equal(open_fds(), before);
 	fake.open_errno[2] = EINVAL; /* refused with and without read_format */
 	assert_int_equal(pev_sideband_open(cpus, 4, 8, &s, &err), -EINVAL);

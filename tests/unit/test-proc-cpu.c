@@ -202,7 +202,7 @@ static void test_kernel_without_perf_events(void **state)
 	cpu_lists("0-1\n", "0-1\n", "0-1\n");
 	c = read_tree();
 	assert_type(c, 0, "", PROC_PMU_TYPE_NONE, 2);
-	assert_note(c, "ENOENT: core types are not known");
+	assert_note(c, "no such file or directory (ENOENT): core types are not known");
 }
 
 static void test_256_cpus_with_holes(void **state)
@@ -381,7 +381,7 @@ static void test_lists_of_online_cpus_that_are_none(void **state)
 
 	(void)state;
 	pmu("cpu", NULL, "4\n");
-	assert_fails(-ENOENT, "online: ENOENT");
+	assert_fails(-ENOENT, "online: no such file or directory (ENOENT)");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		file(CPU "online", cases[i].text);
 		assert_fails(cases[i].code, cases[i].words);
@@ -403,7 +403,7 @@ static void test_no_tree(void **state)
 	(void)state;
 	memcpy(was, tree, sizeof(tree));
 	snprintf(tree, sizeof(tree), "%.40s/none", was);
-	assert_fails(-ENOENT, "none: ENOENT");
+	assert_fails(-ENOENT, "none: no such file or directory (ENOENT)");
 	memcpy(tree, was, sizeof(tree));
 }
 
@@ -442,7 +442,7 @@ static void test_damaged_pmus_cost_themselves(void **state)
 	        {"0-z\n", "11\n", "bad/cpus: EINVAL"},
 	        {"0-99999999\n", "11\n", "bad/cpus: E2BIG"},
 	        {"4-7,9000\n", "11\n", "bad/cpus: E2BIG"},
-	        {"4-7\n", NULL, "bad/type: ENOENT"},
+	        {"4-7\n", NULL, "bad/type: no such file or directory (ENOENT)"},
 	        {"4-7\n", "", "bad/type: EINVAL"},
 	        {"4-7\n", "0\n", "bad/type: EINVAL"},
 	        {"4-7\n", "-1\n", "bad/type: EINVAL"},
