@@ -403,15 +403,16 @@ int deferred_prepare(struct deferred *d, int (*check)(void *arg), uint64_t *ret_
 			return r;
 		if (now_ns() - begin > PREPARE_NS) {
 			tally_note(d->o.tally,
-			           "the unwind tables of all mapped files take longer than %llu s: "
-			           "the rest is built while the target is sampled",
+			           "building the unwind tables of all mapped files takes longer "
+			           "than %llu s: the rest is built during the capture",
 			           (unsigned long long)(PREPARE_NS / NSEC_PER_SEC));
 			break;
 		}
 	}
 	if (!atomic_load(&d->all))
-		tally_note(d->o.tally, "the unwind tables of all mapped files do not fit the table "
-		                       "budget: the rest is built as it is met (--table-budget)");
+		tally_note(d->o.tally,
+		           "the unwind tables of all mapped files exceed the table budget: the "
+		           "rest is built when it is sampled (--table-budget)");
 	*ret_ns = now_ns() - begin;
 	return 0;
 }

@@ -331,8 +331,7 @@ void jit_finish(struct jit *j)
 		tally_count(j->o.tally, TALLY_JIT_OVER, st->over_limit + jitcode_more(p->code));
 	}
 	if (j->refusal[0])
-		tally_note(j->o.tally, "names of code generated at run time were not read: %s",
-		           j->refusal);
+		tally_note(j->o.tally, "JIT code has no names: %s", j->refusal);
 }
 
 uint32_t jit_find_proc(const struct jit *j, const struct ev_proc_id *id)

@@ -214,7 +214,7 @@ int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes
 		return err_set(err, -errno, "mmap of the BPF ring: %s", err_name(errno));
 	r = ring_buffer__add(l->ring, bpf_map__fd(l->skel->maps.deferred_ring), on_copy, l);
 	if (r < 0)
-		return err_set(err, r, "mmap of the BPF ring of copies: %s", err_name(r));
+		return err_set(err, r, "mmap of the BPF ring of deferred samples: %s", err_name(r));
 	l->n_cpus = libbpf_num_possible_cpus();
 	if (l->n_cpus < 0)
 		return err_set(err, l->n_cpus, "/sys/devices/system/cpu/possible: %s",

@@ -222,8 +222,9 @@ int load_follow(struct load_oncpu *l, const struct load_procs *p, struct err *er
 				break;
 		}
 		if (r < 0)
-			r = err_set(err, r, "process %u%s: %s", p->n ? p->tgids[0] : 0,
-			            p->n > 1 ? " and others" : "", err_name(r));
+			r = err_set(err, r, "cannot add process %u%s to the BPF map of targets: %s",
+			            p->n ? p->tgids[0] : 0, p->n > 1 ? " and others" : "",
+			            err_name(r));
 	}
 	/* On 5.10 and 6.1 a program that is attached cannot be attached once more: EEXIST. */
 	if (r < 0)
@@ -277,7 +278,7 @@ static int put_threads(struct load_oncpu *l, struct threads *k, struct err *err)
 		r = bpf_map_update_elem(bpf_map__fd(l->skel->maps.tids), &k->tids[i], &not_known,
 		                        BPF_ANY);
 	}
-	return r < 0 ? err_set(err, r, "threads to sample: %s", err_name(r)) : 0;
+	return r < 0 ? err_set(err, r, "cannot fill the BPF map of threads: %s", err_name(r)) : 0;
 }
 
 int load_filter_tids(struct load_oncpu *l, const uint32_t *tids, uint32_t n, struct err *err)
@@ -305,7 +306,8 @@ int load_filter_comms(struct load_oncpu *l, const char *const *comms, uint32_t n
 		memcpy(key.comm, comms[i], strnlen(comms[i], sizeof(key.comm) - 1));
 		r = bpf_map_update_elem(bpf_map__fd(l->skel->maps.comms), &key, &one, BPF_ANY);
 		if (r < 0)
-			return err_set(err, r, "names to sample: %s", err_name(r));
+			return err_set(err, r, "cannot fill the BPF map of thread names: %s",
+			               err_name(r));
 	}
 	return 0;
 }
@@ -325,7 +327,8 @@ int load_filter_cgroups(struct load_oncpu *l, const int *fds, uint32_t n, struct
 			r = bpf_map_update_elem(bpf_map__fd(l->skel->maps.cgroup_ids), &id, &i,
 			                        BPF_ANY);
 		if (r < 0)
-			return err_set(err, r, "cgroup %u to sample: %s", i, err_name(r));
+			return err_set(err, r, "cannot add cgroup %u to the BPF map of cgroups: %s",
+			               i, err_name(r));
 	}
 	return 0;
 }

@@ -153,18 +153,17 @@ void ses_check_privileges(struct ses *s, int kernel_error)
 
 	if (t->procs_denied && !cap_effective(CAP_SYS_PTRACE))
 		tally_note(&s->tally,
-		           "%llu process(es) of other users could not be read, their frames have "
-		           "no names: needs CAP_SYS_PTRACE",
+		           "cannot read %llu process(es) of other users; their frames have no "
+		           "names: needs CAP_SYS_PTRACE",
 		           (unsigned long long)t->procs_denied);
 	else if (t->procs_denied)
 		tally_note(&s->tally,
-		           "%llu process(es) could not be read, their frames have no names: a "
-		           "security module refuses it",
+		           "cannot read %llu process(es); their frames have no names: a security "
+		           "module refuses it",
 		           (unsigned long long)t->procs_denied);
 	if (t->images_denied)
 		tally_note(&s->tally,
-		           "%llu mapped file(s) could not be opened, their frames have no names: "
-		           "needs %s",
+		           "cannot open %llu mapped file(s); their frames have no names: needs %s",
 		           (unsigned long long)t->images_denied,
 		           !cap_effective(CAP_SYS_PTRACE) ? "CAP_SYS_PTRACE"
 		                                          : "CAP_DAC_READ_SEARCH");
@@ -174,13 +173,13 @@ void ses_check_privileges(struct ses *s, int kernel_error)
 		(void)proc_sysctl("kernel/kptr_restrict",
 		                  &restrict_to); /* -1 is shown as unknown */
 		tally_note(&s->tally,
-		           "kernel addresses are hidden, kernel frames have no names: "
+		           "kernel addresses are hidden, so kernel frames have no names: "
 		           "kernel.kptr_restrict=%lld, needs %s",
 		           (long long)restrict_to,
 		           restrict_to >= 2 ? "kernel.kptr_restrict below 2 and CAP_SYSLOG"
 		                            : "CAP_SYSLOG");
 	} else if (kernel_error < 0) {
-		tally_note(&s->tally, "kernel frames have no names: /proc/kallsyms: %s",
+		tally_note(&s->tally, "kernel frames have no names: cannot read /proc/kallsyms: %s",
 		           err_name(kernel_error));
 	}
 }

@@ -17,23 +17,25 @@ _Static_assert(TAGS_MAX + 1 + 2 * PFA_FILTERS_MAX <= MET_TAGS_MAX, "all of them 
 static int check_output(const struct pfa_output *t, const char *title, struct err *err)
 {
 	if ((t->path != NULL) + (t->fd != 0) + (t->write != NULL) > 1)
-		return err_set(err, -EINVAL,
-		               "output of the %s: more than one of path, descriptor and call-back",
-		               title);
+		return err_set(
+		        err, -EINVAL,
+		        "output of the %s: has more than one of path, descriptor and call-back",
+		        title);
 	if (t->reserved0)
 		return err_set(err, -EINVAL, "output of the %s: reserved0 must be 0", title);
-	return t->fd < 0 ? err_set(err, -EINVAL, "output of the %s: descriptor %d", title, t->fd)
+	return t->fd < 0 ? err_set(err, -EINVAL, "output of the %s: descriptor %d is negative",
+	                           title, t->fd)
 	                 : 0;
 }
 
 static int check_target(const struct pfa_options *o, struct err *err)
 {
 	if (o->target < PFA_TARGET_PID || o->target > PFA_TARGET_COMMAND)
-		return err_set(err, -EINVAL, "target: one of PID, ALL and COMMAND is needed");
+		return err_set(err, -EINVAL, "target: must be PID, ALL or COMMAND");
 	if (o->target == PFA_TARGET_COMMAND && (!o->argv || !o->argv[0] || !o->argv[0][0]))
 		return err_set(err, -EINVAL, "argv: no command");
 	if (o->target != PFA_TARGET_COMMAND && o->argv)
-		return err_set(err, -EINVAL, "argv: given with another target than COMMAND");
+		return err_set(err, -EINVAL, "argv: needs the target COMMAND");
 	return tgt_check(o, err);
 }
 
@@ -60,7 +62,7 @@ static int check_strings(const struct pfa_options *o, struct err *err)
 			return err_set(err, -EINVAL, "debug directories: more than %d",
 			               SES_DEBUG_DIRS_MAX);
 		if (!**d)
-			return err_set(err, -EINVAL, "debug directories: an empty path");
+			return err_set(err, -EINVAL, "debug directories: a path is empty");
 	}
 	for (const char *const *t = o->tags; t && *t; t++) {
 		const char *eq = strchr(*t, '=');
@@ -104,9 +106,9 @@ int ses_options_check(const struct pfa_options *o, struct err *err)
 	if (o->flags & ~FLAGS)
 		return err_set(err, -EINVAL, "flags: unknown bits 0x%x", o->flags & ~FLAGS);
 	if (o->event > PFA_EVENT_AUTO)
-		return err_set(err, -EINVAL, "event: unknown: %u", o->event);
+		return err_set(err, -EINVAL, "event: unknown value %u", o->event);
 	if (o->unwind > PFA_UNWIND_FP)
-		return err_set(err, -EINVAL, "unwind: unknown mode %u", o->unwind);
+		return err_set(err, -EINVAL, "unwind: unknown value %u", o->unwind);
 	r = check_target(o, err);
 	if (r == 0)
 		r = check_modes(o, err);

@@ -229,7 +229,10 @@ static int learn_targets(struct ses *s, struct err *err)
 		return r;
 	r = deferred_prepare(s->walk.deferred, check_prepare, &s->walk.prepare_ns);
 	/* The caller looks whether it was interrupted. */
-	return r == -EINTR ? 0 : r < 0 ? err_set(err, -ESRCH, "the target ended") : 0;
+	return r == -EINTR ? 0
+	       : r < 0     ? err_set(err, -ESRCH,
+	                             "the target ended while the capture was being started")
+	                   : 0;
 }
 
 int ses_walk_open(struct ses *s, struct err *err)

@@ -154,11 +154,11 @@ static void count_changed_cpus(struct ses *s, uint32_t changed)
 	if (!changed)
 		return;
 	tally_count(&s->tally, TALLY_CPUS_CHANGED, changed);
-	tally_note(
-	        &s->tally,
-	        "%u CPU%s went offline or came online during the capture: from then on no samples "
-	        "and no hardware counters of %s, and programs that started there may lack names",
-	        changed, changed == 1 ? "" : "s", changed == 1 ? "it" : "them");
+	tally_note(&s->tally,
+	           "%u CPU%s went offline or came online during the capture: no samples and no "
+	           "hardware counters of %s from then on; programs that started there may have no "
+	           "names",
+	           changed, changed == 1 ? "" : "s", changed == 1 ? "it" : "them");
 }
 
 /* What all sources share; then what each of them counted. */
@@ -253,7 +253,9 @@ int ses_stop(struct ses *s, struct err *err)
 	end_sources(s);
 	ses_threads_stop(s);
 	if (s->walk.scan_error < 0)
-		tally_note(&s->tally, "the first look at all processes failed: %s",
+		tally_note(&s->tally,
+		           "the initial scan of all processes failed: %s; some frames may have no "
+		           "names",
 		           err_name(s->walk.scan_error));
 	if (s->walk.deferred)
 		deferred_merge(s->walk.deferred);

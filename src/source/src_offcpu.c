@@ -29,10 +29,10 @@ static int offcpu_check(const struct pfa_options *o, struct err *err)
 		return err_set(err, -EINVAL, "off-CPU states: unknown bits 0x%x",
 		               o->offcpu_states & ~STATES_ALL);
 	if (o->offcpu_max_ns && o->offcpu_min_ns > o->offcpu_max_ns)
-		return err_set(err, -EINVAL,
-		               "off-CPU durations: the least, %llu ns, is above the most, %llu ns",
-		               (unsigned long long)o->offcpu_min_ns,
-		               (unsigned long long)o->offcpu_max_ns);
+		return err_set(
+		        err, -EINVAL,
+		        "off-CPU durations: the minimum, %llu ns, is above the maximum, %llu ns",
+		        (unsigned long long)o->offcpu_min_ns, (unsigned long long)o->offcpu_max_ns);
 	if (o->offcpu_threads > (1U << 20))
 		return err_set(err, -EINVAL, "off-CPU threads: over the limit (1 M)");
 	return 0;
@@ -197,8 +197,8 @@ static void note_refused(const struct offcpu *s)
 
 	if (n)
 		tally_note(s->env->tally,
-		           "the stacks of %llu thread(s) that waited when the capture began could "
-		           "not be read, only CAP_SYS_PTRACE may: they end early",
+		           "cannot read the stacks of %llu thread(s) that were off-CPU when the "
+		           "capture began; these stacks are incomplete: needs CAP_SYS_PTRACE",
 		           (unsigned long long)n);
 }
 
@@ -219,9 +219,9 @@ void src_offcpu_note_missed(const struct src_env *env)
 		return;
 	if (n > MISSED_FEW && n * 100 > all * MISSED_PER_100)
 		tally_note(env->tally,
-		           "of %llu waits, BPF programs were not told of %llu beginnings or ends: "
-		           "these are estimated, or missing (offcpu_switch_in_missed, "
-		           "offcpu_switch_out_missed)",
+		           "%llu off-CPU intervals: %llu sched_switch or sched_wakeup events were "
+		           "missed; the times of these intervals are estimated, or they are "
+		           "missing (offcpu_switch_in_missed, offcpu_switch_out_missed)",
 		           (unsigned long long)all, (unsigned long long)n);
 }
 
@@ -255,17 +255,16 @@ void src_offcpu_note_hidden(const struct src_env *env, const struct smp_offcpu *
 		of += asleep > 0;
 	}
 	if (n && seen)
-		tally_note(
-		        env->tally,
-		        "no waits were seen of %u of the %u processes, but %llu of their threads "
-		        "sleep: unless they have only just begun to, their switches are hidden "
-		        "from BPF programs on this machine",
-		        of, t->n, (unsigned long long)n);
+		tally_note(env->tally,
+		           "no off-CPU intervals of %u of the %u processes, although %llu of their "
+		           "threads are blocked: BPF programs on this machine do not get their "
+		           "sched_switch events (unless they blocked just now)",
+		           of, t->n, (unsigned long long)n);
 	else if (n)
 		tally_note(env->tally,
-		           "no waits were seen, but %llu thread(s) of the target sleep: unless "
-		           "they have only just begun to, their switches are hidden from BPF "
-		           "programs on this machine",
+		           "no off-CPU intervals, although %llu thread(s) of the target are "
+		           "blocked: BPF programs on this machine do not get their sched_switch "
+		           "events (unless they blocked just now)",
 		           (unsigned long long)n);
 }
 
@@ -358,7 +357,7 @@ static int offcpu_statistics(const void *src, const struct src_product *p,
 	}
 	(void)result_line(to, "dropped: %llu", (unsigned long long) final->offcpu_dropped);
 	if (p->result.kept == 0)
-		(void)result_line(to, "empty: no thread of the target waited");
+		(void)result_line(to, "empty: no off-CPU intervals of the target");
 	return to->error;
 }
 

@@ -34,7 +34,7 @@ static int choose_event(struct oncpu *s, struct err *err)
 		               err_name(e));
 	s->spec = pev_spec_cpu_clock(o->sample_rate_hz);
 	tally_note(s->env->tally,
-	           "no hardware cycles to sample (perf_event_open: %s): cpu-clock instead",
+	           "no hardware cycles to sample (perf_event_open: %s); sampling by cpu-clock",
 	           err_name(e));
 	return 0;
 }
@@ -166,8 +166,8 @@ static void read_cpu_time(struct oncpu *s)
 	if (r < 0) {
 		a.to = result_cpu_time_free(a.to);
 		tally_note(tally,
-		           "the CPU time of the target could not be measured (%s): totals are "
-		           "those of the samples alone",
+		           "cannot measure the CPU time of the target: %s; totals come from the "
+		           "samples alone",
 		           err_name(r));
 	}
 	s->cpu_time = a.to;
@@ -244,7 +244,7 @@ static int add_samples(const struct oncpu *s, const struct pfa_stats *final,
 	(void)result_line(to, "dropped: %llu", (unsigned long long) final->dropped);
 	(void)tally_each(s->env->tally, TALLY_DROP, add_counter, to);
 	if (final->kept == 0)
-		(void)result_line(to, "empty: no samples hit the target");
+		(void)result_line(to, "empty: no samples of the target");
 	return to->error;
 }
 
@@ -269,17 +269,17 @@ static void add_cpu_time(const struct oncpu *s, struct result_lines *to)
 	off = (covered > 100 ? covered - 100 : 100 - covered) - COVERED_ROOM_PCT;
 	/* The variance of a share, in percent, of as many samples as the time would give. */
 	if (off > 0 && off * off > 9 * 1e4 * (double)s->spec.period / (double)t->ran_ns)
-		tally_note(
-		        s->env->tally,
-		        "samples cover %.0f %% of the CPU time of the target, as measured between "
-		        "context switches%s; totals are scaled to the measured time, shares are "
-		        "those of the samples",
-		        covered,
-		        covered < 100 ? ": ticks came late or not at all (it runs for "
-		                        "microseconds at a time or in step with the ticks, a "
-		                        "hypervisor delays interrupts, or the sample rate is too "
-		                        "high for this machine)"
-		                      : "");
+		tally_note(s->env->tally,
+		           "samples cover %.0f %% of the CPU time of the target, which is measured "
+		           "at context switches%s; totals are scaled to the measured time, shares "
+		           "come from the samples",
+		           covered,
+		           covered < 100
+		                   ? ": ticks came late or not at all (it runs for "
+		                     "microseconds at a time or in step with the ticks, a "
+		                     "hypervisor delays interrupts, or the sample rate is too "
+		                     "high for this machine)"
+		                   : "");
 	(void)result_line(to, "cpu_time_covered_pct: %.2f", covered);
 }
 

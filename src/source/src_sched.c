@@ -15,11 +15,11 @@
 static int sched_check(const struct pfa_options *o, struct err *err)
 {
 	if (o->flags & PFA_PER_PID && (!(o->modes & PFA_MODE_PMU) || o->target != PFA_TARGET_ALL))
-		return err_set(err, -EINVAL, "per pid: goes with PMU and the whole machine only");
+		return err_set(err, -EINVAL, "per pid: needs PMU and the whole machine");
 	if (o->pmu_format > PFA_FORMAT_JSON)
-		return err_set(err, -EINVAL, "format of metrics: unknown: %u", o->pmu_format);
+		return err_set(err, -EINVAL, "format of metrics: unknown value %u", o->pmu_format);
 	if (o->pmu_format != PFA_FORMAT_TEXT && !(o->modes & PFA_MODE_PMU))
-		return err_set(err, -EINVAL, "format of metrics: goes with PMU only");
+		return err_set(err, -EINVAL, "format of metrics: needs PMU");
 	return 0;
 }
 
@@ -213,22 +213,19 @@ static void note_unseen(const struct sched *p, uint64_t lost)
 		procs += n > 0;
 	}
 	if (procs)
-		tally_note(p->env->tally,
-		           "%u process(es) of the target are hidden from BPF programs on this "
-		           "machine: "
-		           "what their threads did, of which %llu sleep, is not in the figures of "
-		           "--pmu",
-		           procs, (unsigned long long)asleep);
+		tally_note(
+		        p->env->tally,
+		        "BPF programs on this machine do not get the scheduler events of %u "
+		        "process(es) of the target: --pmu lacks their threads (%llu are blocked)",
+		        procs, (unsigned long long)asleep);
 	if (threads)
 		tally_note(p->env->tally,
-		           "%llu thread(s) are hidden from BPF programs on this machine: of what "
-		           "they did only a part is in the figures of --pmu",
+		           "BPF programs on this machine do not get all scheduler events of %llu "
+		           "thread(s): --pmu has only a part of their time",
 		           (unsigned long long)threads);
 	if (!threads && !procs && !p->others && !all->switches && !all->ns[MET_SLICE] &&
 	    !all->ns[MET_RUNQ] && !all->ns[MET_OFF] && tgt_filtered(t))
-		tally_note(p->env->tally,
-		           "--pmu has counted nothing: there was no thread that --tid, --comm "
-		           "and --cgroup let through");
+		tally_note(p->env->tally, "--pmu counted nothing: no thread matched the filters");
 }
 
 static int describe(struct sched *p, const struct load_sched_total *total)
@@ -252,19 +249,18 @@ static int describe(struct sched *p, const struct load_sched_total *total)
 	for (size_t i = 0; i < env->tally->n_notes && r == 0; i++)
 		r = met_snapshot_note(m, env->tally->notes[i]);
 	if (r == 0 && total->lost) {
-		(void)snprintf(
-		        text, sizeof(text),
-		        "%llu switches and wake-ups of threads that found no place in the table: "
-		        "their waits are missing",
-		        (unsigned long long)total->lost);
+		(void)snprintf(text, sizeof(text),
+		               "the thread table was full: %llu switches and wake-ups were "
+		               "dropped, and their intervals are missing",
+		               (unsigned long long)total->lost);
 		tally_note(env->tally, "%s", text);
 		r = met_snapshot_note(m, text);
 	}
 	if (r == 0 && total->missed) {
 		(void)snprintf(
 		        text, sizeof(text),
-		        "%llu switches or wake-ups were told to no program: the times around "
-		        "them are in the sums, by the scheduler's account, and in no histogram",
+		        "%llu sched_switch or sched_wakeup events were missed: the times around "
+		        "them are in the sums, from sum_exec_runtime, and in no histogram",
 		        (unsigned long long)total->missed);
 		r = met_snapshot_note(m, text);
 	}

@@ -327,8 +327,8 @@ static void count_files(struct symbolizer *s, uint64_t limit_ms)
 	tally_count(t, TALLY_DEBUG_REFUSED, st->engine.refused);
 	if (st->engine.refused > 0 && sym_files_refused(s->files))
 		tally_note(t,
-		           "debug information of %s%s needs more memory than the symbol budget: "
-		           "functions of it have no lines: raise --symbol-budget",
+		           "debug information of %s%s exceeds the symbol budget; some functions "
+		           "have no lines: raise --symbol-budget",
 		           sym_files_refused(s->files),
 		           st->engine.refused > 1 ? " and others" : "");
 	tally_count(t, TALLY_DEBUG_BYTES, st->engine.bytes_peak);
@@ -336,12 +336,13 @@ static void count_files(struct symbolizer *s, uint64_t limit_ms)
 	tally_count(t, TALLY_NAMES_GIVEN_UP, st->given_up);
 	tally_count(t, TALLY_NAMES_LATE, st->late);
 	if (st->late > 0)
-		tally_note(t, "%llu addresses have no name: naming was ended %g s after sampling",
+		tally_note(t,
+		           "%llu addresses have no name: symbolization ended %g s after sampling",
 		           (unsigned long long)st->late, (double)limit_ms / 1e3);
 	tally_count(t, TALLY_DEBUG_WRONG, wrong);
 	if (wrong > 0)
 		tally_note(t,
-		           "debug files of another build were found and not used (%llu): install "
+		           "%llu debug file(s) belong to another build and were not used: install "
 		           "those of this build",
 		           (unsigned long long)wrong);
 	tally_count(t, TALLY_DEBUG_UNREADABLE,

@@ -89,12 +89,12 @@ static int check_numbers(const char *name, const int32_t *v, struct err *err)
 
 	for (size_t i = 0; v && v[i]; i++)
 		if (v[i] < 0)
-			return err_set(err, -EINVAL, "%s: %d is no number of one", name, v[i]);
+			return err_set(err, -EINVAL, "%s: %d is not a valid number", name, v[i]);
 	if (make_set(0, v, &set, &n) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
 	free(set);
 	if (n > PFA_PIDS_MAX)
-		return err_set(err, -EINVAL, "%s: %u are given, the limit is %d", name, n,
+		return err_set(err, -EINVAL, "%s: %u given, at most %d allowed", name, n,
 		               PFA_PIDS_MAX);
 	return 0;
 }
@@ -105,7 +105,7 @@ static int check_strings(const char *name, const char *const *v, struct err *err
 		if (i == PFA_FILTERS_MAX)
 			return err_set(err, -EINVAL, "%ss: more than %d", name, PFA_FILTERS_MAX);
 		if (!v[i][0])
-			return err_set(err, -EINVAL, "%s: an empty one", name);
+			return err_set(err, -EINVAL, "%s: an entry is empty", name);
 		if (strlen(v[i]) >= PATH_MAX)
 			return err_set(err, -EINVAL, "%s: '%.40s...' is longer than %d bytes", name,
 			               v[i], PATH_MAX - 1);
@@ -119,18 +119,17 @@ int tgt_check(const struct pfa_options *o, struct err *err)
 	int r;
 
 	if (o->target == PFA_TARGET_PID && (o->pid < 0 || (o->pid == 0 && !pids && !tids)))
-		return err_set(err, -EINVAL, "pid: %lld is no process number", (long long)o->pid);
+		return err_set(err, -EINVAL, "pid: %lld is not a process number",
+		               (long long)o->pid);
 	if (o->target != PFA_TARGET_PID && (o->pid != 0 || pids))
-		return err_set(err, -EINVAL, "%s: given with another target than PID",
-		               o->pid ? "pid" : "pids");
+		return err_set(err, -EINVAL, "%s: needs the target PID", o->pid ? "pid" : "pids");
 	if (o->target != PFA_TARGET_PID && tids)
-		return err_set(err, -EINVAL, "tids: given with another target than PID");
+		return err_set(err, -EINVAL, "tids: needs the target PID");
 	if ((o->flags & PFA_FOLLOW_CHILDREN) && o->target == PFA_TARGET_ALL)
 		return err_set(err, -EINVAL,
-		               "following children: ALL has every process in it already");
+		               "following children: ALL includes every process already");
 	if ((o->flags & PFA_FOLLOW_CHILDREN) && tids)
-		return err_set(err, -EINVAL,
-		               "following children: with tids only those threads are sampled");
+		return err_set(err, -EINVAL, "following children: cannot be combined with tids");
 	r = check_numbers("pids", o->pids, err);
 	if (r == 0)
 		r = check_numbers("tids", o->tids, err);
@@ -155,12 +154,12 @@ static int open_process(uint32_t pid, struct err *err)
 		return r;
 	if (st.tgid != pid)
 		return err_set(err, -EINVAL,
-		               "%u is a thread of process %u: give the process's number", pid,
+		               "%u is a thread of process %u: give the number of the process", pid,
 		               st.tgid);
 	if (st.kthread)
 		return err_set(err, -EINVAL,
-		               "process %u (%s) is a kernel thread, which a capture of all "
-		               "processes alone can see: -a with --comm NAME",
+		               "process %u (%s) is a kernel thread, which only a capture of the "
+		               "whole machine includes: -a --comm NAME",
 		               pid, st.name);
 	fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (fd < 0)
@@ -173,10 +172,9 @@ static int open_process(uint32_t pid, struct err *err)
 		               pid, err_name(errno));
 	if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) > 0) {
 		(void)close(fd); /* a pidfd holds no data */
-		return err_set(
-		        err, -ESRCH,
-		        "process %u (%s) has ended, its parent has not noticed yet (a zombie)", pid,
-		        st.name);
+		return err_set(err, -ESRCH,
+		               "process %u (%s) has ended and waits to be reaped (a zombie)", pid,
+		               st.name);
 	}
 	return fd;
 }
@@ -193,16 +191,16 @@ static int64_t process_of(const struct target *t, uint32_t tid, struct err *err)
 		return r;
 	if (st.kthread)
 		return err_set(err, -EINVAL,
-		               "thread %u (%s) is a kernel thread, which a capture of all "
-		               "processes alone can see: -a with --comm NAME",
+		               "thread %u (%s) is a kernel thread, which only a capture of the "
+		               "whole machine includes: -a --comm NAME",
 		               tid, st.name);
 	if (st.zombie)
 		return err_set(err, -ESRCH, "thread %u (%s) of process %u has ended", tid, st.name,
 		               st.tgid);
 	if (t->n && !tgt_has(t, st.tgid))
 		return err_set(err, -EINVAL,
-		               "thread %u belongs to process %u, which is not among those given: "
-		               "give that as well, or none",
+		               "thread %u belongs to process %u, which is not among the given "
+		               "ones: add it, or give no process",
 		               tid, st.tgid);
 	return st.tgid;
 }
@@ -372,8 +370,8 @@ int tgt_load(struct target *t, struct load_oncpu *l, struct tally *tally, struct
 	for (const char *const *p = t->o->comms; p && *p; p++)
 		if (strlen(*p) >= ABI_COMM_LEN)
 			tally_note(tally,
-			           "name '%s': the kernel keeps %d bytes of a name: threads "
-			           "named '%.*s' are sampled",
+			           "name '%s': the kernel keeps %d bytes of a name, so threads "
+			           "named '%.*s' match",
 			           *p, ABI_COMM_LEN - 1, ABI_COMM_LEN - 1, *p);
 	if (r == 0 && t->o->comms)
 		r = load_filter_comms(l, t->o->comms, (uint32_t)strings_cnt(t->o->comms), err);

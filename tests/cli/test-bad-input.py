@@ -120,7 +120,7 @@ def one_of_several_that_is_wrong_refuses_all():
         refused(['--profile', '--pid', str(w.pid), '--pid', str(thread), *SHORT], 1, f'{thread} is a thread of process')
         refused(['--profile', '--tid', f'{thread},{p.pid}', *SHORT], 1, f'thread {p.pid} does not exist')
         refused(['--profile', '--pid', str(os.getpid()), '--tid', str(thread), *SHORT], 1,
-                f'thread {thread} belongs to process {w.pid}, which is not among those given')
+                f'thread {thread} belongs to process {w.pid}, which is not among the given ones')
 
 
 @test
@@ -167,8 +167,8 @@ def a_kernel_thread():
         except OSError:
             continue
         if flags & 0x200000:  # PF_KTHREAD
-            refused(['--profile', '--pid', pid, *SHORT], 1, f'process {pid} ', 'kernel thread', '-a with --comm NAME')
-            refused(['--profile', '--tid', pid, *SHORT], 1, f'thread {pid} ', 'kernel thread', '-a with --comm NAME')
+            refused(['--profile', '--pid', pid, *SHORT], 1, f'process {pid} ', 'kernel thread', '-a --comm NAME')
+            refused(['--profile', '--tid', pid, *SHORT], 1, f'thread {pid} ', 'kernel thread', '-a --comm NAME')
             return None
     return 'no kernel thread is visible here'
 

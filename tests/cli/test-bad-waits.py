@@ -164,10 +164,10 @@ def modes_that_cannot_start_leave_the_others_whole():
                 check('EPERM' in left_out[0] and 'seccomp' in left_out[0], left_out)
             # So is the program that measures on-CPU time: samples then weigh their periods.
             equal([n for n in r.notes if 'EPERM' in n and 'left out' not in n],
-                  ['the CPU time of the target could not be measured (EPERM): totals are those of the samples alone'], r)
+                  ['cannot measure the CPU time of the target: operation not permitted (EPERM); totals come from the samples alone'], r)
             equal(r.err.count('EPERM'), len(gone) + 1, r)
             check('cpu_time' not in '\n'.join(Profile('p').comments), r)
-            check('off-CPU quality' not in r.err and 'no waits' not in r.err, r)
+            check('off-CPU quality' not in r.err and 'no off-CPU intervals' not in r.err, r)
             check(any(line.startswith('quality: ') for line in r.lines), r)
             os.unlink('p')
         # Where nothing is left it is a start that fails.

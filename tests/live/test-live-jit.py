@@ -175,7 +175,7 @@ def refused(make, words):
         names = jit_names(p)
         check(names and all(name.startswith('0x') and name.endswith('[jit]') for name in names), names)
         equal(p.number('jit_files_refused'), 1, p.text())
-        notes = [line for line in p.comment_lines if line.startswith('note: names of code generated')]
+        notes = [line for line in p.comment_lines if line.startswith('note: JIT code has no names')]
         equal(len(notes), 1, p.text())
         check(words in notes[0], notes)
     finally:

@@ -357,7 +357,7 @@ def filters_are_told_and_a_name_that_nobody_has_too():
     equal([(label['key'], label['value']) for label in s.said['labels']],
           [*tags, ('filter_tid', str(w.pid)), ('filter_comm', 'of,nobody'), ('filter_comm', 'neither')])
     equal((s.said['processes'], s.all['switches']), ([], 0), s.said)
-    told = [text for text in s.notes if text.startswith('--pmu has counted nothing: there was no thread that --tid, --comm')]
+    told = [text for text in s.notes if text.startswith('--pmu counted nothing: no thread matched the filters')]
     equal(len(told), 1, s.notes)
     check(any(line.endswith(f'note: {told[0]}') for line in s.result.lines), s.result)
     equal(pmu([w], 0.3, '--pid', w.pid).said['labels'], [])

@@ -252,7 +252,7 @@ class Stats:
         self.said, self.all, self.scope, self.notes = said, said['all'], said['scope'], said['notes']
         self.duration_ns = said['duration_ns']
         # Switches and wake-ups that the kernel told to no program.
-        self.missed = sum(int(text.split()[0]) for text in self.notes if 'were told to no program' in text)
+        self.missed = sum(int(text.split()[0]) for text in self.notes if 'events were missed: the times around them' in text)
         self.processes = {p['pid']: p for p in said['processes']}
         start_ns = to_monotonic(said['time_realtime_ns'])
         self.window = (start_ns, start_ns + self.duration_ns)

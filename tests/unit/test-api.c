@@ -149,7 +149,7 @@ static void test_bad_options_are_named(void **state)
 	        {{.target = PFA_TARGET_PID, .pids = none}, "pid"},
 	        {{.target = PFA_TARGET_PID, .pids = negative}, "pids"},
 	        {{.target = PFA_TARGET_PID, .tids = negative}, "tids"},
-	        {{.target = PFA_TARGET_PID, .pids = many}, "pids: 1025 are given"},
+	        {{.target = PFA_TARGET_PID, .pids = many}, "pids: 1025 given"},
 	        {{.target = PFA_TARGET_ALL, .pids = one}, "pids"},
 	        {{.target = PFA_TARGET_ALL, .tids = one}, "tids"},
 	        {{.target = PFA_TARGET_COMMAND, .argv = tag, .tids = one}, "tids"},

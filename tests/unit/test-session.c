@@ -617,7 +617,7 @@ static void test_quality_of_nothing(void **state)
 	(void)state;
 	s->state = SES_STOPPED;
 	assert_int_equal(add_quality(s, &q), 0);
-	assert_string_equal(figure(s, "empty"), "no samples hit the target");
+	assert_string_equal(figure(s, "empty"), "no samples of the target");
 	assert_null(figure(s, "complete_stacks_pct"));
 	for (size_t i = 0; ses_quality(s, PFA_KIND_ONCPU, i); i++)
 		assert_null(strstr(ses_quality(s, PFA_KIND_ONCPU, i), "nan"));
@@ -728,13 +728,18 @@ static void test_degradations_name_what_is_missing(void **state)
 	} cases[] = {
 	        {0, 0, 0, 0, 0, {NULL}},
 	        {0, 3, 0, 0, 0, {"3 process(es) of other users", "CAP_SYS_PTRACE"}},
-	        {CAP(SYS_PTRACE), 3, 0, 0, 0, {"3 process(es) could not", "security module"}},
+	        {CAP(SYS_PTRACE), 3, 0, 0, 0, {"cannot read 3 process(es);", "security module"}},
 	        {0, 0, 5, 0, 0, {"5 mapped file(s)", "needs CAP_SYS_PTRACE"}},
 	        {CAP(SYS_PTRACE), 0, 5, 0, 0, {"5 mapped file(s)", "needs CAP_DAC_READ_SEARCH"}},
 	        {0, 0, 0, -EPERM, 0, {"kernel.kptr_restrict=0", "needs CAP_SYSLOG"}},
 	        {0, 0, 0, -EPERM, 1, {"kernel.kptr_restrict=1", "needs CAP_SYSLOG"}},
 	        {0, 0, 0, -EPERM, 2, {"kernel.kptr_restrict=2", "kernel.kptr_restrict below 2"}},
-	        {0, 0, 0, -ENOENT, 0, {"/proc/kallsyms: no such file or directory (ENOENT)", "no names"}},
+	        {0,
+	         0,
+	         0,
+	         -ENOENT,
+	         0,
+	         {"/proc/kallsyms: no such file or directory (ENOENT)", "no names"}},
 	};
 
 	(void)state;

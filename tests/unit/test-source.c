@@ -23,9 +23,11 @@ static uint32_t notes_of_waits(const struct pfa_options *o, uint64_t seen)
 	tally.user[TALLY_OFFCPU_SEEN] = seen;
 	src_offcpu_note_hidden(&env, NULL);
 	n = (uint32_t)tally.n_notes;
-	if (n && !strstr(tally.notes[0],
-	                 seen ? "no waits were seen of 1 of the 2 processes, but 1 of their threads"
-	                      : "no waits were seen, but 1 thread(s) of the target sleep"))
+	if (n &&
+	    !strstr(tally.notes[0],
+	            seen ? "no off-CPU intervals of 1 of the 2 processes, although 1 of their "
+	                   "threads"
+	                 : "no off-CPU intervals, although 1 thread(s) of the target are blocked"))
 		fail_msg("%s", tally.notes[0]);
 	tgt_done(&t);
 	tally_reset(&tally);
@@ -76,7 +78,8 @@ static size_t notes_of_unseen(uint64_t seen, uint64_t end, uint64_t begin, uint6
 	tally.offcpu.v[ABI_CNT_OFFCPU_OUT_MISSED] = begin;
 	src_offcpu_note_missed(&env);
 	n = tally.n_notes;
-	assert_true(n == 0 || strstr(tally.notes[0], "were not told"));
+	assert_true(n == 0 ||
+	            strstr(tally.notes[0], "events were missed; the times of these intervals"));
 	tally_reset(&tally);
 	return n;
 }

@@ -253,8 +253,9 @@ static void test_naming_ends_in_time(void **state)
 	assert_int_equal(tally_get(&tally, TALLY_SYMBOLIZER_CRASHES), 0);
 	for (uint32_t i = 1; i <= n; i++)
 		assert_int_equal(symbolizer_find(f.s, i, 16).reason, EV_REASON_LATE);
-	assert_string_equal(tally.notes[0],
-	                    "60 addresses have no name: naming was ended 0.001 s after sampling");
+	assert_string_equal(
+	        tally.notes[0],
+	        "60 addresses have no name: symbolization ended 0.001 s after sampling");
 	end(&f);
 	(void)close(file_fd);
 }

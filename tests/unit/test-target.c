@@ -169,7 +169,7 @@ static void test_threads_stand_for_their_processes_or_belong_to_them(void **stat
 	assert_true(tgt_has(&f->t, (uint32_t)kid));
 	free_target(f);
 	f = new_target(&(struct pfa_options){.pids = pids, .tids = tids});
-	refused(f, -EINVAL, "which is not among those given");
+	refused(f, -EINVAL, "which is not among the given ones");
 	pids[0] = (int32_t)other_tid;
 	refused(new_target(&(struct pfa_options){.pids = pids}), -EINVAL, "is a thread of process");
 	pthread_barrier_wait(&ready);
