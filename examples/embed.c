@@ -104,7 +104,7 @@ static int print_top(const struct pfa_session *s)
 	printf("%llu samples, %llu dropped; unit %s\n", (unsigned long long)stats.seen,
 	       (unsigned long long)stats.dropped, pfa_weight_unit(s));
 	for (int i = 0; i < n; i++)
-		printf("%6.2f %%  %s  %s\n",
+		printf("%3.0f %%  %s  %s\n",
 		       stats.weight ? 100.0 * (double)top[i].self / (double)stats.weight : 0.0,
 		       top[i].name, top[i].module);
 	for (size_t i = 0; pfa_note(s, i); i++)

@@ -21,30 +21,26 @@ static int check_target(const struct cli_options *o, char *message)
 	bool pid = o->pids.n, tid = o->tids.n;
 
 	if (o->all && pid)
-		return cli_refuse(message, "--pid and -a/--all exclude each other");
+		return cli_refuse(message, "--pid and -a/--all cannot be combined");
 	if (o->command && pid)
-		return cli_refuse(message, "--pid and -- COMMAND exclude each other");
+		return cli_refuse(message, "--pid and -- COMMAND cannot be combined");
 	if (o->command && o->all)
-		return cli_refuse(message, "-a/--all and -- COMMAND exclude each other");
+		return cli_refuse(message, "-a/--all and -- COMMAND cannot be combined");
 	if (tid && o->all)
-		return cli_refuse(message, "--tid and -a/--all exclude each other");
+		return cli_refuse(message, "--tid and -a/--all cannot be combined");
 	if (tid && o->command)
-		return cli_refuse(message, "--tid and -- COMMAND exclude each other");
+		return cli_refuse(message, "--tid and -- COMMAND cannot be combined");
 	if (tid && o->follow_children)
-		return cli_refuse(message,
-		                  "--tid and --follow-children exclude each other: the threads of "
-		                  "children are others");
+		return cli_refuse(message, "--tid and --follow-children cannot be combined: "
+		                           "children have threads of their own");
 	if (o->follow_children && o->all)
-		return cli_refuse(
-		        message, "--follow-children and -a/--all exclude each other: every process "
-		                 "is in it already");
+		return cli_refuse(message, "--follow-children and -a/--all cannot be combined: -a "
+		                           "includes every process");
 	if (!o->all && !pid && !tid && !o->command)
 		return cli_refuse(
-		        message,
-		        "no target: one of --pid, --tid, -a/--all, --cgroup and -- COMMAND "
-		        "is required%s",
-		        o->comms[0] ? "; --comm chooses threads of it, as in -a --comm NAME"
-		        : o->follow_children ? "; --follow-children goes with --pid"
+		        message, "no target: give --pid, --tid, -a/--all, --cgroup or -- COMMAND%s",
+		        o->comms[0] ? "; --comm selects threads of a target, as in -a --comm NAME"
+		        : o->follow_children ? "; --follow-children needs --pid"
 		                             : "");
 	return 0;
 }
@@ -72,18 +68,19 @@ static const struct {
 static int check_modes(const struct cli_options *o, uint64_t given, char *message)
 {
 	if (!o->on[CLI_PROFILE] && !o->on[CLI_OFFCPU] && !o->on[CLI_METRICS])
-		return cli_refuse(message, "no mode: --profile, --offcpu or --pmu is required");
+		return cli_refuse(message,
+		                  "no mode: give at least one of --profile, --offcpu and --pmu");
 	/* Before the table: --per-pid needs two things, and its line names both. */
 	if (o->per_pid && (!o->all || !o->on[CLI_METRICS]))
-		return cli_refuse(message, "--per-pid goes with both -a/--all and --pmu");
+		return cli_refuse(message, "--per-pid needs -a/--all and --pmu");
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
 		bool on = false;
 
 		for (size_t k = 0; k < CLI_PRODUCT_CNT; k++)
 			on |= needs[i].with[k] && o->on[k];
 		if (given >> needs[i].id & 1 && !on)
-			return cli_refuse(message, "--%s goes with %s",
-			                  cli_option_name(needs[i].id), needs[i].modes);
+			return cli_refuse(message, "--%s needs %s", cli_option_name(needs[i].id),
+			                  needs[i].modes);
 	}
 	return 0;
 }
@@ -108,8 +105,8 @@ static int check_outputs(const struct cli_options *o, char *message)
 
 			if (o->on[i] && o->on[k] && a && b && !strcmp(a, "-") && !strcmp(b, "-"))
 				return cli_refuse(message,
-				                  "%s and %s: only one of them can be standard "
-				                  "output; name a file for the other",
+				                  "%s and %s: only one output can be standard "
+				                  "output; give a file for the other",
 				                  cli_product_option((enum cli_product)k),
 				                  cli_product_option((enum cli_product)i));
 		}
@@ -125,7 +122,7 @@ static int check_waits(const struct cli_options *o, char *message)
 		return 0;
 	cli_format_duration(o->offcpu_min_ns, min, sizeof(min));
 	cli_format_duration(o->offcpu_max_ns, max, sizeof(max));
-	return cli_refuse(message, "--offcpu-min, %s, is above --offcpu-max, %s", min, max);
+	return cli_refuse(message, "--offcpu-min (%s) is above --offcpu-max (%s)", min, max);
 }
 
 int cli_options_check(struct cli_options *o, uint64_t given, uint32_t max_rate_hz,
@@ -142,7 +139,7 @@ int cli_options_check(struct cli_options *o, uint64_t given, uint32_t max_rate_h
 		return rc;
 	if (o->on[CLI_PROFILE] && max_rate_hz && o->sample_rate_hz > max_rate_hz)
 		return cli_refuse(message,
-		                  "--sample-rate: %u is above the kernel's limit: "
+		                  "--sample-rate: %u is above the limit of the kernel: "
 		                  "kernel.perf_event_max_sample_rate is %u",
 		                  o->sample_rate_hz, max_rate_hz);
 	rc = check_waits(o, message);

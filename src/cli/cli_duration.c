@@ -220,3 +220,17 @@ void cli_format_weight(uint64_t weight, const char *unit, char *ret, size_t size
 		value /= 1e3;
 	format_scaled(value, prefixes[i], ret, size);
 }
+
+void cli_format_pct(double pct, uint64_t samples, char ret[CLI_PCT_MAX])
+{
+	/* A step of the last digit is at least one sample, of many samples a hundredth. */
+	int digits = samples < 1000 ? 0 : samples < 100000 ? 1 : 2;
+	double step = digits == 0 ? 1 : digits == 1 ? 0.1 : 0.01;
+
+	if (pct > 0 && pct <= step / 2)
+		(void)snprintf(ret, CLI_PCT_MAX, "<%.*f", digits, step);
+	else if (pct < 100 && pct >= 100 - step / 2)
+		(void)snprintf(ret, CLI_PCT_MAX, ">%.*f", digits, 100 - step);
+	else
+		(void)snprintf(ret, CLI_PCT_MAX, "%.*f", digits, pct);
+}

@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 
 	rc = fill_standard_descriptors();
 	if (rc < 0) {
-		cli_say("open /dev/null: %s", strerrorname_np(-rc));
+		cli_say("cannot open /dev/null: %s", cli_error(-rc));
 		return CLI_FAILED;
 	}
 	if (argc > 1 && !strcmp(argv[1], "unwind-info"))
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 		return CLI_USAGE;
 	}
 	if (rc < 0) {
-		cli_say("reading the command line: %s", strerrorname_np(-rc));
+		cli_say("cannot read the command line: %s", cli_error(-rc));
 		return CLI_FAILED;
 	}
 	if (rc == CLI_ACTION_RUN) {
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 	} else {
 		rc = rc == CLI_ACTION_HELP ? cli_options_help(stdout) : print_version();
 		if (rc < 0)
-			cli_say("write to standard output failed");
+			cli_say("cannot write to standard output");
 		rc = rc < 0 ? CLI_FAILED : CLI_DONE;
 	}
 	cli_options_done(&options);

@@ -23,9 +23,10 @@ static int refuse_unknown(struct parse *p, const char *word, const char *name, s
 	const char *command = cli_option_command(name, len);
 
 	if (command)
-		return cli_refuse(p->message, "%.*s: an option of perf-agent %s, not of a capture",
-		                  word_len, word, command);
-	return cli_refuse(p->message, "%.*s: unknown option; perf-agent --help lists them",
+		return cli_refuse(p->message,
+		                  "%.*s is an option of perf-agent %s, not of a capture", word_len,
+		                  word, command);
+	return cli_refuse(p->message, "unknown option %.*s; perf-agent --help lists all options",
 	                  word_len, word);
 }
 
@@ -47,10 +48,10 @@ static int read_rate(struct parse *p, const char *value)
 	uint64_t n;
 
 	if (cli_parse_u64(value, &n) < 0 || n < 1 || n > UINT32_MAX)
-		return cli_refuse(
-		        p->message, "--sample-rate: '%s' is not a number from 1 to %u%s", value,
-		        p->max_rate_hz ? p->max_rate_hz : UINT32_MAX,
-		        p->max_rate_hz ? ", the value of kernel.perf_event_max_sample_rate" : "");
+		return cli_refuse(p->message, "--sample-rate: '%s' is not a number from 1 to %u%s",
+		                  value, p->max_rate_hz ? p->max_rate_hz : UINT32_MAX,
+		                  p->max_rate_hz ? ", the sysctl kernel.perf_event_max_sample_rate"
+		                                 : "");
 	p->o->sample_rate_hz = (uint32_t)n;
 	return 0;
 }
@@ -107,8 +108,7 @@ static int read_filter(struct parse *p, const char *option, const char *value, c
 		return cli_refuse(p->message, "--%s: '%.40s...' is longer than %d bytes", option,
 		                  value, PATH_MAX - 1);
 	if (*n == PFA_FILTERS_MAX)
-		return cli_refuse(p->message, "--%s: more than %d of them", option,
-		                  PFA_FILTERS_MAX);
+		return cli_refuse(p->message, "--%s: more than %d values", option, PFA_FILTERS_MAX);
 	list[(*n)++] = value;
 	return 0;
 }
@@ -129,7 +129,7 @@ static int read_duration(struct parse *p, const char *option, const char *value,
 		                  option, value);
 	if (ns < least_ns)
 		return cli_refuse(p->message, "--%s: '%s' is %s", option, value,
-		                  least_ns ? "not longer than 0" : "less than 0");
+		                  least_ns ? "not above 0" : "below 0");
 	*ret_ns = (uint64_t)ns;
 	return 0;
 }
@@ -239,11 +239,10 @@ static int read_budget(struct parse *p, const char *option, const char *value, u
 	uint64_t bytes;
 
 	if (cli_parse_size(value, &bytes) < 0 || bytes < 1ull << 20 || bytes > max_g << 30)
-		return cli_refuse(
-		        p->message,
-		        "--%s: '%s' is not a size from 1M to %lluG: a number of bytes, or one "
-		        "with K, M or G behind it",
-		        option, value, (unsigned long long)max_g);
+		return cli_refuse(p->message,
+		                  "--%s: '%s' is not a size from 1M to %lluG; a size is a number, "
+		                  "in bytes or followed by K, M or G",
+		                  option, value, (unsigned long long)max_g);
 	*ret = bytes;
 	return 0;
 }
@@ -268,7 +267,7 @@ static int read_tag(struct parse *p, const char *value)
 	for (const char *c = value; *c; c++) {
 		/* A comment of the profile is one line. */
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			return cli_refuse(p->message, "--tag: '%s' has a control character in it",
+			return cli_refuse(p->message, "--tag: '%s' contains a control character",
 			                  value);
 	}
 	p->o->tags[p->n_tags++] = value;
@@ -358,7 +357,7 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 		return read_number(p, row->name, value, UINT32_MAX, &o->count_entries);
 	case OPT_TEST_RANGE_ENTRIES:
 		return read_number(p, row->name, value, UINT32_MAX, &o->range_entries);
-	case OPT_TEST_OFF_THREADS:
+	case OPT_TEST_OFFCPU_THREADS:
 		return read_number(p, row->name, value, UINT32_MAX, &o->offcpu_threads);
 	case OPT_CNT:
 		break;
@@ -392,7 +391,7 @@ static int read_option(struct parse *p, const char *word, const char *next, int 
 	p->given |= 1ull << row->id;
 	if (!value) {
 		if (!next || !strcmp(next, "--"))
-			return cli_refuse(p->message, "--%s: a value is missing", row->name);
+			return cli_refuse(p->message, "--%s needs a value", row->name);
 		value = next;
 		*used = 2;
 	}
@@ -404,9 +403,10 @@ static int refuse_word(struct parse *p, const char *word, const char *before)
 	bool ignored;
 
 	if (before && before[0] == '-' && cli_parse_bool(word, &ignored) == 0)
-		return cli_refuse(p->message, "'%s' is no option; write %s=%s", word, before, word);
-	return cli_refuse(p->message, "'%s' is no option; a command to profile stands behind --",
-	                  word);
+		return cli_refuse(p->message, "unexpected argument '%s'; write %s=%s", word, before,
+		                  word);
+	return cli_refuse(p->message,
+	                  "unexpected argument '%s'; put the command to profile after --", word);
 }
 
 static int read_words(struct parse *p, int argc, char *const *argv)
@@ -416,7 +416,7 @@ static int read_words(struct parse *p, int argc, char *const *argv)
 	for (int i = 1; i < argc; i += used) {
 		if (!strcmp(argv[i], "--")) {
 			if (!argv[i + 1] || !*argv[i + 1])
-				return cli_refuse(p->message, "--: a command is missing behind it");
+				return cli_refuse(p->message, "no command after --");
 			p->o->command = &argv[i + 1];
 			break;
 		}

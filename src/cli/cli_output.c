@@ -82,19 +82,19 @@ static int make_name(struct cli_output *out, enum cli_product p, const struct ti
 	int rc;
 
 	if (faccessat(AT_FDCWD, ".", W_OK | X_OK, AT_EACCESS) < 0) {
-		cli_say("cannot create a file in the current directory: %s; name one with %s",
-		        strerrorname_np(errno), cli_product_option(p));
+		cli_say("cannot create a file in the current directory: %s; choose a path with %s",
+		        cli_error(errno), cli_product_option(p));
 		return CLI_FAILED;
 	}
 	if (!localtime_r(&now->tv_sec, &out->when)) {
-		cli_say("reading the clock: %s", strerrorname_np(errno));
+		cli_say("cannot read the clock: %s", cli_error(errno));
 		return CLI_FAILED;
 	}
 	out->made = true;
 	rc = next_name(out, 1);
 	if (rc < 0) {
-		cli_say("no free name for the %s: %s; name one with %s", cli_product_name(p),
-		        strerrorname_np(-rc), cli_product_option(p));
+		cli_say("no free name for the %s: %s; choose a path with %s", cli_product_name(p),
+		        cli_error(-rc), cli_product_option(p));
 		return CLI_FAILED;
 	}
 	(void)snprintf(out->hidden, sizeof(out->hidden), ".perf-agent-%d-%" PRIx64 "%s",
@@ -144,7 +144,7 @@ static int take_stdout(struct cli_output *out, enum cli_product p)
 	}
 	out->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	if (out->fd < 0 || (alone && dup2(STDERR_FILENO, STDOUT_FILENO) < 0)) {
-		cli_say("duplicate standard output: %s", strerrorname_np(errno));
+		cli_say("cannot duplicate standard output: %s", cli_error(errno));
 		return CLI_FAILED;
 	}
 	return CLI_DONE;
@@ -239,9 +239,8 @@ int cli_outputs_open(struct cli_outputs *outs, const struct cli_options *o, cons
 		else
 			remember(out);
 		if (rc == CLI_DONE && out->fd < 0 && out->path && is_descriptor(out)) {
-			cli_say("%s %s: the file that is open there would be replaced; name the "
-			        "file, "
-			        "or - for standard output",
+			cli_say("%s %s: this would replace the file that is open there; give the "
+			        "path of the file, or - for standard output",
 			        cli_product_option((enum cli_product)i), out->path);
 			rc = CLI_USAGE;
 		}

@@ -193,6 +193,14 @@ void cli_format_duration(uint64_t ns, char *ret, size_t size);
 /* Like above for @unit "nanoseconds"; other units get SI prefixes: "1.25 G". */
 void cli_format_weight(uint64_t weight, const char *unit, char *ret, size_t size);
 
+#define CLI_PCT_MAX 16
+/**
+ * cli_format_pct - a share with the precision that the number of samples gives it: "86"
+ * @samples: below 1,000 whole percents, below 100,000 tenths, else hundredths
+ * A share that is neither 0 nor 100 is never shown as such, but as "<1" or ">99".
+ */
+void cli_format_pct(double pct, uint64_t samples, char ret[CLI_PCT_MAX]);
+
 /**
  * cli_clean_name - a process's name as part of a file name
  * @name: any bytes; blanks around it are dropped, '/', control characters and a leading '.' or '-'
@@ -262,6 +270,8 @@ void cli_outputs_words(const struct cli_outputs *outs, const char *message, char
 void cli_outputs_remove(const struct cli_outputs *outs);
 void cli_outputs_done(struct cli_outputs *outs);
 
+/* An errno in words with its name: "no such file or directory (ENOENT)". Valid until the next call. */
+const char *cli_error(int number);
 /* One line on standard error: "perf-agent: ", the text with control characters as '?', a newline.
  */
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -288,14 +298,15 @@ size_t cli_columns_printed(const char *s);
 uint64_t cli_own_samples(const struct pfa_session *s);
 /* "" after 1, else "s". */
 const char *cli_plural(uint64_t n);
-/* Table of functions (of where it waits), losses: after pfa_stop. @o: of this capture. */
+/* After pfa_stop: the table of functions (of the functions that block), then each reason of losses.
+ * @o: the options of this capture */
 void cli_report_functions(const struct pfa_session *s, const struct cli_options *o);
-void cli_report_waits(const struct pfa_session *s, const struct cli_options *o);
-/* The table alone: how many rows it has, or a negative errno. @total_ns: of all waits. */
-int cli_report_wait_table(const struct pfa_session *s, uint64_t total_ns);
-/* The quality line of a profile. @cost: with what perf-agent itself took. */
+void cli_report_sites(const struct pfa_session *s, const struct cli_options *o);
+/* The table alone. Returns the number of its rows, or a negative errno. */
+int cli_report_site_table(const struct pfa_session *s, const struct pfa_stats *st);
+/* The quality line of a profile. @cost: with the CPU time of perf-agent itself */
 void cli_report_quality(const struct pfa_session *s);
-void cli_report_wait_quality(const struct pfa_session *s, bool cost);
+void cli_report_site_quality(const struct pfa_session *s, bool cost);
 
 /* What is captured of which target, by what means, until when. @comm: of the target, or "";
  * @duration_ns: 0 = no end by time. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_report.c - what stands on standard error at the end of a capture */
+/* cli_report.c - the report on standard error at the end of a capture */
 #include "cli_priv.h"
 
 #include <errno.h>
@@ -18,6 +18,7 @@ enum {
 	MODULE_WIDTH_MAX = 24,
 	WIDTH_MAX = 512,
 	QUALITY_LINE_MAX = 1024,
+	FILTERS_MAX = 256, /* as far as they are shown */
 };
 
 static double percent(uint64_t part, uint64_t whole)
@@ -67,7 +68,7 @@ static void name_folded(struct row *r)
 	const char *module = *r->f.module ? cli_base_name(r->f.module) : "unknown";
 	bool bracketed = *module == '[';
 
-	(void)snprintf(r->folded, sizeof(r->folded), "%s%.64s%s (%zu addresses without a name)",
+	(void)snprintf(r->folded, sizeof(r->folded), "%s%.64s%s (%zu unnamed addresses)",
 	               bracketed ? "" : "[", module, bracketed ? "" : "]", r->n_unnamed);
 	r->f.name = r->folded;
 }
@@ -98,11 +99,13 @@ static size_t fold(const struct pfa_function *f, size_t n_functions, struct row 
 	return n;
 }
 
-static void print_table(const struct row *rows, size_t n, uint64_t total, const char *unit)
+static void print_table(const struct row *rows, size_t n, uint64_t total, uint64_t samples,
+                        const char *unit)
 {
 	size_t width = cli_terminal_width();
 	size_t module_width = strlen("module"), name_width = strlen("function"), room;
-	char name[CLI_NAME_BYTES_MAX], module[CLI_NAME_BYTES_MAX], self[32], cum[32];
+	char name[CLI_NAME_BYTES_MAX], module[CLI_NAME_BYTES_MAX], weight[32];
+	char self[CLI_PCT_MAX], cum[CLI_PCT_MAX];
 
 	if (width > WIDTH_MAX)
 		width = WIDTH_MAX;
@@ -126,20 +129,21 @@ static void print_table(const struct row *rows, size_t n, uint64_t total, const 
 
 		cli_fit(f->name, name_width, name);
 		cli_fit(cli_base_name(f->module), module_width, module);
-		cli_format_weight(f->self, unit, self, sizeof(self));
-		/* Several of them may stand on one stack: their cumulative weights have no sum. */
+		cli_format_weight(f->self, unit, weight, sizeof(weight));
+		cli_format_pct(percent(f->self, total), samples, self);
+		/* Several of them may be on one stack: their cumulative weights have no sum. */
 		(void)snprintf(cum, sizeof(cum), "-");
 		if (rows[i].n_unnamed < 2)
-			(void)snprintf(cum, sizeof(cum), "%.2f", percent(f->cum, total));
-		/* printf's width counts bytes: the filling is made of columns. */
-		cli_say_plain("%8.2f %8s %10s  %s%*s  %s", percent(f->self, total), cum, self, name,
+			cli_format_pct(percent(f->cum, total), samples, cum);
+		/* printf's width counts bytes; columns are filled by hand. */
+		cli_say_plain("%8s %8s %10s  %s%*s  %s", self, cum, weight, name,
 		              (int)(name_width - cli_columns(name)), "", module);
 	}
 }
 
 /* The functions of the profile with most weight: how many rows were printed, or a negative errno.
  */
-static int report_top(const struct pfa_session *s, uint64_t total, const char *unit)
+static int report_top(const struct pfa_session *s, const struct pfa_stats *st, const char *unit)
 {
 	struct pfa_function *f = calloc(FUNCTIONS_MAX, sizeof(*f));
 	struct row *rows = NULL;
@@ -154,7 +158,7 @@ static int report_top(const struct pfa_session *s, uint64_t total, const char *u
 	}
 	if (n > 0) {
 		n = (int)fold(f, (size_t)n, rows);
-		print_table(rows, (size_t)n, total, unit);
+		print_table(rows, (size_t)n, st->weight, st->kept, unit);
 	}
 	free(rows);
 	free(f);
@@ -179,22 +183,39 @@ const char *cli_plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* Each reason for which samples, or waits, were lost. */
+/* Each reason for which samples, or off-CPU intervals, were dropped. Help texts are "samples dropped
+ * because …": the line begins with the number instead. */
 static void print_losses(const struct pfa_session *s, const char *prefix, const char *unit)
 {
+	static const char dropped[] = " dropped because ";
 	struct pfa_counter c;
 
 	for (size_t i = 0; pfa_counter(s, i, &c) == 0; i++) {
-		if (c.value && !strncmp(c.name, prefix, strlen(prefix)) && !strcmp(c.unit, unit) &&
-		    strcmp(c.name, own_counter) != 0)
-			cli_say("dropped %" PRIu64 " %.*s%s: %s", c.value, (int)strlen(unit) - 1,
-			        unit, cli_plural(c.value), c.help);
+		const char *why = strstr(c.help, dropped);
+
+		if (!c.value || strncmp(c.name, prefix, strlen(prefix)) != 0 ||
+		    strcmp(c.unit, unit) != 0 || !strcmp(c.name, own_counter))
+			continue;
+		cli_say("dropped %" PRIu64 " %.*s%s%s%s", c.value, (int)strlen(unit) - 1, unit,
+		        cli_plural(c.value), why ? " because " : ": ",
+		        why ? why + strlen(dropped) : c.help);
 	}
 }
 
-static bool is_filtered(const struct cli_options *o)
+/* The filters as they were given, "--comm foo, --cgroup x"; "": none. */
+static void filters_of(const struct cli_options *o, char *text, size_t size)
 {
-	return o->comms[0] || o->cgroups[0] || o->tids.n;
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < o->tids.n && n < size; i++)
+		n += (size_t)snprintf(text + n, size - n, "%s%d", i ? "," : "--tid ", o->tids.v[i]);
+	for (size_t i = 0; o->comms[i] && n < size; i++)
+		n += (size_t)snprintf(text + n, size - n, "%s--comm %s", n ? ", " : "",
+		                      o->comms[i]);
+	for (size_t i = 0; o->cgroups[i] && n < size; i++)
+		n += (size_t)snprintf(text + n, size - n, "%s--cgroup %s", n ? ", " : "",
+		                      o->cgroups[i]);
 }
 
 /* The value of @key among the quality figures, or NULL. */
@@ -216,7 +237,9 @@ static void say_nothing_seen(const struct pfa_session *s, const struct cli_optio
 {
 	const char *cpu_time_ms = quality_value(s, PFA_KIND_ONCPU, "cpu_time_ms");
 	uint64_t period_ns = 1000000000 / o->sample_rate_hz;
-	char elapsed[32], period[32];
+	char elapsed[32], period[32], filters[FILTERS_MAX];
+
+	filters_of(o, filters, sizeof(filters));
 
 	if (elapsed_ns < 2 * period_ns) {
 		cli_format_duration(elapsed_ns, elapsed, sizeof(elapsed));
@@ -229,14 +252,12 @@ static void say_nothing_seen(const struct pfa_session *s, const struct cli_optio
 		        "it; "
 		        "capture for longer, or raise --sample-rate",
 		        cpu_time_ms);
-	} else if (is_filtered(o)) {
-		cli_say("no samples: nothing that --tid, --comm and --cgroup let through used the "
-		        "CPU in that time");
+	} else if (filters[0]) {
+		cli_say("no samples: no matching thread used the CPU (filter: %s)", filters);
 	} else if (o->all) {
 		cli_say("no samples: the machine was idle");
 	} else {
-		cli_say("no samples: the target used no CPU in that time (it slept, or ended at "
-		        "once)");
+		cli_say("no samples: the target used no CPU (it was blocked, or ended at once)");
 	}
 }
 
@@ -251,12 +272,12 @@ void cli_report_functions(const struct pfa_session *s, const struct cli_options 
 		own |= o->pids.v[k] == getpid();
 	if (pfa_stats(s, &st) < 0)
 		return; /* the quality line says so */
-	n = report_top(s, st.weight, unit ? unit : "");
+	n = report_top(s, &st, unit ? unit : "");
 	if (n < 0)
-		cli_say("no table of functions: %s", strerrorname_np(-n));
+		cli_say("cannot list functions: %s", cli_error(-n));
 	else if (n == 0 && (own || (st.seen && cli_own_samples(s) == st.seen)))
-		cli_say("no samples: only perf-agent itself was there to sample, and it leaves "
-		        "itself out");
+		cli_say("no samples: the only target is perf-agent itself, which it does not "
+		        "sample");
 	else if (n == 0 && !st.seen)
 		say_nothing_seen(s, o, st.elapsed_ns);
 	else if (n == 0)
@@ -264,29 +285,32 @@ void cli_report_functions(const struct pfa_session *s, const struct cli_options 
 	print_losses(s, "dropped_", "samples");
 }
 
-void cli_report_waits(const struct pfa_session *s, const struct cli_options *o)
+void cli_report_sites(const struct pfa_session *s, const struct cli_options *o)
 {
 	struct pfa_stats st = {.size = sizeof(st)};
+	char filters[FILTERS_MAX];
 	int n;
 
 	if (pfa_stats(s, &st) < 0)
 		return; /* the quality line says so */
-	n = cli_report_wait_table(s, st.offcpu_ns);
+	filters_of(o, filters, sizeof(filters));
+	n = cli_report_site_table(s, &st);
 	if (n < 0)
-		cli_say("no table of wait functions: %s", strerrorname_np(-n));
-	else if (n == 0 && !st.offcpu_seen && is_filtered(o))
-		cli_say("no waits: nothing that --tid, --comm and --cgroup let through waited, in "
-		        "the states and for the times that are asked for");
+		cli_say("cannot list off-CPU functions: %s", cli_error(-n));
+	else if (n == 0 && !st.offcpu_seen && filters[0])
+		cli_say("no off-CPU intervals: no matching thread was off-CPU in the selected "
+		        "states and lengths (filter: %s)",
+		        filters);
 	else if (n == 0 && !st.offcpu_seen)
-		cli_say("no waits were seen in the states and for the times that are asked for");
+		cli_say("no off-CPU intervals in the selected states and lengths");
 	else if (n == 0)
-		cli_say("no waits: all %" PRIu64 " were dropped", st.offcpu_seen);
+		cli_say("no off-CPU intervals: all %" PRIu64 " were dropped", st.offcpu_seen);
 	print_losses(s, "offcpu_dropped_", "intervals");
 }
 
 /* The files of a key of which there are several lines: "NAME SHARE" each. False: none. */
-static bool files_of(const struct pfa_session *s, uint32_t kind, const char *key, char *text,
-                     size_t size)
+static bool files_of(const struct pfa_session *s, uint32_t kind, const char *key, uint64_t samples,
+                     char *text, size_t size)
 {
 	const char *line;
 	size_t n = 0;
@@ -294,12 +318,14 @@ static bool files_of(const struct pfa_session *s, uint32_t kind, const char *key
 	text[0] = '\0';
 	for (size_t i = 0; (line = pfa_quality_of(s, kind, i)) && n < size; i++) {
 		const char *name = line + strlen(key), *share = strrchr(line, ' ');
+		char pct[CLI_PCT_MAX];
 
 		if (strncmp(line, key, strlen(key)) != 0 || !share || share <= name ||
-		    strcmp(share, " 0.00") == 0)
+		    !(strtod(share, NULL) > 0))
 			continue;
-		n += (size_t)snprintf(text + n, size - n, "%s%.*s%s %%", n ? ", " : "",
-		                      (int)(share - name), name, share);
+		cli_format_pct(strtod(share, NULL), samples, pct);
+		n += (size_t)snprintf(text + n, size - n, "%s%.*s %s %%", n ? ", " : "",
+		                      (int)(share - name), name, pct);
 	}
 	return n;
 }
@@ -309,9 +335,9 @@ static bool files_of(const struct pfa_session *s, uint32_t kind, const char *key
 
 #define REASONS_MAX 32
 
+/* Of the line "walk_read_fault_pct: 3.10": "read_fault", 3.1. */
 struct reason {
-	const char *name,
-	        *share; /* "read_fault", "3.10": in the line "walk_read_fault_pct: 3.10" */
+	const char *name;
 	int name_len;
 	double pct;
 };
@@ -322,7 +348,7 @@ static int cmp_reason(const void *a, const void *b)
 
 	if (x->pct != y->pct)
 		return x->pct < y->pct ? 1 : -1;
-	return x->share < y->share ? -1 : 1; /* as the library names them */
+	return x->name < y->name ? -1 : 1; /* in the order of the library */
 }
 
 static bool is_reason(const char *name, size_t len)
@@ -337,7 +363,8 @@ static bool is_reason(const char *name, size_t len)
 }
 
 /* Why walks of user stacks ended before the root, the most frequent reason first. False: none. */
-static bool reasons_of(const struct pfa_session *s, uint32_t kind, char *text, size_t size)
+static bool reasons_of(const struct pfa_session *s, uint32_t kind, uint64_t samples, char *text,
+                       size_t size)
 {
 	static const char before[] = "walk_", after[] = "_pct: ";
 	struct reason all[REASONS_MAX] = {0};
@@ -352,9 +379,9 @@ static bool reasons_of(const struct pfa_session *s, uint32_t kind, char *text, s
 		end = strstr(name, after);
 		if (!end)
 			continue;
-		all[n] = (struct reason){
-		        .name = name, .share = end + strlen(after), .name_len = (int)(end - name)};
-		all[n].pct = strtod(all[n].share, NULL);
+		all[n] = (struct reason){.name = name,
+		                         .name_len = (int)(end - name),
+		                         .pct = strtod(end + strlen(after), NULL)};
 		if (all[n].pct > 0 && is_reason(name, (size_t)all[n].name_len))
 			n++;
 	}
@@ -362,9 +389,11 @@ static bool reasons_of(const struct pfa_session *s, uint32_t kind, char *text, s
 	text[0] = '\0';
 	for (size_t i = 0; i < n && len < size; i++) {
 		size_t from = len;
+		char pct[CLI_PCT_MAX];
 
-		len += (size_t)snprintf(text + len, size - len, "%s%.16s %% %.*s", i ? ", " : "",
-		                        all[i].share, all[i].name_len, all[i].name);
+		cli_format_pct(all[i].pct, samples, pct);
+		len += (size_t)snprintf(text + len, size - len, "%s%s %% %.*s", i ? ", " : "", pct,
+		                        all[i].name_len, all[i].name);
 		for (char *p = text + from; *p; p++)
 			if (*p == '_') /* "32-bit task" is the one name with a hyphen */
 				*p = strncmp(p, "_bit_", 5) == 0 ? '-' : ' ';
@@ -373,27 +402,27 @@ static bool reasons_of(const struct pfa_session *s, uint32_t kind, char *text, s
 }
 
 /* Shares are of all user stacks, as that of the complete ones is. */
-static void print_incomplete(const struct pfa_session *s, uint32_t kind)
+static void print_incomplete(const struct pfa_session *s, uint32_t kind, uint64_t samples)
 {
 	char reasons[512], files[1024];
-	bool why = reasons_of(s, kind, reasons, sizeof(reasons));
-	bool where = files_of(s, kind, "incomplete_in: ", files, sizeof(files));
+	bool why = reasons_of(s, kind, samples, reasons, sizeof(reasons));
+	bool where = files_of(s, kind, "incomplete_in: ", samples, files, sizeof(files));
 
 	if (why && where)
-		cli_say("incomplete stacks, of all user stacks: %s; they end in: %s", reasons,
+		cli_say("incomplete stacks: %s (of all user stacks); they end in: %s", reasons,
 		        files);
 	else if (why)
-		cli_say("incomplete stacks, of all user stacks: %s", reasons);
+		cli_say("incomplete stacks: %s (of all user stacks)", reasons);
 	else if (where)
 		cli_say("incomplete stacks end in: %s", files);
 }
 
-static void print_guessed(const struct pfa_session *s, uint32_t kind)
+static void print_heuristic(const struct pfa_session *s, uint32_t kind, uint64_t samples)
 {
 	char files[1024];
 
-	if (files_of(s, kind, "heuristic_in: ", files, sizeof(files)))
-		cli_say("callers were guessed in: %s", files);
+	if (files_of(s, kind, "heuristic_in: ", samples, files, sizeof(files)))
+		cli_say("heuristic frames in: %s", files);
 }
 
 /* Appends to a quality line: 1 KiB holds all figures with their longest values. */
@@ -408,40 +437,44 @@ append(char line[QUALITY_LINE_MAX], const char *format, ...)
 	va_end(ap);
 }
 
-struct figure {
+struct share {
 	const char *key, *after;
 };
 
-/* Those of the figures that there are, in percent. */
+/* Appends the shares that the library has and that are not zero, in percent of @samples. */
 static void append_shares(char line[QUALITY_LINE_MAX], const struct pfa_session *s, uint32_t kind,
-                          const struct figure *figures, size_t n)
+                          const struct share *shares, size_t n, uint64_t samples)
 {
 	for (size_t i = 0; i < n; i++) {
-		const char *v = quality_value(s, kind, figures[i].key);
+		const char *v = quality_value(s, kind, shares[i].key);
+		double pct = v ? strtod(v, NULL) : 0;
+		char text[CLI_PCT_MAX];
 
-		if (v)
-			append(line, ", %.24s%s %s", v, strchr(v, '%') ? "" : " %",
-			       figures[i].after);
+		if (!(pct > 0))
+			continue;
+		cli_format_pct(pct, samples, text);
+		append(line, ", %s %% %s", text, shares[i].after);
 	}
 }
 
-/* What perf-agent itself took. */
+/* CPU time of perf-agent itself. It is measured, not sampled. */
 static void append_cost(char line[QUALITY_LINE_MAX], const struct pfa_session *s, uint32_t kind,
                         const struct pfa_stats *st)
 {
 	const char *v = quality_value(s, kind, "agent_cpu_pct");
+	double pct = v ? strtod(v, NULL) : percent(st->agent_cpu_ns, st->elapsed_ns);
+	double setup_ms;
 
-	if (v)
-		append(line, ", agent %.24s%s CPU", v, strchr(v, '%') ? "" : " %");
-	else
-		append(line, ", agent %.1f %% CPU", percent(st->agent_cpu_ns, st->elapsed_ns));
+	if (pct > 0)
+		append(line, pct < 0.05 ? ", agent <0.1 %% CPU" : ", agent %.1f %% CPU", pct);
 	v = quality_value(s, kind, "agent_setup_cpu_ms");
-	if (v)
-		append(line, " (+ %.24s ms to start)", v);
+	setup_ms = v ? strtod(v, NULL) : 0;
+	if (setup_ms >= 0.5)
+		append(line, " (+ %.0f ms to start)", setup_ms);
 }
 
-#define STACK_FIGURES                                                                              \
-	{"complete_stacks_pct", "complete stacks"}, {"heuristic_stacks_pct", "guessed stacks"},    \
+#define STACK_SHARES                                                                               \
+	{"complete_stacks_pct", "complete stacks"}, {"heuristic_stacks_pct", "heuristic stacks"},  \
 	        {"cut_stacks_pct", "cut stacks"}, {"named_user_pct", "of user frames named"},      \
 	{                                                                                          \
 		"named_kernel_pct", "of kernel frames named"                                       \
@@ -451,9 +484,9 @@ static void append_cost(char line[QUALITY_LINE_MAX], const struct pfa_session *s
 
 void cli_report_quality(const struct pfa_session *s)
 {
-	static const struct figure figures[] = {
-	        STACK_FIGURES, {"idle_pct", "idle"}, {"lost_stacks_pct", "lost stacks"}};
-	static const struct figure covered = {"cpu_time_covered_pct", "of CPU time covered"};
+	static const struct share shares[] = {
+	        STACK_SHARES, {"idle_pct", "idle"}, {"lost_stacks_pct", "lost stacks"}};
+	static const struct share covered = {"cpu_time_covered_pct", "of CPU time covered"};
 	struct pfa_stats st = {.size = sizeof(st)};
 	char line[QUALITY_LINE_MAX] = "";
 	uint64_t own = cli_own_samples(s);
@@ -461,54 +494,63 @@ void cli_report_quality(const struct pfa_session *s)
 
 	rc = pfa_stats(s, &st);
 	if (rc < 0) {
-		cli_say_plain("quality: unknown: %s", strerrorname_np(-rc));
+		cli_say_plain("quality: unknown: %s", cli_error(-rc));
 		return;
 	}
 	if (own > st.dropped)
 		own = st.dropped; /* the two were read at different times */
-	print_incomplete(s, PFA_KIND_ONCPU);
-	print_guessed(s, PFA_KIND_ONCPU);
-	append(line, "quality: %" PRIu64 " sample%s (%" PRIu64 " kept, %" PRIu64 " dropped",
-	       st.seen, cli_plural(st.seen), st.kept, st.dropped - own);
+	print_incomplete(s, PFA_KIND_ONCPU, st.kept);
+	print_heuristic(s, PFA_KIND_ONCPU, st.kept);
+	append(line, "quality: %" PRIu64 " sample%s", st.seen, cli_plural(st.seen));
+	if (st.dropped)
+		append(line, " (%" PRIu64 " kept", st.kept);
+	if (st.dropped > own)
+		append(line, ", %" PRIu64 " dropped", st.dropped - own);
 	if (own)
 		append(line, ", %" PRIu64 " of perf-agent itself", own);
-	append(line, ")");
-	append_shares(line, s, PFA_KIND_ONCPU, figures, sizeof(figures) / sizeof(figures[0]));
+	if (st.dropped)
+		append(line, ")");
+	append_shares(line, s, PFA_KIND_ONCPU, shares, sizeof(shares) / sizeof(shares[0]), st.kept);
 	/* Of few samples it is chance, and a note says where it is more. */
 	if (st.seen >= COVERED_SAMPLES_MIN)
-		append_shares(line, s, PFA_KIND_ONCPU, &covered, 1);
+		append_shares(line, s, PFA_KIND_ONCPU, &covered, 1, st.seen);
 	append_cost(line, s, PFA_KIND_ONCPU, &st);
 	cli_say_plain("%s", line);
 }
 
-void cli_report_wait_quality(const struct pfa_session *s, bool cost)
+void cli_report_site_quality(const struct pfa_session *s, bool cost)
 {
-	static const struct figure figures[] = {STACK_FIGURES, {"lost_stacks_pct", "lost stacks"}};
-	static const struct figure numbers[] = {{"threads_blocked_at_start",
-	                                         "of threads that waited at the start"},
-	                                        {"intervals_open_at_end", "not over at the end"}};
+	static const struct share shares[] = {STACK_SHARES, {"lost_stacks_pct", "lost stacks"}};
+	static const struct share numbers[] = {{"threads_blocked_at_start",
+	                                        "of threads that were off-CPU at the start"},
+	                                       {"intervals_open_at_end", "open at the end"}};
 	struct pfa_stats st = {.size = sizeof(st)};
 	char line[QUALITY_LINE_MAX] = "", time[32];
 	int rc;
 
 	rc = pfa_stats(s, &st);
 	if (rc < 0) {
-		cli_say_plain("off-CPU quality: unknown: %s", strerrorname_np(-rc));
+		cli_say_plain("off-CPU quality: unknown: %s", cli_error(-rc));
 		return;
 	}
-	print_incomplete(s, PFA_KIND_OFFCPU);
-	print_guessed(s, PFA_KIND_OFFCPU);
+	print_incomplete(s, PFA_KIND_OFFCPU, st.offcpu_kept);
+	print_heuristic(s, PFA_KIND_OFFCPU, st.offcpu_kept);
 	cli_format_duration(st.offcpu_ns, time, sizeof(time));
-	append(line,
-	       "off-CPU quality: %" PRIu64 " wait%s (%" PRIu64 " kept, %" PRIu64 " dropped), %s",
-	       st.offcpu_seen, cli_plural(st.offcpu_seen), st.offcpu_kept, st.offcpu_dropped, time);
+	append(line, "off-CPU quality: %" PRIu64 " interval%s", st.offcpu_seen,
+	       cli_plural(st.offcpu_seen));
+	if (st.offcpu_dropped)
+		append(line, " (%" PRIu64 " kept, %" PRIu64 " dropped)", st.offcpu_kept,
+		       st.offcpu_dropped);
+	if (st.offcpu_ns)
+		append(line, ", %s", time);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		const char *v = quality_value(s, PFA_KIND_OFFCPU, numbers[i].key);
 
 		if (v && strcmp(v, "0") != 0)
 			append(line, ", %.24s %s", v, numbers[i].after);
 	}
-	append_shares(line, s, PFA_KIND_OFFCPU, figures, sizeof(figures) / sizeof(figures[0]));
+	append_shares(line, s, PFA_KIND_OFFCPU, shares, sizeof(shares) / sizeof(shares[0]),
+	              st.offcpu_kept);
 	if (cost)
 		append_cost(line, s, PFA_KIND_OFFCPU, &st);
 	cli_say_plain("%s", line);

@@ -186,7 +186,7 @@ static void say_error(const struct run *r, const char *what, int rc, const struc
 	if (words[0])
 		cli_say("%s", words);
 	else
-		cli_say("%s: %s", what, strerrorname_np(-rc));
+		cli_say("%s: %s", what, cli_error(-rc));
 }
 
 static void give_outputs(const struct run *r, struct pfa_options *p)
@@ -254,7 +254,7 @@ static int new_session(struct run *r)
 
 	rc = pfa_new(&p, &r->session, &err);
 	if (rc < 0) {
-		say_error(r, "options", rc, &err);
+		say_error(r, "cannot use the options", rc, &err);
 		return rc == -EINVAL ? CLI_USAGE : CLI_FAILED;
 	}
 	return CLI_DONE;
@@ -292,6 +292,7 @@ static void show_progress(struct run *r, uint64_t now)
 	uint64_t elapsed = now - r->start_ns, own = cli_own_samples(r->session), seen, lost;
 	char text[PROGRESS_MAX], samples[96];
 	double seconds;
+	int n;
 
 	if (pfa_stats(r->session, &st) < 0)
 		return; /* the quality line says so at the end */
@@ -302,8 +303,10 @@ static void show_progress(struct run *r, uint64_t now)
 	/* Counters are read one after the other while they grow. */
 	seen = st.seen > own ? st.seen - own : 0;
 	lost = st.dropped > own ? st.dropped - own : 0;
-	(void)snprintf(samples, sizeof(samples), ", %" PRIu64 " sample%s, %" PRIu64 " lost", seen,
-	               cli_plural(seen), lost);
+	n = snprintf(samples, sizeof(samples), ", %" PRIu64 " sample%s", seen, cli_plural(seen));
+	if (lost)
+		(void)snprintf(samples + n, sizeof(samples) - (size_t)n, ", %" PRIu64 " dropped",
+		               lost);
 	/* What the other modes count is read at the end. */
 	(void)snprintf(text, sizeof(text), "perf-agent: %.1f s%s%s", seconds,
 	               r->duration_ns ? " left" : "", r->o->on[CLI_PROFILE] ? samples : "");
@@ -374,10 +377,10 @@ static void say_end(const struct run *r, enum end end)
 		        time);
 	else if (o->pids.n > 1)
 		cli_say("all %zu processes ended after %s%s", o->pids.n, time,
-		        o->follow_children ? "; their children are not waited for" : "");
+		        o->follow_children ? "; the capture does not wait for their children" : "");
 	else
 		cli_say("pid %d ended after %s%s", o->pids.v[0], time,
-		        o->follow_children ? "; its children are not waited for" : "");
+		        o->follow_children ? "; the capture does not wait for its children" : "");
 }
 
 /* Ctrl-C reaches the command as well, and so does what timeout(1) sends: it may be about to end. */
@@ -404,7 +407,7 @@ static void say_command(const struct run *r, enum end end)
 		rc = pfa_command_status(r->session, &status);
 	}
 	if (rc < 0)
-		cli_say("command %s: status unknown: %s", r->comm, strerrorname_np(-rc));
+		cli_say("cannot read the exit status of command %s: %s", r->comm, cli_error(-rc));
 	else if (rc == 0)
 		cli_say("command %s (pid %d) has not ended; it is left running", r->comm,
 		        pfa_command_pid(r->session));
@@ -429,14 +432,14 @@ static void report(const struct run *r, enum cli_product p, bool written)
 	if (p == CLI_PROFILE)
 		cli_report_functions(r->session, r->o);
 	else if (p == CLI_OFFCPU)
-		cli_report_waits(r->session, r->o);
+		cli_report_sites(r->session, r->o);
 	/* Metrics on standard output are there to be read. */
 	if (written && !(p == CLI_METRICS && out->fd >= 0))
 		cli_say("%s written: %s", cli_product_name(p), cli_output_path(out));
 	if (p == CLI_PROFILE)
 		cli_report_quality(r->session);
 	else if (p == CLI_OFFCPU)
-		cli_report_wait_quality(r->session, !r->o->on[CLI_PROFILE]);
+		cli_report_site_quality(r->session, !r->o->on[CLI_PROFILE]);
 }
 
 /* Of a capture that could not be written as a whole. */
@@ -497,8 +500,8 @@ static int finish(struct run *r, enum end end)
 
 		if (!moved[i])
 			continue;
-		cli_say("rename %s to %s: %s; the %s stays where it is", out->hidden, out->name,
-		        strerrorname_np(-moved[i]), cli_product_name((enum cli_product)i));
+		cli_say("cannot rename %s to %s: %s; the %s is in the first file", out->hidden,
+		        out->name, cli_error(-moved[i]), cli_product_name((enum cli_product)i));
 		status = CLI_FAILED;
 	}
 	if (!stopped)
@@ -506,7 +509,7 @@ static int finish(struct run *r, enum end end)
 	if (wanted > 1)
 		say_missing(r, written);
 	if (!said_by_note(r, &err))
-		say_error(r, "writing the output", stopped, &err);
+		say_error(r, "cannot write the output", stopped, &err);
 	return CLI_FAILED;
 }
 
@@ -531,8 +534,7 @@ static int capture(struct run *r)
 	int rc;
 
 	if (r->o->unwind == PFA_UNWIND_DWARF && stacks)
-		cli_say("reading the call-frame information of what is mapped; Ctrl-C ends that "
-		        "too");
+		cli_say("building the unwind tables of all mapped files; Ctrl-C ends this too");
 	rc = start(r, &err);
 	if (rc == -EINTR && atomic_load(&caught.first_ns)) {
 		cli_say("SIG%s before the capture began: no %s",
@@ -543,7 +545,7 @@ static int capture(struct run *r)
 		return CLI_FAILED;
 	}
 	if (rc < 0) {
-		say_error(r, "starting the capture", rc, &err);
+		say_error(r, "cannot start the capture", rc, &err);
 		return CLI_FAILED;
 	}
 	r->start_ns = now_ns();
@@ -563,7 +565,7 @@ int cli_run(const struct cli_options *o)
 		r.duration_ns = DEFAULT_DURATION_NS;
 	rc = catch_signals(); /* before anything that may take a while */
 	if (rc < 0) {
-		cli_say("catching signals: %s", strerrorname_np(-rc));
+		cli_say("cannot set signal handlers: %s", cli_error(-rc));
 		return CLI_FAILED;
 	}
 	name_target(&r);

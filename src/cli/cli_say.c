@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_say.c - lines on standard error; names in them come from other processes and are made
- * harmless */
+/* cli_say.c - lines on standard error. Names in them come from other processes: bytes that a
+ * terminal would obey are replaced. */
 #include "cli_priv.h"
 
 #include <stdarg.h>
@@ -119,6 +119,21 @@ size_t cli_terminal_width(void)
 	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col >= 40)
 		return w.ws_col;
 	return CLI_WIDTH_DEFAULT;
+}
+
+const char *cli_error(int number)
+{
+	static char text[128];
+	const char *words = strerrordesc_np(number), *symbol = strerrorname_np(number);
+
+	if (!words || !symbol)
+		(void)snprintf(text, sizeof(text), "error %d", number);
+	else
+		(void)snprintf(text, sizeof(text), "%s (%s)", words, symbol); /* fits */
+	/* "No such file", but "RFS specific error". */
+	if (text[0] >= 'A' && text[0] <= 'Z' && text[1] >= 'a' && text[1] <= 'z')
+		text[0] = (char)(text[0] - 'A' + 'a');
+	return text;
 }
 
 static void __attribute__((format(printf, 2, 0)))

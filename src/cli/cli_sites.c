@@ -53,7 +53,7 @@ static size_t smaller(size_t a, size_t b)
 static struct widths measure(const struct pfa_offcpu_site *w, size_t n)
 {
 	struct widths ret = {.name = strlen("function"),
-	                     .where = strlen("waits in"),
+	                     .where = strlen("blocked in"),
 	                     .module = strlen("module")};
 	size_t width = smaller(cli_terminal_width(), WIDTH_MAX), room, others;
 	char text[CLI_NAME_BYTES_MAX], name[WORD_MAX];
@@ -72,7 +72,7 @@ static struct widths measure(const struct pfa_offcpu_site *w, size_t n)
 	/* On a narrow terminal each has its share, and what one does not need the function has. */
 	room = width > NUMBERS_WIDTH + 4 ? width - NUMBERS_WIDTH - 4 : 0;
 	ret.where = smaller(ret.where, smaller(WHERE_WIDTH_MAX, room * 2 / 5));
-	ret.where = ret.where < strlen("waits in") ? strlen("waits in") : ret.where;
+	ret.where = ret.where < strlen("blocked in") ? strlen("blocked in") : ret.where;
 	ret.module = smaller(ret.module, smaller(MODULE_WIDTH_MAX, room * 3 / 10));
 	ret.module = ret.module < strlen("module") ? strlen("module") : ret.module;
 	others = ret.where + ret.module;
@@ -89,33 +89,36 @@ static int rest(size_t width, const char *word)
 	return columns < width ? (int)(width - columns) : 0;
 }
 
-static void print_table(const struct pfa_offcpu_site *w, size_t n, uint64_t total_ns)
+static void print_table(const struct pfa_offcpu_site *w, size_t n, const struct pfa_stats *st)
 {
 	const struct widths widths = measure(w, n);
 	char name[CLI_NAME_BYTES_MAX], where[CLI_NAME_BYTES_MAX], module[CLI_NAME_BYTES_MAX];
-	char text[WORD_MAX], wait[32], longest[32];
+	char text[WORD_MAX], time[32], longest[32], pct[CLI_PCT_MAX];
 
-	cli_say_plain("%8s %10s %8s %10s  %-*s  %-*s  module", "wait %", "wait", "waits", "longest",
-	              (int)widths.name, "function", (int)widths.where, "waits in");
+	cli_say_plain("%8s %10s %8s %10s  %-*s  %-*s  module", "time %", "off-CPU", "count",
+	              "longest", (int)widths.name, "function", (int)widths.where, "blocked in");
 	for (size_t i = 0; i < n; i++) {
 		cli_fit(name_of(&w[i], text), widths.name, name);
 		fit_where(&w[i], widths.where, where);
 		cli_fit(cli_base_name(w[i].module), widths.module, module);
-		cli_format_weight(w[i].offcpu_ns, "nanoseconds", wait, sizeof(wait));
+		cli_format_weight(w[i].offcpu_ns, "nanoseconds", time, sizeof(time));
 		cli_format_weight(w[i].longest_ns, "nanoseconds", longest, sizeof(longest));
-		cli_say_plain("%8.2f %10s %8" PRIu64 " %10s  %s%*s  %s%*s  %s",
-		              total_ns ? 100.0 * (double)w[i].offcpu_ns / (double)total_ns : 0.0,
-		              wait, w[i].intervals, longest, name, rest(widths.name, name), "",
-		              where, rest(widths.where, where), "", module);
+		cli_format_pct(st->offcpu_ns
+		                       ? 100.0 * (double)w[i].offcpu_ns / (double)st->offcpu_ns
+		                       : 0.0,
+		               st->offcpu_kept, pct);
+		cli_say_plain("%8s %10s %8" PRIu64 " %10s  %s%*s  %s%*s  %s", pct, time,
+		              w[i].intervals, longest, name, rest(widths.name, name), "", where,
+		              rest(widths.where, where), "", module);
 	}
 }
 
-int cli_report_wait_table(const struct pfa_session *s, uint64_t total_ns)
+int cli_report_site_table(const struct pfa_session *s, const struct pfa_stats *st)
 {
 	struct pfa_offcpu_site w[ROWS_MAX];
 	int n = pfa_top_offcpu_sites(s, w, ROWS_MAX);
 
 	if (n > 0)
-		print_table(w, (size_t)n, total_ns);
+		print_table(w, (size_t)n, st);
 	return n;
 }

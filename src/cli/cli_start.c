@@ -73,15 +73,15 @@ static void describe_target(const struct cli_options *o, const struct pfa_sessio
 	append_strings(to, size, ", in cgroup ", o->cgroups);
 }
 
-/* "profiling X at 99 Hz, cpu-clock, with waits and scheduling", "profiling waits of X" */
+/* "profiling X at 99 Hz, cpu-clock, with off-CPU time", "profiling off-CPU time of X" */
 static void describe_modes(const struct cli_options *o, const struct pfa_session *s,
                            const char *target, char *to, size_t size)
 {
 	const char *unit = pfa_weight_unit(s);
 	bool both = o->on[CLI_OFFCPU] && o->on[CLI_METRICS];
-	const char *rest = both                 ? "waits and scheduling"
-	                   : o->on[CLI_OFFCPU]  ? "waits"
-	                   : o->on[CLI_METRICS] ? "scheduling"
+	const char *rest = both                 ? "off-CPU time and scheduler statistics"
+	                   : o->on[CLI_OFFCPU]  ? "off-CPU time"
+	                   : o->on[CLI_METRICS] ? "scheduler statistics"
 	                                        : NULL;
 
 	if (!o->on[CLI_PROFILE]) {

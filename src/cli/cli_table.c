@@ -101,14 +101,14 @@ int cli_options_help(FILE *to)
 	                "MODE... --pid N[,N...]\nMODE... --tid N[,N...]\nMODE... --cgroup PATH\n"
 	                "MODE... -a\nMODE... -- COMMAND [ARG...]\n"
 	                "unwind-info FILE [--pc ADDR]",
-	        .doc = "Where a process, a command or the whole machine spends its time on the CPU "
-	               "and off it, as pprof profiles, and how it runs, in figures. MODE is "
-	               "--profile, --offcpu or --pmu; several can run at once."
+	        .doc = "Profiles a process, a command or the whole machine: where it spends its "
+	               "time on and off the CPU, as pprof profiles, and how it is scheduled, as "
+	               "text or JSON. MODE is --profile, --offcpu or --pmu; several can be "
+	               "combined."
 	               "\v"
-	               "-name and --name mean the same; a value follows = or is the next word; "
-	               "options without a "
-	               "value take =true and =false.\n"
-	               "Exit status: 0 all that was asked for was written, 1 it was not, 2 the "
+	               "-name and --name mean the same. A value follows = or is the next "
+	               "argument. Options without a value take =true and =false.\n"
+	               "Exit status: 0 everything was written, 1 something was not, 2 the "
 	               "command line is wrong.",
 	};
 

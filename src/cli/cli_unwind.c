@@ -52,7 +52,7 @@ static int read_words(int argc, char *const *argv, const char **ret_file, uint64
 			const char *value = pc_value(argv[i], argv[i + 1], &used);
 
 			if (!value) {
-				cli_say("--pc: a value is missing");
+				cli_say("--pc needs a value");
 				return CLI_USAGE;
 			}
 			if (cli_parse_address(value, pc) < 0) {
@@ -61,12 +61,12 @@ static int read_words(int argc, char *const *argv, const char **ret_file, uint64
 			}
 			*ret_has_pc = true;
 		} else if (options && argv[i][0] == '-' && argv[i][1]) {
-			cli_say("unwind-info: %s: %s; it has --pc ADDR", argv[i],
-			        cli_options_has(argv[i]) ? "an option of a capture"
-			                                 : "unknown option");
+			cli_say("unwind-info: %s %s; its only option is --pc ADDR", argv[i],
+			        cli_options_has(argv[i]) ? "is an option of a capture"
+			                                 : "is unknown");
 			return CLI_USAGE;
 		} else if (*ret_file) {
-			cli_say("unwind-info: '%s' and '%s': one file at a time", *ret_file,
+			cli_say("unwind-info: one file at a time, not '%s' and '%s'", *ret_file,
 			        argv[i]);
 			return CLI_USAGE;
 		} else {
@@ -74,8 +74,7 @@ static int read_words(int argc, char *const *argv, const char **ret_file, uint64
 		}
 	}
 	if (!*ret_file || !**ret_file) {
-		cli_say("unwind-info: a program or library is missing: perf-agent unwind-info "
-		        "FILE");
+		cli_say("unwind-info: no program or library given: perf-agent unwind-info FILE");
 		return CLI_USAGE;
 	}
 	return CLI_DONE;
@@ -100,13 +99,13 @@ int cli_unwind_info(int argc, char *const *argv)
 			if (err.message[0])
 				cli_say("%s", err.message);
 			else
-				cli_say("%s: %s", file, strerrorname_np(-rc));
+				cli_say("%s: %s", file, cli_error(-rc));
 			return CLI_FAILED;
 		}
 		rc = fflush(stdout) || ferror(stdout) ? -EIO : 0;
 	}
 	if (rc < 0) {
-		cli_say("write to standard output failed");
+		cli_say("cannot write to standard output");
 		return CLI_FAILED;
 	}
 	return CLI_DONE;

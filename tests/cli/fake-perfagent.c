@@ -435,10 +435,11 @@ int pfa_counter(const struct pfa_session *s, size_t i, struct pfa_counter *ret)
 {
 	const struct pfa_counter counters[] = {
 	        {"seen", "samples", "samples that hit the target", get_number("FAKE_SEEN")},
-	        {"dropped_counts_full", "samples", "the table of counts was full",
-	         get_number("FAKE_DROPPED")},
+	        {"dropped_counts_full", "samples",
+	         "samples dropped because the count table was full", get_number("FAKE_DROPPED")},
 	        {"dropped_agent", "samples", "the agent's own", get_number("FAKE_OWN")},
-	        {"offcpu_dropped_tables_full", "intervals", "the tables were full",
+	        {"offcpu_dropped_tables_full", "intervals",
+	         "off-CPU intervals dropped because the thread table was full",
 	         get_number("FAKE_WAITS_DROPPED")},
 	};
 

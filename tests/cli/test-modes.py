@@ -46,33 +46,33 @@ USAGE_ERRORS = [
     ([*OFF, '--offcpu-states', 'iowaits'], '--offcpu-states'),
     ([*OFF, '--offcpu-states', 'io'], '--offcpu-states'),
     ([*OFF, '--offcpu-min', '5'], "--offcpu-min: '5' is not a duration"),
-    ([*OFF, '--offcpu-min', '-1ms'], "--offcpu-min: '-1ms' is less than 0"),
-    ([*OFF, '--offcpu-max', '0'], "--offcpu-max: '0' is not longer than 0"),
+    ([*OFF, '--offcpu-min', '-1ms'], "--offcpu-min: '-1ms' is below 0"),
+    ([*OFF, '--offcpu-max', '0'], "--offcpu-max: '0' is not above 0"),
     ([*OFF, '--offcpu-max', '3000000h'], '--offcpu-max'),
-    ([*OFF, '--offcpu-min', '2s', '--offcpu-max', '1500ms'], '--offcpu-min, 2.00 s, is above --offcpu-max, 1.50 s'),
+    ([*OFF, '--offcpu-min', '2s', '--offcpu-max', '1500ms'], '--offcpu-min (2.00 s) is above --offcpu-max (1.50 s)'),
     ([*OFF, '--offcpu-output', ''], '--offcpu-output: the path is empty'),
-    ([*OFF, '--test-off-threads', '0'], '--test-off-threads'),
+    ([*OFF, '--test-offcpu-threads', '0'], '--test-offcpu-threads'),
     ([*PMU, '--pmu-output='], '--pmu-output: the path is empty'),
     ([*PMU, '--pmu-format', 'xml'], "--pmu-format: 'xml' is neither text nor json"),
     ([*PMU, '--pmu-format='], "--pmu-format: ''"),
-    ([*PMU, '--per-pid'], '--per-pid goes with both -a/--all and --pmu'),
-    (['--profile', '-a', '--per-pid'], '--per-pid goes with both -a/--all and --pmu'),
-    ([*ME, '--per-pid'], '--per-pid goes with both'),
-    (['--pmu', '--per-pid', '--', 'true'], '--per-pid goes with both'),
+    ([*PMU, '--per-pid'], '--per-pid needs -a/--all and --pmu'),
+    (['--profile', '-a', '--per-pid'], '--per-pid needs -a/--all and --pmu'),
+    ([*ME, '--per-pid'], '--per-pid needs -a/--all and --pmu'),
+    (['--pmu', '--per-pid', '--', 'true'], '--per-pid needs -a/--all and --pmu'),
     # Of a mode that is not on.
-    *[([*ME, *words], words[0].partition('=')[0] + ' goes with --offcpu')
+    *[([*ME, *words], words[0].partition('=')[0] + ' needs --offcpu')
       for words in (['--offcpu-states=iowait'], ['--offcpu-min', '1s'], ['--offcpu-max', '1s'], ['--offcpu-wakers'],
                     ['--offcpu-output', 'x'])],
-    *[([*OFF, *words], words[0] + ' goes with --profile')
+    *[([*OFF, *words], words[0] + ' needs --profile')
       for words in (['--sample-rate', '9'], ['--event', 'auto'], ['--profile-output', 'x'])],
-    *[([*OFF, *words], words[0] + ' goes with --pmu') for words in (['--pmu-output', 'x'], ['--pmu-format', 'text'])],
-    *[([*PMU, *words], words[0].partition('=')[0] + ' goes with --profile or --offcpu')
+    *[([*OFF, *words], words[0] + ' needs --pmu') for words in (['--pmu-output', 'x'], ['--pmu-format', 'text'])],
+    *[([*PMU, *words], words[0].partition('=')[0] + ' needs --profile or --offcpu')
       for words in (['--unwind', 'auto'], ['--table-budget', '1M'], ['--lines=false'], ['--kernel-stacks=false'],
                     ['--debug-dir', 'x'], ['--symbol-budget', '1M'])],
-    ([*OFF, '--offcpu=false', '--profile', '--offcpu-min', '1s'], '--offcpu-min goes with --offcpu'),
+    ([*OFF, '--offcpu=false', '--profile', '--offcpu-min', '1s'], '--offcpu-min needs --offcpu'),
     # One standard output, one file each.
     ([*ME, '--profile-output', '-', '--offcpu', '--offcpu-output', '-'],
-     '--profile-output and --offcpu-output: only one of them can be standard output'),
+     '--profile-output and --offcpu-output: only one output can be standard output'),
     ([*ME, '--profile-output', '-', '--pmu'], '--profile-output and --pmu-output: only one'),
     ([*OFF, '--offcpu-output', '-', '--pmu', '--pmu-output=-'], '--offcpu-output and --pmu-output: only one'),
     *[([*OFF, '--offcpu-output', '-', '--pmu', f'--pmu-output={name}'], '--offcpu-output and --pmu-output: only one')
@@ -99,7 +99,7 @@ def modes_reach_the_library():
                  'max 0', 'off_threads 0', 'format 0', 'flags 0']:
         check(want in lines, want, lines)
     lines = logged(*OFF, '--offcpu-states=preempted', '--offcpu-states', 'idle,iowait,idle', '--offcpu-min', '1us',
-                   '--offcpu-max', '1.5s', '--offcpu-wakers', '--test-off-threads', '7', out[1], *SHORT)
+                   '--offcpu-max', '1.5s', '--offcpu-wakers', '--test-offcpu-threads', '7', out[1], *SHORT)
     for want in ['modes 2', 'path (none)', 'offcpu_path o', 'pmu_path (none)', f'states {1 << 3 | 1 << 6}', 'min 1000',
                  'max 1500000000', 'off_threads 7', f'flags {1 << 5}']:
         check(want in lines, want, lines)
@@ -249,34 +249,34 @@ def wait_functions_and_their_quality():
     r = run(*OFF, *SHORT, '--offcpu-output=o', env=OFF_ENV)
     equal(r.rc, 0, r)
     waits = [
-        '  wait %       wait    waits    longest  function                           waits in       module',
-        '   66.67     600 ms        8     300 ms  wait_for_work                      futex_do_wait  pool',
-        '   22.22     200 ms        3     150 ms  next<int, std::vector<int> >(int)  pipe_read +2   libx.so.1',
-        '   11.11     100 ms        1     100 ms  (5 unnamed addresses)              do_nanosleep   libx.so.1',
-        'perf-agent: dropped 1 interval: the tables were full',
+        '  time %    off-CPU    count    longest  function                           blocked in     module',
+        '      67     600 ms        8     300 ms  wait_for_work                      futex_do_wait  pool',
+        '      22     200 ms        3     150 ms  next<int, std::vector<int> >(int)  pipe_read +2   libx.so.1',
+        '      11     100 ms        1     100 ms  (5 unnamed addresses)              do_nanosleep   libx.so.1',
+        'perf-agent: dropped 1 interval because the thread table was full',
         'perf-agent: off-CPU profile written: o',
-        'perf-agent: incomplete stacks, of all user stacks: 0.90 % no rule; they end in: lib.so 0.90 %',
-        'off-CPU quality: 12 waits (11 kept, 1 dropped), 900 ms, 1 of threads that waited at the start, '
-        '2 not over at the end, 99.10 % complete stacks, 0.00 % lost stacks',
+        'perf-agent: incomplete stacks: 1 % no rule (of all user stacks); they end in: lib.so 1 %',
+        'off-CPU quality: 12 intervals (11 kept, 1 dropped), 900 ms, 1 of threads that were off-CPU at the start, '
+        '2 open at the end, 99 % complete stacks',
     ]
     equal(r.lines[1:], waits[:-1] + [waits[-1] + ', agent 0.2 % CPU'], r)
     # Beside a profile: behind it, and what perf-agent took is said once. Neither has the other's figures.
     r = run(*ME, '--offcpu', *SHORT, '--profile-output=p', '--offcpu-output=o',
             env={**OFF_ENV, 'FAKE_TOP': '5 5 /bin/x f', 'FAKE_SEEN': '3', 'FAKE_QUALITY': 'complete_stacks_pct: 88.00\n'
                  'agent_cpu_pct: 0.3'})
-    equal(r.lines[1:], ['  self %    cum %       self  function  module', '  100.00   100.00       5 ns  f         x',
+    equal(r.lines[1:], ['  self %    cum %       self  function  module', '     100      100       5 ns  f         x',
                         'perf-agent: profile written: p',
-                        'quality: 3 samples (3 kept, 0 dropped), 88.00 % complete stacks, agent 0.3 % CPU', *waits], r)
+                        'quality: 3 samples, 88 % complete stacks, agent 0.3 % CPU', *waits], r)
     r = run(*OFF, *SHORT, '--offcpu-output=o')
-    check('perf-agent: no waits were seen in the states and for the times that are asked for\n' in r.err, r)
+    check('perf-agent: no off-CPU intervals in the selected states and lengths\n' in r.err, r)
     for which in (['--comm=nobody'], ['--tid=1'], ['--cgroup=/']):
         r = run(*OFF, *SHORT, '--offcpu-output=o', *which)
-        check('perf-agent: no waits: nothing that --tid, --comm and --cgroup let through waited, in the states and for the '
-              'times that are asked for\n' in r.err, r)
+        check(f'perf-agent: no off-CPU intervals: no matching thread was off-CPU in the selected states and lengths '
+              f'(filter: {which[0].replace("=", " ")})\n' in r.err, r)
     r = run(*OFF, *SHORT, '--offcpu-output=o', env={'FAKE_WAITS': '3', 'FAKE_WAITS_DROPPED': '3'})
-    check('perf-agent: no waits: all 3 were dropped' in r.err, r)
+    check('perf-agent: no off-CPU intervals: all 3 were dropped' in r.err, r)
     r = run(*OFF, *SHORT, '--offcpu-output=o', env={'FAKE_STATS_FAIL': '1'})
-    equal(r.lines[-1], 'off-CPU quality: unknown: EINVAL', r)
+    equal(r.lines[-1], 'off-CPU quality: unknown: invalid argument (EINVAL)', r)
     r = run(*PMU, *SHORT)
     equal((r.rc, len(r.lines)), (0, 1), 'no profile, nothing about one', r)
 
@@ -301,8 +301,8 @@ def what_the_shell_has_open_is_written_on():
             log.seek(0)
             text = log.read()
         equal((r.returncode, r.stdout), (2, b''), text)
-        equal(text, f'earlier\nperf-agent: --pmu-output {name}: the file that is open there would be replaced; name the '
-              'file, or - for standard output\n'.encode())
+        equal(text, f'earlier\nperf-agent: --pmu-output {name}: this would replace the file that is open there; give '
+              'the path of the file, or - for standard output\n'.encode())
     # A pipe is nothing that can be replaced.
     r = subprocess.run([FAKE, *PMU, *SHORT, '--pmu-output=/dev/stderr'], capture_output=True, check=False, timeout=WAIT_S)
     equal((r.returncode, r.stdout), (0, b''), r)
@@ -314,21 +314,21 @@ def the_table_of_waits_is_as_wide_as_the_terminal():
     places = '\n'.join(f'{(20 - i) * 1000000} {i} 1000 a_function_of_the_kernel_{i} {1 + i % 2} 0 /lib/libsomething-long-{i}.so '
                        f'a_function_of_the_program_{i}_é' for i in range(12))
     for width, first, second in [
-            (60, 'a_func..  a_func..  libs..', 'a_func..  a_f.. +1  libs..'),
+            (60, 'a_func..  a_functi..  libs..', 'a_func..  a_fun.. +1  libs..'),
             (80, 'a_functio..  a_function_o..  libsomet..', 'a_functio..  a_functio.. +1  libsomet..'),
             (200, 'a_function_of_the_program_0_é  a_function_of_the_kern..  libsomething-long-0.so',
              'a_function_of_the_program_1_é  a_function_of_the_k.. +1  libsomething-long-1.so')]:
-        t = Terminal(FAKE, [*OFF, *SHORT, '--offcpu-output=o'], env={'FAKE_OFF_PLACES': places, 'FAKE_WAITS': '9'},
+        t = Terminal(FAKE, [*OFF, *SHORT, '--offcpu-output=o'], env={'FAKE_OFF_PLACES': places, 'FAKE_WAITS': '1000'},
                      width=width)
         equal(t.finish(), 0, t.text)
         rows = [line for line in t.text.split('\r\n') if 'us  ' in line]
         equal(len(rows), 10, t.text)
-        equal(rows[0], '   11.49    20.0 ms        0    1.00 us  ' + first, t.text)
-        equal(rows[1], '   10.92    19.0 ms        1    1.00 us  ' + second, t.text)
+        equal(rows[0], '    11.5    20.0 ms        0    1.00 us  ' + first, t.text)
+        equal(rows[1], '    10.9    19.0 ms        1    1.00 us  ' + second, t.text)
         check(width < 80 or max(map(len, rows)) <= width, t.text)
     t = Terminal(FAKE, [*OFF, *SHORT, '--offcpu-output=o'], env={'FAKE_OFF_PLACES': '0 0 0 w 1 0 m f', 'FAKE_WAITS': '1'})
     equal(t.finish(), 0, t.text)
-    check('    0.00       0 ns        0       0 ns  f' in t.text, t.text)
+    check('       0       0 ns        0       0 ns  f' in t.text, t.text)
 
 
 

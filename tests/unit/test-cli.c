@@ -146,6 +146,39 @@ static void test_durations_and_weights_as_people_read_them(void **state)
 	assert_string_equal(text, "18.4 E");
 }
 
+static void test_shares_have_the_precision_of_their_samples(void **state)
+{
+	static const struct {
+		double pct;
+		uint64_t samples;
+		const char *text;
+	} cases[] = {
+	        {0, 0, "0"},
+	        {100, 1, "100"},
+	        {66.667, 3, "67"},
+	        {0.4, 999, "<1"},
+	        {0.5, 999, "<1"},
+	        {99.4, 999, "99"},
+	        {99.5, 999, ">99"},
+	        {66.667, 1000, "66.7"},
+	        {0.04, 1000, "<0.1"},
+	        {99.96, 99999, ">99.9"},
+	        {66.667, 100000, "66.67"},
+	        {0.004, 100000, "<0.01"},
+	        {99.996, 1000000, ">99.99"},
+	        {0, 1000000, "0.00"},
+	};
+	char text[CLI_PCT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cli_format_pct(cases[i].pct, cases[i].samples, text);
+		if (strcmp(text, cases[i].text) != 0)
+			fail_msg("%g of %llu: %s", cases[i].pct,
+			         (unsigned long long)cases[i].samples, text);
+	}
+}
+
 static void test_names_are_safe_in_paths(void **state)
 {
 	static const struct {
@@ -434,9 +467,8 @@ static void test_targets_that_go_together(void **state)
 	        {{"--cgroup", "x", "--", "true"}, NULL},
 	        {{"-a", "--comm", "x"}, NULL},
 	        {{"--comm", "x"},
-	         "no target: one of --pid, --tid, -a/--all, --cgroup and -- COMMAND is required; "
-	         "--comm"},
-	        {{"--follow-children"}, "--follow-children goes with --pid"},
+	         "no target: give --pid, --tid, -a/--all, --cgroup or -- COMMAND; --comm"},
+	        {{"--follow-children"}, "--follow-children needs --pid"},
 	        {{"--follow-children", "-a"}, "--follow-children and -a/--all"},
 	        {{"--follow-children", "--cgroup", "x"}, "--follow-children and -a/--all"},
 	        {{"--follow-children", "--tid", "5"}, "--tid and --follow-children"},
@@ -472,17 +504,17 @@ static void test_modes_and_what_goes_with_them(void **state)
 	        {{"--offcpu", "--offcpu-min=1s"}, NULL},
 	        {{"--offcpu", "--unwind=fp", "--kernel-stacks=false"}, NULL},
 	        {{"--offcpu", "--pmu", "--offcpu-output=-", "--pmu-output=x"}, NULL},
-	        {{"--pmu", "--offcpu-output=-", "--offcpu=false"}, "--offcpu-output goes with"},
+	        {{"--pmu", "--offcpu-output=-", "--offcpu=false"}, "--offcpu-output needs"},
 	        {{"--pmu", "--offcpu-wakers", "--offcpu-wakers=false"}, NULL},
 	        {{"--pmu", "--per-pid"}, NULL},
 	        {{"--pmu", "--per-pid", "--profile", "--profile-output=-"}, "standard output"},
 	        {{"--pmu", "--pmu-output=auto", "--profile", "--profile-output=-"}, NULL},
-	        {{"--offcpu", "--per-pid"}, "--per-pid goes with both -a/--all and --pmu"},
-	        {{"--offcpu", "--event=auto"}, "--event goes with --profile"},
-	        {{"--pmu", "--unwind=fp"}, "--unwind goes with --profile or --offcpu"},
+	        {{"--offcpu", "--per-pid"}, "--per-pid needs -a/--all and --pmu"},
+	        {{"--offcpu", "--event=auto"}, "--event needs --profile"},
+	        {{"--pmu", "--unwind=fp"}, "--unwind needs --profile or --offcpu"},
 	        {{"--pmu", "--lines=false", "--lines"}, NULL},
 	        {{"--offcpu", "--offcpu-min=2ns", "--offcpu-max=1ns"}, "is above"},
-	        {{"--offcpu=false"}, "no mode: --profile, --offcpu or --pmu is required"},
+	        {{"--offcpu=false"}, "no mode: give at least one of --profile, --offcpu and --pmu"},
 	};
 	char message[CLI_MESSAGE_MAX];
 	struct cli_options o;
@@ -612,6 +644,7 @@ int main(void)
 	        cmocka_unit_test(test_bool_forms_of_go),
 	        cmocka_unit_test(test_numbers_have_digits_only),
 	        cmocka_unit_test(test_durations_and_weights_as_people_read_them),
+	        cmocka_unit_test(test_shares_have_the_precision_of_their_samples),
 	        cmocka_unit_test(test_names_are_safe_in_paths),
 	        cmocka_unit_test(test_profile_names),
 	        cmocka_unit_test(test_terminal_text),
