@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_check.c - which options of the command line go together; pure */
+/* cli_check.c - checks options of the command line against each other; pure */
 #include "cli_priv.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static int check_target(const struct cli_options *o, char *message)
 	return 0;
 }
 
-/* Options that say nothing without one of these products. */
+/* Options that need one of these products. */
 static const struct {
 	enum cli_opt id;
 	bool with[CLI_PRODUCT_CNT];
@@ -70,7 +70,7 @@ static int check_modes(const struct cli_options *o, uint64_t given, char *messag
 	if (!o->on[CLI_PROFILE] && !o->on[CLI_OFFCPU] && !o->on[CLI_METRICS])
 		return cli_refuse(message,
 		                  "no mode: give at least one of --profile, --offcpu and --pmu");
-	/* Before the table: --per-pid needs two things, and its line names both. */
+	/* Before the table: --per-pid needs two options, and its message names both. */
 	if (o->per_pid && (!o->all || !o->on[CLI_METRICS]))
 		return cli_refuse(message, "--per-pid needs -a/--all and --pmu");
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
@@ -85,8 +85,8 @@ static int check_modes(const struct cli_options *o, uint64_t given, char *messag
 	return 0;
 }
 
-/* What the shell has opened is written on from where it is: a name in /dev would be taken for that
- * of a file that is to be replaced. */
+/* Standard output is written from its current position. Under a name in /dev it would be replaced
+ * like a file. */
 static void name_stdout(struct cli_options *o)
 {
 	static const char *const names[] = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
@@ -145,7 +145,7 @@ int cli_options_check(struct cli_options *o, uint64_t given, uint32_t max_rate_h
 	rc = check_waits(o, message);
 	if (rc < 0)
 		return rc;
-	/* Metrics are the one product whose default is standard output. */
+	/* Metrics alone go to standard output by default. */
 	if (o->on[CLI_METRICS] && !o->output[CLI_METRICS])
 		o->output[CLI_METRICS] = "-";
 	name_stdout(o);
@@ -154,6 +154,6 @@ int cli_options_check(struct cli_options *o, uint64_t given, uint32_t max_rate_h
 		return rc;
 	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++)
 		if (o->output[i] && !strcmp(o->output[i], "auto"))
-			o->output[i] = NULL; /* a name is made */
+			o->output[i] = NULL; /* a made-up name */
 	return 0;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_duration.c - numbers as people write and read them; pure */
+/* cli_duration.c - reads and prints numbers: durations, sizes, weights, shares; pure */
 #include "cli_priv.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Longer names before their prefixes. */
 static const struct unit {
 	const char *name;
 	uint64_t ns;
@@ -25,7 +24,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* A unit ends where the next number begins: "1m30s", but "1mx" is none. */
+/* A unit ends where the next number begins: "1m30s"; "1mx" is not valid. */
 static const struct unit *find_unit(const char *s, size_t len)
 {
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
@@ -35,10 +34,10 @@ static const struct unit *find_unit(const char *s, size_t len)
 	return NULL;
 }
 
-/* One "<number><unit>" at *@s, which moves past it. */
+/* Reads one "<number><unit>" at *@s and moves *@s past it. */
 static int parse_component(const char **s, uint64_t *ret_ns)
 {
-	/* Fractions finer than 18 digits are below any unit's nanosecond. */
+	/* A digit after the 18th is less than a nanosecond of any unit. */
 	const uint64_t scale_max = 1000000000000000000ull;
 	uint64_t whole = 0, fraction = 0, scale = 1, ns;
 	const struct unit *unit;
@@ -182,7 +181,7 @@ int cli_parse_address(const char *s, uint64_t *ret)
 	return 0;
 }
 
-/* Three digits, as many of them behind the point as fit. */
+/* Prints three significant digits. */
 static void format_scaled(double value, const char *unit, char *ret, size_t size)
 {
 	int digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;

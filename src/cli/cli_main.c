@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - perf-agent, the program */
+/* cli_main.c - main() of perf-agent */
 #include "cli_priv.h"
 
 #include <errno.h>
@@ -8,14 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Files opened later must not become standard streams: a profile would be mixed with messages. */
+/* Opens standard streams that are closed. Else a file opened later would become one, and a profile
+ * would be mixed with messages. */
 static int fill_standard_descriptors(void)
 {
 	int fd;
 
 	do {
-		/* Read-only also for 1 and 2: writing to a stream that was closed stays an error.
-		 */
+		/* Read-only for 1 and 2 too: writing to a closed stream must fail. */
 		fd = open("/dev/null", O_RDONLY);
 		if (fd < 0)
 			return -errno;

@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is being read, for messages. */
+/* State of the parser. */
 struct parse {
 	struct cli_options *o;
 	size_t n_tags, n_debug_dirs, n_comms, n_cgroups;
-	uint64_t given; /* a bit for each enum cli_opt that says something else than its default */
+	uint64_t given; /* a bit for each enum cli_opt that differs from its default */
 	char *message;  /* CLI_MESSAGE_MAX bytes */
 	uint32_t max_rate_hz;
 };
 
-/* No option of a capture; @name: @len bytes at the end of @word. */
+/* @name: @len bytes at the end of @word */
 static int refuse_unknown(struct parse *p, const char *word, const char *name, size_t len)
 {
 	int word_len = (int)(name + len - word);
@@ -42,7 +42,7 @@ static int read_number(struct parse *p, const char *option, const char *value, u
 	return 0;
 }
 
-/* The kernel's limit is looked at when all is read: it is the last value that counts. */
+/* cli_options_check compares with the limit of the kernel, since the last value counts. */
 static int read_rate(struct parse *p, const char *value)
 {
 	uint64_t n;
@@ -56,7 +56,7 @@ static int read_rate(struct parse *p, const char *value)
 	return 0;
 }
 
-/* Adds one unless it is there. */
+/* Adds a number unless the list has it. */
 static int add_number(struct parse *p, const char *option, struct cli_numbers *list, int32_t number)
 {
 	int32_t *v;
@@ -75,7 +75,7 @@ static int add_number(struct parse *p, const char *option, struct cli_numbers *l
 	return 0;
 }
 
-/* Numbers with commas between them. */
+/* Reads numbers with commas between them. */
 static int read_numbers(struct parse *p, const char *option, const char *value,
                         struct cli_numbers *list)
 {
@@ -89,7 +89,7 @@ static int read_numbers(struct parse *p, const char *option, const char *value,
 
 		(void)snprintf(one, sizeof(one), "%.*s",
 		               (int)(len < sizeof(one) ? len : sizeof(one)),
-		               item); /* cut: no number either */
+		               item); /* what is cut is not a number either */
 		rc = read_number(p, option, one, CLI_PID_MAX, &number);
 		if (rc == 0)
 			rc = add_number(p, option, list, (int32_t)number);
@@ -113,7 +113,7 @@ static int read_filter(struct parse *p, const char *option, const char *value, c
 	return 0;
 }
 
-/* @least_ns: 0, or 1 where a duration of nothing makes no sense. */
+/* @least_ns: 0; 1 if the duration must not be 0 */
 static int read_duration(struct parse *p, const char *option, const char *value, int64_t least_ns,
                          uint64_t *ret_ns)
 {
@@ -134,7 +134,7 @@ static int read_duration(struct parse *p, const char *option, const char *value,
 	return 0;
 }
 
-/* Words with commas between them. */
+/* Reads states with commas between them. */
 static int read_states(struct parse *p, const char *value)
 {
 	static const struct {
@@ -232,7 +232,7 @@ static int read_unwind(struct parse *p, const char *value)
 	return cli_refuse(p->message, "--unwind: '%s' is none of auto, dwarf and fp", value);
 }
 
-/* From 1M to @max_g gigabytes. */
+/* Reads a size from 1M to @max_g gigabytes. */
 static int read_budget(struct parse *p, const char *option, const char *value, uint64_t max_g,
                        uint64_t *ret)
 {
@@ -280,7 +280,7 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 	struct cli_options *o = p->o;
 
 	if (!value)
-		value = ""; /* booleans have none */
+		value = ""; /* of a boolean */
 	switch (row->id) {
 	case OPT_PROFILE:
 		o->on[CLI_PROFILE] = yes;
@@ -365,8 +365,8 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 	return -EINVAL; /* no such id */
 }
 
-/* @word begins with '-' and is not "--"; @next is the word behind it or NULL. Sets *@used to how
- * many were read. */
+/* @word begins with '-' and is not "--"; @next is the argument after it, or NULL. Sets *@used to
+ * the number of arguments that were read. */
 static int read_option(struct parse *p, const char *word, const char *next, int *used)
 {
 	const char *name = word + (word[1] == '-' ? 2 : 1);
@@ -443,7 +443,7 @@ int cli_options_parse(int argc, char *const *argv, uint32_t max_rate_hz, struct 
 	size_t words = (size_t)(argc > 0 ? argc : 0) + 1;
 	int rc = -ENOMEM;
 
-	/* One of them a word at most, and the NULL behind them. */
+	/* Each argument adds one entry at most; one more for the NULL. */
 	o.tags = calloc(words, sizeof(*o.tags));
 	o.debug_dirs = calloc(words, sizeof(*o.debug_dirs));
 	o.comms = calloc(words, sizeof(*o.comms));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_output.c - where the products of a capture go */
+/* cli_output.c - the destinations of the products of a capture */
 #include "cli_priv.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-	/* Of one minute and one process name: more runs than one can start in it. */
+	/* Names in one minute for one process name. Nobody can start that many runs in a minute. */
 	NAMES_MAX = 10000,
 };
 
@@ -55,7 +55,7 @@ static bool name_is_free(const char *name)
 	return lstat(name, &st) < 0 && errno == ENOENT;
 }
 
-/* Moves on to the next name that is free, beginning with number @from. */
+/* Selects the next name that is free, from number @from on. */
 static int next_name(struct cli_output *out, unsigned int from)
 {
 	for (unsigned int i = from; i < NAMES_MAX; i++) {
@@ -73,9 +73,9 @@ static int next_name(struct cli_output *out, unsigned int from)
 }
 
 /*
- * A made name must not replace a file, not even one of another perf-agent that began in the same
- * minute and saw the name free as we did. The library replaces what has the name that it is given:
- * it gets a hidden name of this run's own, and the file is moved to the free name when it is whole.
+ * A made-up name must not replace a file, even if another perf-agent chose the same free name in
+ * this minute. The library replaces the file that it is given. It therefore gets a hidden name,
+ * unique to this run; the complete file is renamed to the free name.
  */
 static int make_name(struct cli_output *out, enum cli_product p, const struct timespec *now)
 {
@@ -111,7 +111,7 @@ int cli_output_publish(struct cli_output *out)
 		if (renameat2(AT_FDCWD, out->hidden, AT_FDCWD, out->name, RENAME_NOREPLACE) == 0)
 			return 0;
 		rc = -errno;
-		/* File systems that cannot (NFS): what is left is to look, and to rename. */
+		/* Some file systems cannot (NFS): check, then rename. */
 		if (rc == -EINVAL && name_is_free(out->name))
 			return rename(out->hidden, out->name) < 0 ? -errno : 0;
 		if (rc != -EEXIST && rc != -EINVAL)
@@ -124,11 +124,10 @@ int cli_output_publish(struct cli_output *out)
 }
 
 /*
- * A profile has standard output for itself: what else would go there, a command's words too, goes
- * to stderr. Metrics are one piece of text behind all that a command prints, and may be read on a
- * terminal.
+ * A profile has standard output for itself: the output of a command goes to standard error.
+ * Metrics are text after the output of the command, and may go to a terminal.
  */
-static int take_stdout(struct cli_output *out, enum cli_product p)
+static int use_stdout(struct cli_output *out, enum cli_product p)
 {
 	bool alone = p != CLI_METRICS;
 	int flags;
@@ -150,19 +149,19 @@ static int take_stdout(struct cli_output *out, enum cli_product p)
 	return CLI_DONE;
 }
 
-/* What is there now. */
-static void remember(struct cli_output *out)
+/* Records the file that is at the path now. */
+static void record_file(struct cli_output *out)
 {
 	struct stat st;
 
 	if (stat(out->path, &st) < 0)
-		return; /* there is none; or the library says why it cannot be written */
+		return; /* no file; or the library reports why it cannot be written */
 	out->special = !S_ISREG(st.st_mode);
 	out->dev = st.st_dev;
 	out->ino = st.st_ino;
 }
 
-/* A file that somebody else has open, under a name that says so. */
+/* Whether the path is a name of an open descriptor, of a regular file. */
 static bool is_descriptor(const struct cli_output *out)
 {
 	static const char *const names[] = {"/dev/stderr", "/dev/stdin", "/dev/fd/",
@@ -174,7 +173,7 @@ static bool is_descriptor(const struct cli_output *out)
 	return false;
 }
 
-/* Whether two paths name the same regular file, which the one may create and the other replace. */
+/* Whether two paths are the same regular file; it may not exist yet. */
 static bool same_file(const struct cli_output *a, const struct cli_output *b)
 {
 	const char *slash_a = strrchr(a->path, '/'), *slash_b = strrchr(b->path, '/');
@@ -191,7 +190,7 @@ static bool same_file(const struct cli_output *a, const struct cli_output *b)
 		return false;
 	(void)snprintf(dir, sizeof(dir), "%.*s.", (int)(base_a - a->path), a->path);
 	if (stat(dir, &dir_a) < 0)
-		return false; /* nothing can be created there */
+		return false; /* the directory does not exist */
 	(void)snprintf(dir, sizeof(dir), "%.*s.", (int)(base_b - b->path), b->path);
 	return stat(dir, &dir_b) == 0 && dir_a.st_ino == dir_b.st_ino &&
 	       dir_a.st_dev == dir_b.st_dev;
@@ -235,9 +234,9 @@ int cli_outputs_open(struct cli_outputs *outs, const struct cli_options *o, cons
 		if (!out->path)
 			rc = make_name(out, (enum cli_product)i, &now);
 		else if (!strcmp(out->path, "-"))
-			rc = take_stdout(out, (enum cli_product)i);
+			rc = use_stdout(out, (enum cli_product)i);
 		else
-			remember(out);
+			record_file(out);
 		if (rc == CLI_DONE && out->fd < 0 && out->path && is_descriptor(out)) {
 			cli_say("%s %s: this would replace the file that is open there; give the "
 			        "path of the file, or - for standard output",
@@ -258,7 +257,7 @@ const char *cli_output_path(const struct cli_output *out)
 	return out->fd >= 0 ? "standard output" : out->made ? out->name : out->path;
 }
 
-/* How the library calls it. */
+/* The name of an output in messages of the library. */
 static void library_word(const struct cli_output *out, char *ret, size_t size)
 {
 	if (out->fd >= 0)
@@ -280,7 +279,7 @@ void cli_outputs_words(const struct cli_outputs *outs, const char *message, char
 		if (found) {
 			(void)snprintf(ret, size, "%.*s%s%s", (int)(found - message), message,
 			               cli_output_path(out), found + strlen(word));
-			return; /* a message names one */
+			return; /* a message has one name */
 		}
 	}
 	(void)snprintf(ret, size, "%s", message);
@@ -290,7 +289,7 @@ void cli_outputs_remove(const struct cli_outputs *outs)
 {
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++)
 		if (outs->of[i].made)
-			(void)unlink(outs->of[i].hidden); /* mostly there is none */
+			(void)unlink(outs->of[i].hidden); /* usually there is none */
 }
 
 void cli_outputs_done(struct cli_outputs *outs)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli - words for people. Knows the library by its public header alone. One thread.
+ * cli - the command. It uses the library through its public header alone. One thread.
  *
  *   cli_table.c     the options of options.def; --help
  *   cli_options.c   words of the command line -> struct cli_options
  *   cli_check.c     which options go together
- *   cli_duration.c  numbers as people write and read them
+ *   cli_duration.c  numbers: durations, sizes, weights, shares
  *   cli_name.c      names of output files
- *   cli_output.c    where the products of a capture go
+ *   cli_output.c    destinations of the outputs
  *   cli_say.c       lines on standard error
  *   cli_run.c       one capture, from options to exit status
- *   cli_start.c     the line on standard error at its beginning
- *   cli_report.c    what stands on standard error at its end
- *   cli_sites.c     the table of functions that block, of that
+ *   cli_start.c     the line on standard error at its start
+ *   cli_report.c    the report on standard error at its end
+ *   cli_sites.c     the table of functions that block, in that report
  *   cli_unwind.c    perf-agent unwind-info
  */
 #ifndef CLI_PRIV_H
@@ -30,22 +30,22 @@
 
 /* Exit status; documented in the man page. */
 enum cli_exit {
-	CLI_DONE = 0,   /* what was asked for was written */
-	CLI_FAILED = 1, /* it was not */
+	CLI_DONE = 0,   /* everything was written */
+	CLI_FAILED = 1, /* something was not */
 	CLI_USAGE = 2,  /* the command line is wrong; nothing was opened */
 };
 
 enum {
 	CLI_NAME_MAX = 128,       /* a name of a process in texts and in file names */
 	CLI_WIDTH_DEFAULT = 100,  /* columns, where standard error is not a terminal */
-	CLI_PID_MAX = 0x7fffffff, /* what fits a pid_t; whether it exists is the kernel's answer */
+	CLI_PID_MAX = 0x7fffffff, /* largest pid_t; the kernel knows whether it exists */
 	CLI_RATE_DEFAULT_HZ = 99,
 	CLI_MESSAGE_MAX = 512,
-	CLI_NAME_BYTES_MAX = 1024, /* of a function's name, as far as it is shown */
+	CLI_NAME_BYTES_MAX = 1024, /* shown of the name of a function */
 	CLI_DEBUG_DIRS_MAX = 64,   /* as the library */
 };
 
-/* What a capture makes, in the order in which it is written and reported. */
+/* The products of a capture, in the order in which they are written and reported. */
 enum cli_product {
 	CLI_PROFILE = 0, /* --profile */
 	CLI_OFFCPU = 1,  /* --offcpu */
@@ -70,7 +70,7 @@ enum cli_opt {
 };
 _Static_assert(OPT_CNT <= 64, "a bit each");
 
-/* Numbers in the order in which they were given first; v[n] is 0. Owned. */
+/* Numbers in the order of the command line, without duplicates; v[n] is 0. Owned. */
 struct cli_numbers {
 	int32_t *v; /* NULL: none */
 	size_t n;
@@ -78,7 +78,7 @@ struct cli_numbers {
 
 /* Strings are borrowed from argv; the arrays of them are owned, and NULL-terminated. */
 struct cli_options {
-	bool on[CLI_PRODUCT_CNT]; /* what is asked for */
+	bool on[CLI_PRODUCT_CNT]; /* modes that are selected */
 	bool all;
 	bool kernel_stacks;
 	bool follow_children;
@@ -87,7 +87,7 @@ struct cli_options {
 	uint64_t duration_ns; /* 0: not given */
 	uint32_t sample_rate_hz;
 	uint32_t event;                        /* enum pfa_event */
-	const char *output[CLI_PRODUCT_CNT];   /* path, or "-"; NULL: a name is made */
+	const char *output[CLI_PRODUCT_CNT];   /* path, or "-"; NULL: a made-up name */
 	uint32_t offcpu_states;                /* PFA_STATE_…; 0: not given */
 	uint64_t offcpu_min_ns, offcpu_max_ns; /* 0: not given */
 	bool offcpu_wakers;
@@ -101,7 +101,7 @@ struct cli_options {
 	uint32_t unwind;              /* enum pfa_unwind */
 	uint64_t table_budget_bytes;  /* 0: not given */
 	uint32_t ring_bytes, count_entries, range_entries,
-	        offcpu_threads; /* forced by tests; 0: the library's choice */
+	        offcpu_threads; /* set by tests; 0: chosen by the library */
 };
 
 enum cli_kind {
@@ -123,16 +123,16 @@ const char *cli_option_name(enum cli_opt id);
 const char *cli_option_command(const char *name, size_t len);
 /* Whether @word ("-x…", "--x…", "--x=…") is an option of a capture. */
 bool cli_options_has(const char *word);
-/* 0 or -EIO. */
+/* Prints --help. Returns 0 or -EIO. */
 int cli_options_help(FILE *to);
 
 /* Fills @message (long words are cut); returns -EINVAL. */
 int cli_refuse(char message[CLI_MESSAGE_MAX], const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 /**
- * cli_options_check - what only the whole of the options shows
- * @o:     read; completed: --cgroup alone stands for -a
- * @given: a bit for each enum cli_opt that says something else than its default
+ * cli_options_check - check options against each other
+ * @o:     as read; --cgroup without a target becomes -a
+ * @given: a bit for each enum cli_opt that differs from its default
  * Returns: 0, -EINVAL (@message). Opens nothing.
  */
 int cli_options_check(struct cli_options *o, uint64_t given, uint32_t max_rate_hz,
@@ -152,9 +152,9 @@ enum cli_action {
  * @message: on -EINVAL, one line that names the option
  * Returns: enum cli_action, -EINVAL (message), -ENOMEM. Opens nothing.
  *
- * Words as Go's flag package reads them: -name is --name, the value follows '=' or is the next
- * word, booleans take only '='. Unlike there, a word that is no option is an error. Not argp's
- * parser, which accepts abbreviations and knows no '=false'; its formatter prints the help.
+ * The syntax is that of Go's flag package: -name is --name, a value follows '=' or is the next
+ * argument, booleans take only '='. Unlike there, any other argument is an error. argp's parser is
+ * not used, since it accepts abbreviations and has no '=false'; its formatter prints the help.
  */
 int cli_options_parse(int argc, char *const *argv, uint32_t max_rate_hz, struct cli_options *ret,
                       char message[CLI_MESSAGE_MAX]);
@@ -203,37 +203,37 @@ void cli_format_pct(double pct, uint64_t samples, char ret[CLI_PCT_MAX]);
 
 /**
  * cli_clean_name - a process's name as part of a file name
- * @name: any bytes; blanks around it are dropped, '/', control characters and a leading '.' or '-'
- * become '_'
- * @ret:  at most @size - 1 bytes, never a part of an UTF-8 sequence at its end; "" when nothing is
- * left
+ * @name: any bytes. Blanks around it are removed. '/', control characters and a leading '.' or
+ *        '-' become '_'.
+ * @ret:  at most @size - 1 bytes, without a part of a UTF-8 sequence at its end; "" if nothing is
+ *        left
  */
 void cli_clean_name(const char *name, char *ret, size_t size);
 
 /**
  * cli_output_name - <comm>-<YYYYMMDDHHMM><suffix>
- * @comm:   cleaned; NULL = left out, with its '-'
- * @number: from 2 on it stands before the suffix
+ * @comm:   cleaned; NULL: left out, with its '-'
+ * @number: from 2 on it is put before the suffix
  * @suffix: "-on-cpu.pb.gz"
  * Returns: 0, -ENAMETOOLONG.
  */
 int cli_output_name(const char *comm, const struct tm *when, unsigned int number,
                     const char *suffix, char *ret, size_t size);
 
-/* Where one product goes; filled by cli_outputs_open(). */
+/* The destination of one product; filled by cli_outputs_open(). */
 struct cli_output {
 	bool wanted;
-	int fd;             /* duplicate of standard output, or -EBADF */
-	const char *path;   /* as given, borrowed; NULL: a name is made */
-	bool made;          /* the library writes @hidden, cli_output_publish() moves it to @name */
-	const char *comm;   /* of the made name, borrowed; NULL: none */
-	const char *suffix; /* of the made name */
-	struct tm when;     /* of the made name */
+	int fd;           /* duplicate of standard output, or -EBADF */
+	const char *path; /* as given, borrowed; NULL: a made-up name */
+	bool made;        /* the library writes @hidden, cli_output_publish() renames it to @name */
+	const char *comm; /* of the made name, borrowed; NULL: none */
+	const char *suffix;  /* of the made name */
+	struct tm when;      /* of the made name */
 	unsigned int number; /* of the made name */
 	char name[NAME_MAX + 1];
 	char hidden[64];
-	/* What @path named before the capture; no such file: all 0. */
-	bool special; /* no regular file: a device, a pipe */
+	/* The file at @path before the capture; all 0 if there is none. */
+	bool special; /* a device or a pipe, not a regular file */
 	dev_t dev;
 	ino_t ino;
 };
@@ -242,61 +242,62 @@ struct cli_outputs {
 };
 
 /**
- * cli_outputs_open - decide where each product goes, before anything is captured
- * @comm: for made names, must outlive @outs; NULL: none
- * A profile on standard output has it for itself: everything else that goes there, a command's
- * output too, goes to standard error. Metrics share it.
- * Returns: enum cli_exit; has said why when it is not CLI_DONE. Creates nothing.
- * cli_outputs_done() in any case.
+ * cli_outputs_open - decide the destination of each product, before the capture
+ * @comm: for made-up names, must outlive @outs; NULL: none
+ * A profile has standard output for itself: the output of a command goes to standard error then.
+ * Metrics share standard output.
+ * Returns: enum cli_exit; has printed the reason if it is not CLI_DONE. Creates nothing.
+ * cli_outputs_done() must be called in any case.
  */
 int cli_outputs_open(struct cli_outputs *outs, const struct cli_options *o, const char *comm);
 /* "profile", "off-CPU profile", "metrics"; "--profile-output" … */
 const char *cli_product_name(enum cli_product p);
 const char *cli_product_option(enum cli_product p);
-/* Path for the library, or NULL: it gets the descriptor. */
+/* Returns the path for the library; NULL: it gets the descriptor. */
 const char *cli_output_target(const struct cli_output *out);
-/* Moves what has a made name to it, or to the next that is free: 0, negative errno. Else nothing:
- * 0. */
+/* Renames an output with a made-up name to it, or to the next name that is free. Returns 0 or a
+ * negative errno. */
 int cli_output_publish(struct cli_output *out);
-/* For people. */
+/* Returns the name of the destination for messages. */
 const char *cli_output_path(const struct cli_output *out);
 /**
- * cli_outputs_words - a message of the library with the outputs as people know them
+ * cli_outputs_words - put the user's names of outputs into a message of the library
  * @message: may name a hidden file, or a descriptor's number
  * @ret:     the same with the final name, or "standard output"; cut at @size
  */
 void cli_outputs_words(const struct cli_outputs *outs, const char *message, char *ret, size_t size);
-/* Removes what has a hidden name. For signal handlers. */
+/* Removes files with hidden names. May be called by signal handlers. */
 void cli_outputs_remove(const struct cli_outputs *outs);
 void cli_outputs_done(struct cli_outputs *outs);
 
-/* An errno in words with its name: "no such file or directory (ENOENT)". Valid until the next call. */
+/* Returns an errno in words with its name, "no such file or directory (ENOENT)", until the next
+ * call. */
 const char *cli_error(int number);
 /* One line on standard error: "perf-agent: ", the text with control characters as '?', a newline.
  */
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same without "perf-agent: ". */
+/* As cli_say, without "perf-agent: ". */
 void cli_say_plain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Replaces in place by '?' what a terminal would obey, C0, DEL and C1 as UTF-8, and each byte that
- * is not part of UTF-8. */
+/* Replaces control characters (C0, DEL, and C1 as UTF-8), which a terminal would obey, and bytes
+ * that are not UTF-8, in place by '?'. */
 void cli_make_printable(char *s);
-/* Shortens @s in place to @columns, ".." at its end (or start: keep_end), whole UTF-8 sequences. */
+/* Shortens @s in place to @columns with ".." at its end (@keep_end: at its start). Never cuts a
+ * UTF-8 sequence. */
 void cli_shorten(char *s, size_t columns, bool keep_end);
 size_t cli_columns(const char *s);
-/* Of the terminal on standard error, else CLI_WIDTH_DEFAULT. */
+/* Returns the columns of the terminal on standard error, else CLI_WIDTH_DEFAULT. */
 size_t cli_terminal_width(void);
 
-/* "/usr/lib/libc.so.6" -> "libc.so.6"; "[kernel]" and "//anon" style names stay readable. */
+/* "/usr/lib/libc.so.6" -> "libc.so.6"; names such as "[kernel]" and "//anon" stay. */
 const char *cli_base_name(const char *path);
 /* @s made printable and cut to @columns. */
 void cli_fit(const char *s, size_t columns, char ret[CLI_NAME_BYTES_MAX]);
-/* The columns that a word has in a table that it fits: bytes that no terminal shows are printed as
- * other ones. */
+/* Returns the columns of @s in a table, after cli_make_printable. */
 size_t cli_columns_printed(const char *s);
 
-/* Samples of perf-agent itself: left out on purpose, and part of what the library calls dropped. */
+/* Returns the samples of perf-agent itself, which the library counts as dropped. */
 uint64_t cli_own_samples(const struct pfa_session *s);
-/* "" after 1, else "s". */
+/* Returns "" for 1, else "s". */
 const char *cli_plural(uint64_t n);
 /* After pfa_stop: the table of functions (of the functions that block), then each reason of losses.
  * @o: the options of this capture */
@@ -308,15 +309,15 @@ int cli_report_site_table(const struct pfa_session *s, const struct pfa_stats *s
 void cli_report_quality(const struct pfa_session *s);
 void cli_report_site_quality(const struct pfa_session *s, bool cost);
 
-/* What is captured of which target, by what means, until when. @comm: of the target, or "";
- * @duration_ns: 0 = no end by time. */
+/* Prints what is captured, of which target, and until when.
+ * @comm: of the target, or ""; @duration_ns: 0: no end by time */
 void cli_say_start(const struct cli_options *o, const struct pfa_session *s, const char *comm,
                    uint64_t duration_ns);
 
-/* perf-agent unwind-info: argv[1] is its name. Returns enum cli_exit. */
+/* Runs perf-agent unwind-info; argv[1] is its name. Returns enum cli_exit. */
 int cli_unwind_info(int argc, char *const *argv);
 
-/* One capture. Returns enum cli_exit. */
+/* Runs one capture. Returns enum cli_exit. */
 int cli_run(const struct cli_options *o);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum {
 	TOP_MAX = 10,
-	FUNCTIONS_MAX = 10000, /* looked at for rows to fold: the colder ones are not missed */
+	FUNCTIONS_MAX = 10000, /* considered for the table; colder ones do not reach it */
 	FOLDED_NAME_MAX = 128,
 	/* "100.00   100.00  123.45 ms  " */
 	NUMBERS_WIDTH = 8 + 1 + 8 + 1 + 10 + 2,
@@ -34,9 +34,9 @@ static size_t max_columns(size_t a, const char *s)
 }
 
 struct row {
-	struct pfa_function f; /* .self is the sum of all that are folded into it */
+	struct pfa_function f; /* .self is the sum of all folded addresses */
 	size_t n_unnamed;      /* addresses without a name */
-	size_t rank;           /* as the library sorted them */
+	size_t rank;           /* in the order of the library */
 	char folded[FOLDED_NAME_MAX];
 };
 
@@ -73,7 +73,8 @@ static void name_folded(struct row *r)
 	r->f.name = r->folded;
 }
 
-/* One row for all the addresses of a module that have no name: apart, they hide a hot spot. */
+/* Makes one row of all unnamed addresses of a module. As many small rows they would hide a hot
+ * spot. */
 static size_t fold(const struct pfa_function *f, size_t n_functions, struct row *ret)
 {
 	size_t n = 0;
@@ -115,7 +116,7 @@ static void print_table(const struct row *rows, size_t n, uint64_t total, uint64
 	}
 	if (module_width > MODULE_WIDTH_MAX)
 		module_width = MODULE_WIDTH_MAX;
-	/* A terminal of 40 columns, the narrowest believed, has 9 left for names. */
+	/* At 40 columns, the minimum of cli_terminal_width, 9 are left for names. */
 	room = width > NUMBERS_WIDTH + 2 + module_width + 8
 	               ? width - NUMBERS_WIDTH - 2 - module_width
 	               : 8;
@@ -141,8 +142,7 @@ static void print_table(const struct row *rows, size_t n, uint64_t total, uint64
 	}
 }
 
-/* The functions of the profile with most weight: how many rows were printed, or a negative errno.
- */
+/* Prints the hottest functions. Returns the number of rows, or a negative errno. */
 static int report_top(const struct pfa_session *s, const struct pfa_stats *st, const char *unit)
 {
 	struct pfa_function *f = calloc(FUNCTIONS_MAX, sizeof(*f));
@@ -183,8 +183,8 @@ const char *cli_plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* Each reason for which samples, or off-CPU intervals, were dropped. Help texts are "samples dropped
- * because …": the line begins with the number instead. */
+/* Prints each reason for which samples, or off-CPU intervals, were dropped. The help of a counter
+ * is "samples dropped because …"; the line has the number instead. */
 static void print_losses(const struct pfa_session *s, const char *prefix, const char *unit)
 {
 	static const char dropped[] = " dropped because ";
@@ -218,7 +218,7 @@ static void filters_of(const struct cli_options *o, char *text, size_t size)
 		                      o->cgroups[i]);
 }
 
-/* The value of @key among the quality figures, or NULL. */
+/* Returns the value of @key in the statistics of a profile, or NULL. */
 static const char *quality_value(const struct pfa_session *s, uint32_t kind, const char *key)
 {
 	size_t len = strlen(key);
@@ -231,7 +231,7 @@ static const char *quality_value(const struct pfa_session *s, uint32_t kind, con
 	return NULL;
 }
 
-/* Why nothing was there to sample, as far as it is known. */
+/* Prints why there are no samples, as far as it is known. */
 static void say_nothing_seen(const struct pfa_session *s, const struct cli_options *o,
                              uint64_t elapsed_ns)
 {
@@ -308,7 +308,8 @@ void cli_report_sites(const struct pfa_session *s, const struct cli_options *o)
 	print_losses(s, "offcpu_dropped_", "intervals");
 }
 
-/* The files of a key of which there are several lines: "NAME SHARE" each. False: none. */
+/* Lists the files of a key that has several lines, "NAME SHARE" each. Returns false if there are
+ * none. */
 static bool files_of(const struct pfa_session *s, uint32_t kind, const char *key, uint64_t samples,
                      char *text, size_t size)
 {
@@ -353,7 +354,7 @@ static int cmp_reason(const void *a, const void *b)
 
 static bool is_reason(const char *name, size_t len)
 {
-	/* A complete stack, and two for which there is no stack. */
+	/* A complete stack, and two outcomes without a user stack. */
 	static const char *const others[] = {"root_reached", "no_walk", "memory_given_back"};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
@@ -362,7 +363,8 @@ static bool is_reason(const char *name, size_t len)
 	return true;
 }
 
-/* Why walks of user stacks ended before the root, the most frequent reason first. False: none. */
+/* Lists why walks of user stacks ended before the root, the most frequent reason first. Returns
+ * false if there are none. */
 static bool reasons_of(const struct pfa_session *s, uint32_t kind, uint64_t samples, char *text,
                        size_t size)
 {
@@ -395,13 +397,13 @@ static bool reasons_of(const struct pfa_session *s, uint32_t kind, uint64_t samp
 		len += (size_t)snprintf(text + len, size - len, "%s%s %% %.*s", i ? ", " : "", pct,
 		                        all[i].name_len, all[i].name);
 		for (char *p = text + from; *p; p++)
-			if (*p == '_') /* "32-bit task" is the one name with a hyphen */
+			if (*p == '_') /* "32-bit task" is the only name with a hyphen */
 				*p = strncmp(p, "_bit_", 5) == 0 ? '-' : ' ';
 	}
 	return n > 0;
 }
 
-/* Shares are of all user stacks, as that of the complete ones is. */
+/* Shares are of all user stacks, like the share of complete stacks. */
 static void print_incomplete(const struct pfa_session *s, uint32_t kind, uint64_t samples)
 {
 	char reasons[512], files[1024];
@@ -425,7 +427,7 @@ static void print_heuristic(const struct pfa_session *s, uint32_t kind, uint64_t
 		cli_say("heuristic frames in: %s", files);
 }
 
-/* Appends to a quality line: 1 KiB holds all figures with their longest values. */
+/* Appends to a quality line. 1 KiB holds all values at their longest. */
 static void __attribute__((format(printf, 2, 3)))
 append(char line[QUALITY_LINE_MAX], const char *format, ...)
 {
@@ -511,7 +513,7 @@ void cli_report_quality(const struct pfa_session *s)
 	if (st.dropped)
 		append(line, ")");
 	append_shares(line, s, PFA_KIND_ONCPU, shares, sizeof(shares) / sizeof(shares[0]), st.kept);
-	/* Of few samples it is chance, and a note says where it is more. */
+	/* With few samples it is chance; a note reports a difference that is not. */
 	if (st.seen >= COVERED_SAMPLES_MIN)
 		append_shares(line, s, PFA_KIND_ONCPU, &covered, 1, st.seen);
 	append_cost(line, s, PFA_KIND_ONCPU, &st);

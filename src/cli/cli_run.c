@@ -23,8 +23,8 @@ enum {
 };
 
 static const uint64_t DEFAULT_DURATION_NS = 10ull * 1000 * 1000 * 1000;
-/* timeout(1) signals its child and then the child's group, the child again: two signals within this
- * time are one. */
+/* timeout(1) signals its child, and then the group, with the child again. Two signals within this
+ * time count as one. */
 static const uint64_t SAME_SIGNAL_NS = 100ull * 1000 * 1000;
 
 enum end {
@@ -37,15 +37,15 @@ struct run {
 	const struct cli_options *o;
 	struct pfa_session *session;
 	struct cli_outputs outs;
-	char comm[CLI_NAME_MAX];  /* of the target as it is; "" = unknown or whole machine */
+	char comm[CLI_NAME_MAX];  /* of the target; "": unknown, or the whole machine */
 	char clean[CLI_NAME_MAX]; /* the same for file names */
 	uint64_t duration_ns;     /* 0: no end by time */
 	uint64_t start_ns;
 	size_t n_notes;        /* printed */
-	size_t progress_width; /* columns of the progress line that stands there */
+	size_t progress_width; /* columns of the progress line on the terminal */
 };
 
-/* Handlers have no argument: the one state of this program that is not on a stack. */
+/* Signal handlers have no argument. This is the only global state of the program. */
 static struct {
 	int wake_fd;               /* eventfd: readable once a signal came */
 	_Atomic uint64_t first_ns; /* when the first came, 0: none yet */
@@ -75,11 +75,11 @@ static void on_end_signal(int number)
 
 		atomic_store(&caught.number, number);
 		atomic_store(&caught.first_ns, now);
-		/* Behind the above: start() sets the one and then looks at the other. */
+		/* After the stores above: start() sets the session, then reads first_ns. */
 		session = atomic_load(&caught.session);
 		if (session)
 			pfa_interrupt(session);
-		/* Cannot fail: one write to a counter that is 0. */
+		/* Cannot fail: the counter is 0. */
 		(void)!write(caught.wake_fd, &one, sizeof(one));
 	} else if (now - first > SAME_SIGNAL_NS) {
 		const struct cli_outputs *outs = atomic_load(&caught.outs);
@@ -93,8 +93,8 @@ static void on_end_signal(int number)
 	errno = saved_errno;
 }
 
-/* Instead of SIG_IGN, which a command would inherit: writing to a closed pipe is an error, not the
- * end. */
+/* A handler and not SIG_IGN, which a command would inherit. Writing to a closed pipe then fails
+ * instead of ending the process. */
 static void on_ignored(int number)
 {
 	(void)number;
@@ -128,7 +128,8 @@ static int catch_signals(void)
 	return rc;
 }
 
-/* The outputs are written, and nothing is left to abort: a signal ends the wait for the command. */
+/* The outputs are written, so there is nothing to abort. A signal now ends the wait for the
+ * command. */
 static void release_signals(void)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -138,7 +139,7 @@ static void release_signals(void)
 		                  true); /* worked before with the same arguments */
 }
 
-/* comm of process or thread @pid, "" when it cannot be read. */
+/* Reads the comm of process or thread @pid; "" if it cannot be read. */
 static void read_comm(int32_t pid, char *ret, size_t size)
 {
 	char path[64];
@@ -177,7 +178,7 @@ static void name_target(struct run *r)
 		(void)snprintf(r->clean, sizeof(r->clean), "command");
 }
 
-/* An error of the library's; it names the call and the object. */
+/* Prints an error of the library, whose message names the call and the object. */
 static void say_error(const struct run *r, const char *what, int rc, const struct pfa_error *err)
 {
 	char words[sizeof(err->message) + NAME_MAX];
@@ -275,13 +276,13 @@ static bool progress_wanted(void)
 	return isatty(STDERR_FILENO) && !(term && !strcmp(term, "dumb"));
 }
 
-/* Writes @text over the progress line that stands there; "" removes it. */
+/* Writes @text over the progress line; "" removes it. */
 static void draw_progress(struct run *r, const char *text)
 {
 	size_t width = cli_columns(text),
 	       rest = r->progress_width > width ? r->progress_width - width : 0;
 
-	/* Blanks instead of an escape sequence: they work on every terminal. */
+	/* Blanks work on every terminal, escape sequences do not. */
 	(void)fprintf(stderr, "\r%s%*s%s", text, (int)rest, "", *text ? "" : "\r");
 	r->progress_width = width;
 }
@@ -300,21 +301,21 @@ static void show_progress(struct run *r, uint64_t now)
 		seconds = (double)(r->duration_ns > elapsed ? r->duration_ns - elapsed : 0) / 1e9;
 	else
 		seconds = (double)elapsed / 1e9;
-	/* Counters are read one after the other while they grow. */
+	/* Counters grow while they are read one after the other. */
 	seen = st.seen > own ? st.seen - own : 0;
 	lost = st.dropped > own ? st.dropped - own : 0;
 	n = snprintf(samples, sizeof(samples), ", %" PRIu64 " sample%s", seen, cli_plural(seen));
 	if (lost)
 		(void)snprintf(samples + n, sizeof(samples) - (size_t)n, ", %" PRIu64 " dropped",
 		               lost);
-	/* What the other modes count is read at the end. */
+	/* Counts of the other modes are read at the end. */
 	(void)snprintf(text, sizeof(text), "perf-agent: %.1f s%s%s", seconds,
 	               r->duration_ns ? " left" : "", r->o->on[CLI_PROFILE] ? samples : "");
 	cli_shorten(text, cli_terminal_width() - 1, false);
 	draw_progress(r, text);
 }
 
-/* Milliseconds for poll: rounded up, so that the time has come when it returns. */
+/* Milliseconds for poll, rounded up, so that @until has passed when it returns. */
 static int timeout_ms(uint64_t now, uint64_t until)
 {
 	uint64_t ms = until > now ? (until - now + 999999) / 1000000 : 0;
@@ -326,7 +327,7 @@ static enum end wait_for_end(struct run *r)
 {
 	struct pollfd fds[] = {
 	        {.fd = caught.wake_fd, .events = POLLIN},
-	        {.fd = pfa_ended_fd(r->session), .events = POLLIN}, /* -1: poll passes over it */
+	        {.fd = pfa_ended_fd(r->session), .events = POLLIN}, /* -1: poll ignores it */
 	};
 	bool progress = progress_wanted();
 	uint64_t deadline = r->duration_ns ? r->start_ns + r->duration_ns : UINT64_MAX;
@@ -383,7 +384,7 @@ static void say_end(const struct run *r, enum end end)
 		        o->follow_children ? "; the capture does not wait for its children" : "");
 }
 
-/* Ctrl-C reaches the command as well, and so does what timeout(1) sends: it may be about to end. */
+/* Ctrl-C and the signals of timeout(1) reach the command too, so it may be about to end. */
 static void await_command(const struct run *r)
 {
 	struct pollfd p = {.events = POLLIN};
@@ -391,7 +392,7 @@ static void await_command(const struct run *r)
 
 	p.fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	if (p.fd < 0)
-		return; /* it is reported as it is now */
+		return; /* its present status is reported */
 	(void)poll(&p, 1, COMMAND_END_MS);
 	close(p.fd);
 }
@@ -424,7 +425,7 @@ static const uint32_t modes[CLI_PRODUCT_CNT] = {[CLI_PROFILE] = PFA_MODE_PROFILE
                                                 [CLI_OFFCPU] = PFA_MODE_OFFCPU,
                                                 [CLI_METRICS] = PFA_MODE_PMU};
 
-/* One product: what is in it, where it is, how good it is. */
+/* Reports one product: its table, its path, its quality. */
 static void report(const struct run *r, enum cli_product p, bool written)
 {
 	const struct cli_output *out = &r->outs.of[p];
@@ -433,7 +434,7 @@ static void report(const struct run *r, enum cli_product p, bool written)
 		cli_report_functions(r->session, r->o);
 	else if (p == CLI_OFFCPU)
 		cli_report_sites(r->session, r->o);
-	/* Metrics on standard output are there to be read. */
+	/* No line about metrics on standard output: the user sees them. */
 	if (written && !(p == CLI_METRICS && out->fd >= 0))
 		cli_say("%s written: %s", cli_product_name(p), cli_output_path(out));
 	if (p == CLI_PROFILE)
@@ -442,7 +443,7 @@ static void report(const struct run *r, enum cli_product p, bool written)
 		cli_report_site_quality(r->session, !r->o->on[CLI_PROFILE]);
 }
 
-/* Of a capture that could not be written as a whole. */
+/* Names the products that were not written. */
 static void say_missing(const struct run *r, uint32_t written)
 {
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
@@ -454,7 +455,7 @@ static void say_missing(const struct run *r, uint32_t written)
 	}
 }
 
-/* What one mode lacks is said when it is left out. */
+/* Whether the note about a mode that was left out has the message already. */
 static bool said_by_note(const struct run *r, const struct pfa_error *err)
 {
 	const char *note;
@@ -467,7 +468,7 @@ static bool said_by_note(const struct run *r, const struct pfa_error *err)
 	return false;
 }
 
-/* Writes, and says what was written. Returns enum cli_exit. */
+/* Writes the outputs and reports them. Returns enum cli_exit. */
 static int finish(struct run *r, enum end end)
 {
 	int stopped, status = CLI_DONE, wanted = 0, moved[CLI_PRODUCT_CNT] = {0};
@@ -494,7 +495,7 @@ static int finish(struct run *r, enum end end)
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++)
 		if (r->outs.of[i].wanted && ran & modes[i])
 			report(r, (enum cli_product)i, written & modes[i] && !moved[i]);
-	/* What was captured is not lost altogether, but the failure is the last that is read. */
+	/* The failure comes last, so that the user reads it. */
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
 		const struct cli_output *out = &r->outs.of[i];
 
@@ -513,7 +514,7 @@ static int finish(struct run *r, enum end end)
 	return CLI_FAILED;
 }
 
-/* A signal from now on, and one that has come already, ends the start. */
+/* Starts the capture. A signal ends the start, even one that came before it. */
 static int start(struct run *r, struct pfa_error *err)
 {
 	int rc;

@@ -8,20 +8,20 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Bytes of the UTF-8 sequence at @p, of more than one; 0: that is none, nor ASCII. */
+/* Returns the length of the UTF-8 sequence of two bytes and more at @p; 0 if it is none. */
 static size_t utf8_sequence(const unsigned char *p)
 {
 	size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
 
 	if (p[0] < 0xc2 || p[0] > 0xf4)
-		return 0; /* a later byte of one, longer than need be, or past U+10FFFF */
-	/* Longer than need be, a surrogate, past U+10FFFF. */
+		return 0; /* a continuation byte, overlong, or past U+10FFFF */
+	/* Overlong, a surrogate, past U+10FFFF. */
 	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
 	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
 		return 0;
 	for (size_t i = 1; i < n; i++)
 		if ((p[i] & 0xc0) != 0x80)
-			return 0; /* ends there at the latest if that is the NUL */
+			return 0; /* stops at the NUL at the latest */
 	return n;
 }
 
@@ -35,7 +35,7 @@ void cli_make_printable(char *s)
 		if (*p < 0x80)
 			continue;
 		n = utf8_sequence(p);
-		/* U+0080 … U+009F: terminals take them for escape sequences */
+		/* U+0080 … U+009F: terminals treat them as escape sequences */
 		if (n == 2 && p[0] == 0xc2 && p[1] <= 0x9f)
 			p[0] = p[1] = '?';
 		else if (n == 0)
@@ -54,7 +54,7 @@ size_t cli_columns(const char *s)
 	return n;
 }
 
-/* The byte at which column @n begins. */
+/* Returns the offset of the byte at which column @n begins. */
 static size_t column_offset(const char *s, size_t n)
 {
 	size_t i = 0;
@@ -78,7 +78,7 @@ void cli_shorten(char *s, size_t columns, bool keep_end)
 		return;
 	}
 	if (!keep_end) {
-		/* Two columns at least go, so two bytes at least are free. */
+		/* At least two columns are removed, so two bytes are free. */
 		from = column_offset(s, columns - 2);
 		memcpy(s + from, "..", 3);
 		return;
@@ -115,7 +115,7 @@ size_t cli_terminal_width(void)
 {
 	struct winsize w;
 
-	/* Narrower than 40 is a terminal that does not know its size, or one that no table fits. */
+	/* Below 40 the terminal does not know its size, or no table fits it. */
 	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col >= 40)
 		return w.ws_col;
 	return CLI_WIDTH_DEFAULT;
@@ -141,11 +141,10 @@ say(const char *prefix, const char *format, va_list ap)
 {
 	char line[2048];
 
-	/* Cut at 2 KiB: messages of the library have 512 bytes, rows of the table the terminal's
-	 * width. */
+	/* 2 KiB: messages of the library have up to 512 bytes, rows the width of the terminal. */
 	(void)vsnprintf(line, sizeof(line), format, ap);
 	cli_make_printable(line);
-	/* Nowhere to report that standard error cannot be written. */
+	/* A failure to write to standard error cannot be reported. */
 	(void)fprintf(stderr, "%s%s\n", prefix, line);
 }
 

@@ -18,7 +18,7 @@ enum {
 	WORD_MAX = CLI_NAME_BYTES_MAX + 32,
 };
 
-/* Columns of the words behind the numbers. */
+/* Widths of the columns after the numbers. */
 struct widths {
 	size_t name, where, module;
 };
@@ -31,7 +31,7 @@ static const char *name_of(const struct pfa_offcpu_site *w, char text[WORD_MAX])
 	return text;
 }
 
-/* One of several has the number of the others behind it, which is never cut. */
+/* "futex_do_wait +2": the number of further functions is never cut. */
 static void fit_where(const struct pfa_offcpu_site *w, size_t columns, char ret[CLI_NAME_BYTES_MAX])
 {
 	char others[16] = "";
@@ -69,7 +69,7 @@ static struct widths measure(const struct pfa_offcpu_site *w, size_t n)
 		ret.where = columns[1] > ret.where ? columns[1] : ret.where;
 		ret.module = columns[2] > ret.module ? columns[2] : ret.module;
 	}
-	/* On a narrow terminal each has its share, and what one does not need the function has. */
+	/* On a narrow terminal each column gets a share; the function gets the rest. */
 	room = width > NUMBERS_WIDTH + 4 ? width - NUMBERS_WIDTH - 4 : 0;
 	ret.where = smaller(ret.where, smaller(WHERE_WIDTH_MAX, room * 2 / 5));
 	ret.where = ret.where < strlen("blocked in") ? strlen("blocked in") : ret.where;
@@ -81,7 +81,7 @@ static struct widths measure(const struct pfa_offcpu_site *w, size_t n)
 	return ret;
 }
 
-/* The blanks behind a word: printf's width counts bytes. */
+/* Returns the number of blanks after a word. printf's width counts bytes. */
 static int rest(size_t width, const char *word)
 {
 	size_t columns = cli_columns(word);

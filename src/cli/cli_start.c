@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_start.c - the line on standard error at the beginning of a capture */
+/* cli_start.c - the line on standard error at the start of a capture */
 #include "cli_priv.h"
 
 #include <stdarg.h>
@@ -9,7 +9,7 @@ enum {
 	NUMBERS_SHOWN = 4, /* of a list */
 };
 
-/* Appends as much as there is room for. */
+/* Appends text; what does not fit is cut. */
 static void __attribute__((format(printf, 3, 4)))
 append(char *to, size_t size, const char *format, ...)
 {
@@ -40,7 +40,7 @@ static void append_strings(char *to, size_t size, const char *what, const char *
 	}
 }
 
-/* The processes and threads that were given by number. */
+/* Describes processes and threads that were given by number. */
 static void describe_numbers(const struct cli_options *o, const char *comm, char *to, size_t size)
 {
 	if (o->pids.n) {

@@ -7,10 +7,11 @@
 
 static void print_line(void *arg, const char *text)
 {
-	(void)fprintf(arg, "%s\n", text); /* looked at when all is printed */
+	(void)fprintf(arg, "%s\n", text); /* errors are checked at the end */
 }
 
-/* The value of --pc in a word, or NULL. @next: the word behind it or NULL; *@used: words read. */
+/* Returns the value of --pc, or NULL. @next: the argument after @word, or NULL. *@used: arguments
+ * read. */
 static const char *pc_value(const char *word, const char *next, int *used)
 {
 	const char *name = word + (word[1] == '-' ? 2 : 1);
@@ -37,7 +38,7 @@ static bool is_help(const char *word)
 	return !strcmp(word, "-h") || !strcmp(word, "--help") || !strcmp(word, "-help");
 }
 
-/* enum cli_exit; has said why when it is not CLI_DONE. */
+/* Returns enum cli_exit; has printed the reason if it is not CLI_DONE. */
 static int read_words(int argc, char *const *argv, const char **ret_file, uint64_t *pc,
                       bool *ret_has_pc)
 {
