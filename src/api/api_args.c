@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structs that a caller passes in, and errors that it gets back. */
+/* Structs that callers pass in, and errors that they get back. */
 #include "api/api_priv.h"
 
 _Static_assert(sizeof(((struct pfa_error *)0)->message) == sizeof(((struct err *)0)->msg),
-               "copied whole");
+               "copied as a whole");
 
 int api_give_error(struct pfa_error *to, const struct err *from, int code)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api_priv - what the files of the public face share. */
+/* api_priv - shared by the files of the public interface. */
 #ifndef PA_API_PRIV_H
 #define PA_API_PRIV_H
 
@@ -10,8 +10,8 @@
 
 struct pfa_session {
 	struct ses *ses;
-	bool stopping;             /* in pfa_stop: call-backs may ask, and no more */
-	struct api_metrics *shown; /* of the last capture; NULL: nobody asked yet */
+	bool stopping;             /* in pfa_stop: call-backs may read results only */
+	struct api_metrics *shown; /* of the last capture; NULL: not built yet */
 	struct {
 		char *name; /* owned */
 		int (*export_metrics)(void *arg, const struct pfa_metrics *m,
@@ -21,18 +21,18 @@ struct pfa_session {
 	uint32_t n_exporters;
 };
 
-/* Hands an error on to the caller, who may not want it. Returns: @code. */
+/* Copies an error to the caller's struct, which may be NULL. Returns: @code. */
 int api_give_error(struct pfa_error *to, const struct err *from, int code);
-/* Takes what the caller knows of a struct that begins with its size; the rest is zero.
- * @least: bytes that every version has; @init: what sets the size
- * Returns: 0; -EINVAL (the size is not set); -E2BIG: it knows more than we do, and uses it. */
+/* Copies a struct that begins with its size; members that the caller lacks are zero.
+ * @least: bytes that every version has; @init: initializer that sets the size
+ * Returns: 0; -EINVAL (the size is not set); -E2BIG (members that we lack are not zero). */
 int api_take_struct(const void *in, size_t least, void *ret, size_t size, const char *what,
                     const char *init, struct err *err);
-/* Calls all exporters. @r: what went wrong before. Returns: the first failure. */
+/* Calls all exporters. @r: the error of pfa_stop so far. Returns: the first failure. */
 int api_export(struct pfa_session *s, int r, struct err *err);
-/* The view of the last capture is gone. */
+/* Frees the public metrics of the last capture. */
 void api_metrics_forget(struct pfa_session *s);
-/* Frees what is registered. */
+/* Frees the metrics and the exporters. */
 void api_metrics_done(struct pfa_session *s);
 
 #endif

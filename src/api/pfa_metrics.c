@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics of the public face: the snapshot of a capture as public structs, who gets it, and who
- * adds labels. Values of the public enums are those of the metrics. */
+/* Metrics of the public interface: the snapshot of a capture as public structs, exporters and
+ * enrichers. The values of the public enums are those of the metrics module. */
 #include "api/api_priv.h"
 
 #include "encode/encode.h"
@@ -22,14 +22,14 @@ _Static_assert((int)PFA_SCOPE_PIDS == (int)MET_PIDS && (int)PFA_SCOPE_ALL == (in
                "one numbering");
 /* ---- the snapshot ---------------------------------------------------------------------------- */
 
-/* What pfa_metrics shows. Strings and sums that need no copy are the snapshot's. */
+/* The public metrics. Strings and arrays that need no copy belong to the snapshot. */
 struct api_metrics {
-	struct pfa_metrics m; /* whose library field is the snapshot */
+	struct pfa_metrics m; /* .library is the snapshot */
 	struct arena mem;
 	bool failed; /* out of memory */
 };
 
-static void *take(struct api_metrics *v, size_t n, size_t item_size)
+static void *alloc_items(struct api_metrics *v, size_t n, size_t item_size)
 {
 	size_t bytes;
 	void *p = NULL;
@@ -40,7 +40,7 @@ static void *take(struct api_metrics *v, size_t n, size_t item_size)
 	return p;
 }
 
-static const char *take_comm(struct api_metrics *v, const char comm[static MET_COMM_LEN])
+static const char *copy_comm(struct api_metrics *v, const char comm[static MET_COMM_LEN])
 {
 	const char *copy = arena_strndup(&v->mem, comm, strnlen(comm, MET_COMM_LEN));
 
@@ -50,7 +50,7 @@ static const char *take_comm(struct api_metrics *v, const char comm[static MET_C
 
 static const char *const *show_texts(struct api_metrics *v, char *const *texts, size_t n)
 {
-	const char **list = take(v, n, sizeof(*list));
+	const char **list = alloc_items(v, n, sizeof(*list));
 
 	for (size_t i = 0; list && i < n; i++)
 		list[i] = texts[i];
@@ -60,7 +60,7 @@ static const char *const *show_texts(struct api_metrics *v, char *const *texts, 
 static const struct pfa_label *show_labels(struct api_metrics *v, const struct met_label *l,
                                            size_t n)
 {
-	struct pfa_label *list = take(v, n, sizeof(*list));
+	struct pfa_label *list = alloc_items(v, n, sizeof(*list));
 
 	for (size_t i = 0; list && i < n; i++)
 		list[i] = (struct pfa_label){.key = l[i].key, .value = l[i].value};
@@ -69,7 +69,7 @@ static const struct pfa_label *show_labels(struct api_metrics *v, const struct m
 
 static const struct pfa_summary *show_summary(struct api_metrics *v, const struct met_summary *t)
 {
-	struct pfa_summary *s = take(v, 1, sizeof(*s));
+	struct pfa_summary *s = alloc_items(v, 1, sizeof(*s));
 
 	if (s)
 		*s = (struct pfa_summary){
@@ -112,8 +112,8 @@ static const struct pfa_metrics_counter *const *show_counters(struct api_metrics
                                                               const struct met_snapshot *snap,
                                                               const struct met_entry *e)
 {
-	struct pfa_metrics_counter *c = take(v, e->counters.n, sizeof(*c));
-	const struct pfa_metrics_counter **list = take(v, e->counters.n, sizeof(*list));
+	struct pfa_metrics_counter *c = alloc_items(v, e->counters.n, sizeof(*c));
+	const struct pfa_metrics_counter **list = alloc_items(v, e->counters.n, sizeof(*list));
 
 	for (size_t i = 0; c && list && i < e->counters.n; i++) {
 		show_counter(snap, &e->counters.p[i], &c[i]);
@@ -125,15 +125,15 @@ static const struct pfa_metrics_counter *const *show_counters(struct api_metrics
 static const struct pfa_metrics_thread *const *show_threads(struct api_metrics *v,
                                                             const struct met_entry *e)
 {
-	struct pfa_metrics_thread *t = take(v, e->threads.n, sizeof(*t));
-	const struct pfa_metrics_thread **list = take(v, e->threads.n, sizeof(*list));
+	struct pfa_metrics_thread *t = alloc_items(v, e->threads.n, sizeof(*t));
+	const struct pfa_metrics_thread **list = alloc_items(v, e->threads.n, sizeof(*list));
 
 	for (size_t i = 0; t && list && i < e->threads.n; i++) {
 		const struct met_thread *from = &e->threads.p[i];
 
 		t[i].size = sizeof(t[i]);
 		t[i].tid = from->tid;
-		t[i].comm = take_comm(v, from->comm);
+		t[i].comm = copy_comm(v, from->comm);
 		memcpy(t[i].sum_ns, from->ns, sizeof(t[i].sum_ns));
 		t[i].n_reasons = MET_REASON_CNT;
 		t[i].reasons = from->reason;
@@ -147,7 +147,7 @@ static void show_entry(struct api_metrics *v, const struct met_snapshot *snap,
 {
 	ret->size = sizeof(*ret);
 	ret->pid = e->pid;
-	ret->comm = take_comm(v, e->comm);
+	ret->comm = copy_comm(v, e->comm);
 	for (int i = 0; i < MET_TIME_CNT; i++)
 		ret->times[i] = show_summary(v, &e->time[i]);
 	memcpy(ret->sum_ns, e->ns, sizeof(ret->sum_ns));
@@ -165,9 +165,9 @@ static void show_entry(struct api_metrics *v, const struct met_snapshot *snap,
 
 static void show(struct api_metrics *v, const struct met_snapshot *snap)
 {
-	struct pfa_metrics_entry *all = take(v, 1, sizeof(*all));
-	struct pfa_metrics_entry *procs = take(v, snap->procs.n, sizeof(*procs));
-	const struct pfa_metrics_entry **list = take(v, snap->procs.n, sizeof(*list));
+	struct pfa_metrics_entry *all = alloc_items(v, 1, sizeof(*all));
+	struct pfa_metrics_entry *procs = alloc_items(v, snap->procs.n, sizeof(*procs));
+	const struct pfa_metrics_entry **list = alloc_items(v, snap->procs.n, sizeof(*list));
 	struct pfa_metrics *m = &v->m;
 
 	if (v->failed)
@@ -253,7 +253,7 @@ int pfa_export_json(const struct pfa_metrics *m, pfa_write_fn write, void *arg)
 	return export_as(m, true, write, arg);
 }
 
-/* -EBUSY where nothing may be registered. */
+/* Returns -EBUSY if exporters and enrichers may not be added now. */
 static int check_idle(const struct pfa_session *s, const char *what, struct err *err)
 {
 	if (s->stopping || ses_running(s->ses))
@@ -275,7 +275,8 @@ int pfa_add_exporter(struct pfa_session *s, const struct pfa_exporter *e, struct
 		return api_give_error(error, &err, r);
 	if (!known.name || !known.name[0] || !known.export_metrics)
 		return api_give_error(error, &err,
-		                      err_set(&err, -EINVAL, "exporter: no name or no function"));
+		                      err_set(&err, -EINVAL,
+		                              "exporter: name or export_metrics is missing"));
 	if (i == PFA_EXPORTERS_MAX)
 		return api_give_error(error, &err,
 		                      err_set(&err, -E2BIG, "exporters: more than %d",

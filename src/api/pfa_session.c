@@ -25,8 +25,7 @@ int pfa_new(const struct pfa_options *opts, struct pfa_session **ret, struct pfa
 	int r;
 
 	if (!ret)
-		return api_give_error(error, &err,
-		                      err_set(&err, -EINVAL, "pfa_new: no place for the session"));
+		return api_give_error(error, &err, err_set(&err, -EINVAL, "pfa_new: ret is NULL"));
 	r = api_take_struct(opts, sizeof(opts->size) + sizeof(opts->target), &o, sizeof(o),
 	                    "options", "PFA_OPTIONS_INIT", &err);
 	if (r < 0)
@@ -111,7 +110,7 @@ int pfa_stats(const struct pfa_session *s, struct pfa_stats *ret)
 	if (r < 0)
 		return r;
 	full.size = MIN_OF(size, sizeof(full));
-	memset(ret, 0, size); /* what a newer caller asks for beyond us reads 0 */
+	memset(ret, 0, size); /* members of a newer caller are 0 */
 	memcpy(ret, &full, full.size);
 	return 0;
 }
@@ -176,9 +175,8 @@ int pfa_unwind_info(const char *path, const uint64_t *pc, pfa_line_fn line, void
 	struct err err = {0};
 
 	if (!path || !line)
-		return api_give_error(
-		        error, &err,
-		        err_set(&err, -EINVAL,
-		                "pfa_unwind_info: no path, or nobody to give lines to"));
+		return api_give_error(error, &err,
+		                      err_set(&err, -EINVAL,
+		                              "pfa_unwind_info: path or line is NULL"));
 	return api_give_error(error, &err, uw_info(path, pc, line, arg, &err));
 }
