@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* enc_derived - what both outputs of the metrics say in the same way. */
+/* enc_derived - derived values and decimal numbers, shared by both outputs of the metrics. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 
 #define DECIMAL_MAX 1e15 /* a thousand times that still fits 64 bits */
 
-const struct enc_derived enc_derived_figures[ENC_DERIVED_CNT] = {
+const struct enc_derived enc_derived_ratios[ENC_DERIVED_CNT] = {
         {"ipc", "IPC (Instr/Cycle)", MET_COUNTER_INSTRUCTIONS, MET_COUNTER_CYCLES, 1, ""},
         {"cache_misses_per_1000_instructions", "Cache Misses/1K Instr", MET_COUNTER_CACHE_MISSES,
          MET_COUNTER_INSTRUCTIONS, 1000, ""},

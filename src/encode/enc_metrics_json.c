@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schema: docs/metrics.schema.json. Whoever changes what stands here changes that, too. */
+/* Metrics as JSON. Keep docs/metrics.schema.json in step. */
 #include <inttypes.h>
 
 #include "encode/encode_priv.h"
 
 #define SCHEMA "perf-agent.pmu/1"
 
-/* A value is written with the comma and the line that come before it. In an object that stands on
- * one line, .flat, there are no line ends. Failures stick in the buffer. */
+/* Writes a value with the comma and newline before it. Objects on one line (.flat) have no
+ * newlines. Failures stick in the buffer. */
 struct json {
 	struct sbuf *b;
 	uint32_t depth;
@@ -17,8 +17,8 @@ struct json {
 
 /* ---- pieces --------------------------------------------------------------------------------- */
 
-/* Bytes that are not UTF-8 become "\xNN"; control characters are escaped, those above U+007F too:
- * the output may go to a terminal. */
+/* Bytes that are not UTF-8 become "\xNN". Control characters are escaped, also those above U+007F,
+ * since the output may go to a terminal. */
 static void put_string(struct sbuf *b, const char *str, size_t len)
 {
 	const uint8_t *s = (const uint8_t *)str;
@@ -51,7 +51,7 @@ static void put_line(struct json *j)
 		(void)sbuf_char(j->b, ' ');
 }
 
-/* What stands before a value. @key: NULL in arrays. */
+/* Writes the separator and the key of a value. @key: NULL in arrays. */
 static void put_key(struct json *j, const char *key)
 {
 	if (!j->first)
@@ -130,7 +130,7 @@ static void put_time(struct json *j, const char *key, uint64_t sum_ns, const str
 	const struct {
 		const char *key;
 		uint64_t ns;
-	} figures[] = {
+	} values[] = {
 	        {"min_ns", t->min_ns},   {"max_ns", t->max_ns}, {"mean_ns", t->mean_ns},
 	        {"p50_ns", t->p50_ns},   {"p95_ns", t->p95_ns}, {"p99_ns", t->p99_ns},
 	        {"p999_ns", t->p999_ns},
@@ -140,11 +140,11 @@ static void put_time(struct json *j, const char *key, uint64_t sum_ns, const str
 	put_u64(j, "sum_ns", sum_ns);
 	put_u64(j, "count", t->count);
 	put_u64(j, "total_ns", t->total_ns);
-	for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
 		if (t->count > 0)
-			put_u64(j, figures[i].key, figures[i].ns);
+			put_u64(j, values[i].key, values[i].ns);
 		else
-			put_null(j, figures[i].key); /* there is no percentile of nothing */
+			put_null(j, values[i].key); /* no percentiles of no values */
 	}
 	close_with(j, '}');
 }
@@ -169,7 +169,7 @@ static void put_counter(struct json *j, const struct met_snapshot *s, const stru
 	put_bool(j, "hardware", met_counter_is_hardware(c->id));
 	put_text(j, "core_type",
 	         met_counter_is_hardware(c->id) ? core_type_name(s, c->core_type) : "");
-	/* Never a zero for what was not counted. */
+	/* null and not 0: it was not counted. */
 	if (met_counter_counted(c)) {
 		put_u64(j, "value", c->value);
 		put_u64(j, "raw", c->raw);
@@ -186,7 +186,7 @@ static void put_counter(struct json *j, const struct met_snapshot *s, const stru
 	close_with(j, '}');
 }
 
-static void put_figure(struct json *j, const struct enc_derived *d, int r, double ratio)
+static void put_ratio(struct json *j, const struct enc_derived *d, int r, double ratio)
 {
 	char text[ENC_DECIMAL_MAX];
 
@@ -205,10 +205,10 @@ static void put_derived(struct json *j, const struct met_snapshot *s, const stru
 
 	open_flat(j, "derived", '{');
 	for (int i = 0; i < ENC_DERIVED_CNT; i++) {
-		const struct enc_derived *d = &enc_derived_figures[i];
+		const struct enc_derived *d = &enc_derived_ratios[i];
 
 		r = met_ratio(e, d->num, d->den, &ratio);
-		put_figure(j, d, r, ratio);
+		put_ratio(j, d, r, ratio);
 	}
 	close_with(j, '}');
 	open_with(j, "derived_per_core_type", '[');
@@ -216,10 +216,10 @@ static void put_derived(struct json *j, const struct met_snapshot *s, const stru
 		open_flat(j, NULL, '{');
 		put_text(j, "core_type", s->core_types.p[k]);
 		for (int i = 0; i < ENC_DERIVED_CNT; i++) {
-			const struct enc_derived *d = &enc_derived_figures[i];
+			const struct enc_derived *d = &enc_derived_ratios[i];
 
 			r = met_ratio_on(e, k, d->num, d->den, &ratio);
-			put_figure(j, d, r, ratio);
+			put_ratio(j, d, r, ratio);
 		}
 		close_with(j, '}');
 	}
@@ -302,7 +302,7 @@ static const char *scope_name(enum met_scope scope)
 	case MET_PER_PID:
 		return "per_pid";
 	}
-	assert(!"a scope that is none");
+	assert(!"unknown scope");
 	return "";
 }
 

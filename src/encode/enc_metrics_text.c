@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The console format. Its titles are those of the Go program that users know; what that one prints
- * wrongly or leaves out has lines of its own.
+ * Metrics as text. The titles are those of the Go program that users know. Values that it lacks, or
+ * prints wrongly, have lines of their own.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static const char *const reason_titles[MET_REASON_CNT] = {
 };
 
 /* ---- pieces --------------------------------------------------------------------------------- */
-/* Failures stick in the buffer: the end looks at them once. */
+/* Failures stick in the buffer and are checked once, at the end. */
 
 static void put_comm(struct sbuf *b, const char comm[static MET_COMM_LEN])
 {
@@ -163,7 +163,7 @@ static void put_threads(struct sbuf *b, const struct met_entry *e, size_t shown_
 
 	if (e->threads.n == 0 && e->ended_threads == 0)
 		return;
-	/* The process's sums without those of the living. */
+	/* Sums of the process without those of threads that have not ended. */
 	memcpy(ended_ns, e->ns, sizeof(ended_ns));
 	(void)sbuf_addf(b, "\nThreads:\n  %10s %-*s%*s%*s%*s %10s\n", "TID", COMM_WIDTH, "COMM",
 	                ENC_NUMBER_WIDTH, "ON-CPU ms", ENC_NUMBER_WIDTH, "RUNQ ms",
@@ -328,7 +328,7 @@ static void put_header_pids(struct sbuf *b, const struct met_snapshot *s)
 	(void)sbuf_str(b, ") ===\n");
 }
 
-/* What of it is counted: it belongs to the heading. */
+/* Filters belong to the heading: they say what is counted. */
 static void put_filters(struct sbuf *b, const struct met_snapshot *s)
 {
 	static const char prefix[] = "filter_";

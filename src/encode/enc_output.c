@@ -35,7 +35,7 @@ struct enc_output {
 	void *arg;
 	char *label;             /* for messages: the path as given, or "descriptor 3" */
 	char *name;              /* in dir_fd */
-	char temp[NAME_MAX + 1]; /* in dir_fd; "" while there is none */
+	char temp[NAME_MAX + 1]; /* in dir_fd; "" if there is none */
 };
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -45,7 +45,7 @@ static void fd_path(int fd, char *ret, size_t size)
 	(void)snprintf(ret, size, "/proc/self/fd/%d", fd);
 }
 
-/* @path as directory ("." if it names none) and name. */
+/* Splits @path into directory ("." if it has none) and name. */
 static int split_path(const char *path, char **ret_dir, char **ret_name)
 {
 	const char *slash = strrchr(path, '/');
@@ -66,8 +66,9 @@ static int split_path(const char *path, char **ret_dir, char **ret_name)
 }
 
 /*
- * The file behind a symbolic link, so that the link stays. It is opened through the link first: the
- * kernel then refuses what fs.protected_symlinks forbids, a link that somebody else left in /tmp.
+ * Finds the file that a symbolic link names, so that the link stays. The file is opened through the
+ * link first: the kernel then applies fs.protected_symlinks, which forbids links of other users in
+ * /tmp.
  */
 static int follow_link(const char *path, char **ret, struct err *err)
 {
@@ -120,8 +121,8 @@ static int open_dir(const char *dir, const char *path, int *ret_fd, struct err *
 	return err_set(err, r, "cannot write %s: open directory %s: %s", path, dir, err_name(r));
 }
 
-/* In a sticky directory such as /tmp only its owner may replace a file: rename would say so, too
- * late. */
+/* In a sticky directory such as /tmp only its owner may replace a file. rename would report that
+ * after the capture. */
 static int check_sticky(const struct enc_output *o, const struct stat *file, struct err *err)
 {
 	struct stat dir;
@@ -152,8 +153,8 @@ static void temp_name(struct enc_output *o, int try)
 	               (unsigned long long)rnd);
 }
 
-/* A file without a name: whatever ends the process, nothing of it stays. -errno where the file
- * system knows no such files, or /proc, through which it gets its name, is not there. */
+/* Creates a file without a name, of which nothing remains if the process dies. Returns -errno if
+ * the file system has no such files, or if /proc, which gives it its name later, is not mounted. */
 static int create_unnamed(struct enc_output *o)
 {
 	_cleanup_close_ int fd = openat(o->dir_fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
@@ -193,12 +194,12 @@ static int create_temp(struct enc_output *o, const char *dir, struct err *err)
 }
 
 /*
- * The temporary file takes over who may read the one that it replaces: group and mode now, the
- * owner at the end (after that we may not be allowed to link or change it any more). Best effort:
- * file systems without owners, and files of others without CAP_CHOWN, keep what they got. A group
- * that cannot be taken over gives ours no more than others have.
+ * Gives the temporary file the access of the file that it replaces: group and mode now, the owner
+ * at the end, after which we may no longer link or change it. Best effort: without CAP_CHOWN, and
+ * on file systems without owners, owner and group stay. If the group cannot be changed, ours gets no
+ * more than others.
  */
-static void take_over_access(struct enc_output *o, const struct stat *old)
+static void copy_access(struct enc_output *o, const struct stat *old)
 {
 	mode_t mode = old->st_mode & 0777, others = mode & 07;
 	struct stat st;
@@ -212,7 +213,7 @@ static void take_over_access(struct enc_output *o, const struct stat *old)
 	(void)fchmod(o->fd, mode);
 }
 
-static void take_over_owner(const struct enc_output *o)
+static void copy_owner(const struct enc_output *o)
 {
 	struct stat st;
 
@@ -220,7 +221,7 @@ static void take_over_owner(const struct enc_output *o)
 		(void)!fchown(o->fd, o->old_owner, (gid_t)-1); /* best effort, as above */
 }
 
-/* A regular file or a name that is free. @old: what is there, NULL if nothing. */
+/* Opens a regular file or a free name. @old: the existing file, or NULL. */
 static int open_rename(struct enc_output *o, const char *path, const struct stat *old,
                        struct err *err)
 {
@@ -239,11 +240,11 @@ static int open_rename(struct enc_output *o, const char *path, const struct stat
 	if (r == 0)
 		r = create_temp(o, dir, err);
 	if (r == 0 && old)
-		take_over_access(o, old);
+		copy_access(o, old);
 	return r;
 }
 
-/* A device, FIFO or terminal. */
+/* Opens a device, FIFO or terminal. */
 static int open_direct(struct enc_output *o, const char *path, const struct stat *st,
                        struct err *err)
 {
@@ -382,15 +383,15 @@ static int write_all(int fd, const uint8_t *p, size_t len)
 }
 
 /*
- * A closed pipe raises SIGPIPE and a size limit SIGXFSZ, both in the thread that writes and both
- * deadly by default. A library changes no handlers: they are blocked here and taken back, unless
- * they were pending before.
+ * A closed pipe raises SIGPIPE, a size limit SIGXFSZ, both in the writing thread and fatal by
+ * default. A library changes no handlers: it blocks them here and consumes them, unless they were
+ * pending before.
  */
 static int write_quietly(int fd, const void *data, size_t len)
 {
 	static const int nums[] = {SIGPIPE, SIGXFSZ};
 	static const struct timespec no_wait = {0};
-	sigset_t block, take, old, pending;
+	sigset_t block, consume, old, pending;
 	int r;
 
 	(void)sigemptyset(&block); /* these cannot fail with valid signal numbers */
@@ -400,14 +401,14 @@ static int write_quietly(int fd, const void *data, size_t len)
 	if (r != 0)
 		return -r;
 	(void)sigpending(&pending);
-	take = block;
+	consume = block;
 	for (size_t i = 0; i < ARRAY_SIZE(nums); i++) {
 		if (sigismember(&pending, nums[i]) == 1)
-			(void)sigdelset(&take, nums[i]);
+			(void)sigdelset(&consume, nums[i]);
 	}
 	r = write_all(fd, data, len);
 	if (r == -EPIPE || r == -EFBIG) {
-		while (sigtimedwait(&take, NULL, &no_wait) < 0 && errno == EINTR)
+		while (sigtimedwait(&consume, NULL, &no_wait) < 0 && errno == EINTR)
 			; /* interrupted by another signal */
 	}
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -417,11 +418,11 @@ static int write_quietly(int fd, const void *data, size_t len)
 static void remove_temp(struct enc_output *o)
 {
 	if (o->temp[0] != '\0')
-		(void)unlinkat(o->dir_fd, o->temp, 0); /* somebody else removed it: as well */
+		(void)unlinkat(o->dir_fd, o->temp, 0); /* it may be removed already */
 	o->temp[0] = '\0';
 }
 
-/* Gives the file its name if that is free, else a temporary one, which is then renamed over it. */
+/* Links the file to its name if that is free, else to a temporary name, which is then renamed. */
 static int link_unnamed(struct enc_output *o, bool *ret_done, struct err *err)
 {
 	char path[FD_PATH_MAX];
@@ -453,12 +454,12 @@ static int commit_rename(struct enc_output *o, struct err *err)
 		if (r < 0)
 			return r;
 	}
-	take_over_owner(o);
-	/* Network file systems and quotas may fail as late as this. */
+	copy_owner(o);
+	/* Network file systems and quotas may report errors here. */
 	if (close(TAKE_FD(o->fd)) < 0) {
 		r = -errno;
 		if (done)
-			(void)unlinkat(o->dir_fd, o->name, 0); /* the failure is told */
+			(void)unlinkat(o->dir_fd, o->name, 0); /* the failure is reported */
 		return err_set(err, r, "cannot write %s: close: %s", o->label, err_name(r));
 	}
 	if (done)

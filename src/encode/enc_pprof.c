@@ -75,8 +75,8 @@ enum {
 	FUNCTION_START_LINE = 5,
 };
 
-/* A message stands behind its length, so it is built in a buffer of its level first. Failures stick
- * in the buffers. */
+/* The length of a message precedes it, so each level has a buffer. Failures stick in the
+ * buffers. */
 struct pb {
 	struct sbuf *out; /* the profile */
 	struct sbuf msg;  /* one of its messages */
@@ -134,7 +134,8 @@ static void put_message(struct sbuf *to, uint32_t field, struct sbuf *msg)
 
 /* ---- strings -------------------------------------------------------------------------------- */
 
-/* Paths and thread names are any bytes, a protobuf string is UTF-8: other bytes become "\xNN". */
+/* Paths and thread names are any bytes, but protobuf strings are UTF-8: other bytes become
+ * "\xNN". */
 static void put_string(struct pb *pb, const char *str, size_t len)
 {
 	const uint8_t *s = (const uint8_t *)str;
@@ -236,7 +237,7 @@ static void put_profile(struct pb *pb, const struct prof_model *m)
 {
 	for (uint32_t i = 0; i < m->n_types; i++)
 		put_value_type(pb, PROFILE_SAMPLE_TYPE, &m->sample_type[i]);
-	/* Once a buffer has failed nothing is added any more: no need to look at each turn. */
+	/* A buffer that has failed ignores further data, so the loops need no checks. */
 	for (size_t i = 0; i < m->samples.n; i++)
 		put_sample(pb, m, &m->samples.p[i]);
 	for (size_t i = 0; i < m->mappings.n; i++)
@@ -275,7 +276,7 @@ int enc_pprof_raw(const struct prof_model *m, struct sbuf *out)
 	sbuf_done(&pb.msg);
 	sbuf_done(&pb.sub);
 	if (out->err)
-		out->len = len; /* nothing half done */
+		out->len = len; /* no partial output */
 	return out->err;
 }
 
@@ -296,7 +297,7 @@ static int gzip(const struct sbuf *raw, struct sbuf *out)
 		return out->err;
 	p[len] = '\0';
 	if (len == 0)
-		return -E2BIG; /* did not fit, which only a room below the bound brings about */
+		return -E2BIG; /* does not fit: the cap of @out is below the bound */
 	out->len += len;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* enc_text - pieces of lines for people; those of counters */
+/* enc_text - parts of text lines; lines of counters */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -76,7 +76,7 @@ struct view {
 	bool listed, counted;
 	bool partly; /* some core types did not count it */
 	int error;   /* of the first core type that did not */
-	bool wanted; /* where it was not counted, it could have been */
+	bool wanted; /* threads ran on cores that did not count it */
 	uint64_t value, enabled_ns, running_ns;
 };
 
@@ -84,7 +84,7 @@ static void view_add(struct view *v, const struct met_counter *c)
 {
 	v->listed = true;
 	if (!met_counter_counted(c)) {
-		/* That nothing ran on these cores takes nothing from the sum. */
+		/* Cores on which no thread ran do not make the sum incomplete. */
 		v->wanted = v->wanted || c->enabled_ns > 0;
 		v->partly = v->partly || c->error != 0 || c->enabled_ns > 0;
 		if (v->error == 0)
@@ -161,7 +161,7 @@ static void put_view(struct sbuf *b, const struct view *v)
 	}
 	(void)sbuf_addf(b, "%*" PRIu64, ENC_NUMBER_WIDTH, v->value);
 	if (v->running_ns < v->enabled_ns) {
-		/* Not rounded up: 100.0 % would deny that it was scaled. */
+		/* Rounded down: 100.0 % would hide the scaling. */
 		(void)enc_pct_of(v->running_ns, v->enabled_ns, 0, pct);
 		(void)sbuf_addf(b, "  (scaled: counted %s %% of the time)",
 		                strcmp(pct, "0.0") == 0 ? "less than 0.1" : pct);
@@ -231,7 +231,7 @@ static void put_derived(struct sbuf *b, const struct met_snapshot *s, const stru
 	}
 }
 
-/* Whether no hardware counter counted, all for one reason; @ret has it. */
+/* Returns true if no hardware counter counted, all for the same reason, which is in @ret. */
 static bool all_unavailable(const struct met_entry *e, struct view *ret)
 {
 	struct view v = {0};
@@ -265,7 +265,7 @@ void enc_put_counters(struct sbuf *b, const struct met_snapshot *s, const struct
 				put_counter(b, s, e, (enum met_counter_id)id);
 		}
 		for (int i = 0; i < ENC_DERIVED_CNT; i++)
-			put_derived(b, s, e, &enc_derived_figures[i]);
+			put_derived(b, s, e, &enc_derived_ratios[i]);
 		if (b->len == before)
 			(void)sbuf_str(b, "  not available: no counter was opened\n");
 	}

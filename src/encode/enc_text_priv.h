@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* enc_text_priv - what the files that write the metrics for people share. Failures stick in the
- * buffer: the end looks at them once. */
+/* enc_text_priv - shared by the files that write metrics as text. Failures stick in the buffer and
+ * are checked once, at the end. */
 #ifndef PA_ENC_TEXT_PRIV_H
 #define PA_ENC_TEXT_PRIV_H
 
@@ -9,17 +9,17 @@
 #define ENC_NUMBER_WIDTH 14
 
 /**
- * enc_put_name - bytes of others, harmless for a terminal: control characters and what is not UTF-8
+ * enc_put_name - write an untrusted name: control characters and bytes that are not UTF-8
  * become '?'
- * Returns: the columns that they take, if each character takes one.
+ * Returns: its columns, one for each character.
  */
 size_t enc_put_name(struct sbuf *b, const char *name, size_t len);
 /**
- * enc_put_spaces - from column @have to @width
+ * enc_put_spaces - fill with blanks from column @have to @width
  */
 void enc_put_spaces(struct sbuf *b, size_t have, size_t width);
 /**
- * enc_put_title - a name with a colon, padded to where numbers begin; it may be of others
+ * enc_put_title - write a title with a colon, padded to the column of numbers; it may be untrusted
  * @indent: columns before it
  */
 void enc_put_title(struct sbuf *b, size_t indent, const char *title);
@@ -35,7 +35,7 @@ const char *enc_pct_of(uint64_t part, uint64_t all, double round, char ret[stati
  */
 uint64_t enc_add_sat(uint64_t a, uint64_t b);
 /**
- * enc_put_counters - the blocks of hardware and software counters
+ * enc_put_counters - write the blocks of hardware and software counters
  */
 void enc_put_counters(struct sbuf *b, const struct met_snapshot *s, const struct met_entry *e);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* encode_priv - what the encoders share. */
+/* encode_priv - shared by the encoders. */
 #ifndef PA_ENCODE_PRIV_H
 #define PA_ENCODE_PRIV_H
 
@@ -7,12 +7,12 @@
 
 /**
  * enc_utf8_len - length of the UTF-8 sequence at @s
- * @left: bytes there, at least 1
- * Returns: 1 to 4; 0 if it is not one.
+ * @left: bytes at @s, at least 1
+ * Returns: 1 to 4; 0 if it is not UTF-8.
  * Source: Unicode 15, table 3-7.
  */
 size_t enc_utf8_len(const uint8_t *s, size_t left);
-/* A figure made of two counters: factor * num / den. */
+/* A value derived from two counters: factor * num / den. */
 struct enc_derived {
 	const char *key, *title;
 	enum met_counter_id num, den;
@@ -20,11 +20,10 @@ struct enc_derived {
 	const char *unit;
 };
 #define ENC_DERIVED_CNT 3
-extern const struct enc_derived enc_derived_figures[ENC_DERIVED_CNT];
+extern const struct enc_derived enc_derived_ratios[ENC_DERIVED_CNT];
 /**
- * enc_decimal, enc_thousandths - a number with three digits behind the point, in every locale a
- * point
- * @v: not negative, past 10^15 written as 10^15; or in thousandths
+ * enc_decimal, enc_thousandths - a number with three decimals and a point, in every locale
+ * @v: not negative; above 10^15 printed as 10^15. enc_thousandths: in thousandths.
  * Returns: @ret.
  */
 #define ENC_DECIMAL_MAX 32

@@ -95,14 +95,14 @@ void met_hist_summary(const struct met_hist *h, uint64_t total_ns, uint64_t limi
 			*percentile[next++] = value;
 	}
 	s.max_ns = value;
-	/* Of a sum that belongs to these values the mean lies between them anyway. */
+	/* A correct sum has a mean between these bounds anyway. */
 	s.mean_ns = clamp(total_ns / s.count, MIN_OF(met_hist_low(first), limit_ns),
 	                  MIN_OF(met_hist_high(last), limit_ns));
 	if (s.count == 1) {
 		s.min_ns = s.max_ns = s.mean_ns;
 		s.p50_ns = s.p95_ns = s.p99_ns = s.p999_ns = s.mean_ns;
 	}
-	/* The exact mean is a bound: nearer to the exact extreme than a middle beyond it. */
+	/* The exact mean is a bound of both extremes, better than a middle on its wrong side. */
 	s.min_ns = MIN_OF(s.min_ns, s.mean_ns);
 	s.max_ns = MAX_OF(s.max_ns, s.mean_ns);
 	*ret = s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * metrics - scheduler statistics and hardware counters as values: what a capture counted, merged
- * and summarized. No system calls, no BPF. Thread: objects belong to one thread at a time.
+ * metrics - scheduler statistics and hardware counters of a capture as values, merged and
+ * summarized. No system calls, no BPF. Thread: objects belong to one thread at a time.
  */
 #ifndef PA_METRICS_H
 #define PA_METRICS_H
@@ -27,7 +27,7 @@ enum met_reason {
 	        MET_REASON_CNT
 };
 /**
- * met_reason_name - stable word of a reason, as in the JSON output
+ * met_reason_name - stable name of a reason, as in the JSON output
  */
 const char *met_reason_name(enum met_reason r);
 
@@ -38,8 +38,8 @@ const char *met_reason_name(enum met_reason r);
 struct met_hist {
 	uint64_t bucket[MET_BUCKETS];
 };
-/* All in nanoseconds; zeroes when count is 0. Percentiles, min and max are middles of buckets:
- * within 0.8 % of the exact value (nearest rank), never over the limit that was given. The mean is
+/* Nanoseconds; all zero if count is 0. Percentiles (nearest rank), min and max are middles of
+ * buckets: within 0.8 % of the exact value, never above the limit that was given. The mean is
  * exact; min is never above it, max never below. A single value is exact. */
 struct met_summary {
 	uint64_t count, total_ns;
@@ -52,16 +52,16 @@ void met_hist_add(struct met_hist *to, const struct met_hist *from);
 /**
  * met_hist_low, met_hist_high - lowest value of a bucket, and of the next one
  * @bucket: < MET_BUCKETS
- * The last bucket takes all that is longer: its high is UINT64_MAX.
+ * The last bucket has all longer values: its high is UINT64_MAX.
  */
 uint64_t met_hist_low(uint32_t bucket);
 uint64_t met_hist_high(uint32_t bucket);
 /**
- * met_hist_summary - what people read of a histogram
- * @total_ns: exact sum of the values that are in @h, and of no others
- * @limit_ns: length of the capture: no value can be longer
- * Values in the last bucket (73 minutes and more) are taken for their mean, as far as the sum tells
- * it. Cost: two passes over the buckets. Allocates: no.
+ * met_hist_summary - mean, percentiles and extremes of a histogram
+ * @total_ns: exact sum of the values in @h, and of no others
+ * @limit_ns: length of the capture; no value can be longer
+ * Values in the last bucket (73 minutes and more) are replaced by their mean, which follows from
+ * the sum. Cost: two passes over the buckets. Allocates: no.
  */
 void met_hist_summary(const struct met_hist *h, uint64_t total_ns, uint64_t limit_ns,
                       struct met_summary *ret);
@@ -84,8 +84,8 @@ enum met_counter_id {
 	        MET_COUNTER_CNT
 };
 /**
- * met_counter_name, met_counter_is_hardware - stable word of a counter, as perf calls it; whether
- * the machine may lack it
+ * met_counter_name, met_counter_is_hardware - stable name of a counter, as in perf; whether the
+ * machine may lack it
  */
 const char *met_counter_name(enum met_counter_id id);
 bool met_counter_is_hardware(enum met_counter_id id);
@@ -93,20 +93,20 @@ bool met_counter_is_hardware(enum met_counter_id id);
 /* A counter of one entry, on one type of cores. */
 struct met_counter {
 	enum met_counter_id id;
-	uint32_t core_type; /* index in met_snapshot.core_types */
-	int error;          /* 0, or the negative errno that opening it gave: value means nothing */
-	uint64_t value;     /* scaled by enabled/running */
-	uint64_t raw;       /* as counted */
-	uint64_t enabled_ns; /* wanted; running_ns: counted */
+	uint32_t core_type;  /* index in met_snapshot.core_types */
+	int error;           /* 0, or the negative errno of opening it: value is unknown */
+	uint64_t value;      /* scaled by enabled/running */
+	uint64_t raw;        /* as counted */
+	uint64_t enabled_ns; /* time that it should have counted; running_ns: time that it did */
 	uint64_t running_ns;
 };
 /**
- * met_counter_counted - whether the value means something: it was opened and, where time is known,
- * was counted for some of it. Software counters need no time.
+ * met_counter_counted - whether the value is known: the counter was opened and, if its time is
+ * known, counted for some of it. Software counters need no time.
  */
 bool met_counter_counted(const struct met_counter *c);
 /**
- * met_counter_scale - what a counter would have counted all the time
+ * met_counter_scale - extrapolate a counter to the time that it should have counted
  * Returns: @raw * @enabled_ns / @running_ns, UINT64_MAX if that does not fit; @raw if it ran all
  * the time or never.
  */
@@ -118,26 +118,26 @@ struct met_thread {
 	char comm[MET_COMM_LEN];
 	uint64_t ns[MET_TIME_CNT];
 	uint64_t reason[MET_REASON_CNT];
-	uint64_t open_ns; /* of ns: of what it is at, which has not ended */
+	uint64_t open_ns; /* part of ns: of the interval that is still open */
 };
 
-/* Key and value that users or enrichers add. */
+/* A label of a user or an enricher. */
 struct met_label {
 	char *key, *value;
 };
 
-/* A process, "other" (pid 0), or all together. */
+/* A process, the other processes (pid 0), or everything. */
 struct met_entry {
 	uint32_t pid;
-	uint64_t start_ns;       /* of the process, CLOCK_BOOTTIME; 0: not known, or none */
+	uint64_t start_ns;       /* of the process, CLOCK_BOOTTIME; 0: unknown, or no process */
 	char comm[MET_COMM_LEN]; /* any bytes, with or without a NUL; so is a thread's */
 	struct met_summary time[MET_TIME_CNT];
-	/* Sums over threads, with the unfinished intervals of start and end. */
+	/* Sums over threads. They include the parts of intervals open at start and end. */
 	uint64_t ns[MET_TIME_CNT];
 	uint64_t reason[MET_REASON_CNT];
 	uint64_t switches; /* sum of reason[] */
 	VEC(struct met_counter) counters;
-	/* Descending by time on the CPU; without those that ended. */
+	/* By descending CPU time; without ended threads. */
 	VEC(struct met_thread) threads;
 	uint64_t ended_threads;
 	VEC(struct met_label) labels; /* owned */
@@ -166,9 +166,9 @@ struct met_snapshot {
 	enum met_scope scope;
 	uint64_t time_realtime_ns, duration_ns;
 	uint32_t cpus, cpus_offline;
-	VEC(char *) core_types;      /* "" where all cores are alike, else the PMU: "cpu_core" */
+	VEC(char *) core_types;      /* "" if all cores are alike, else the PMU: "cpu_core" */
 	struct met_entry all;        /* everything that was counted */
-	VEC(struct met_entry) procs; /* descending by time on the CPU */
+	VEC(struct met_entry) procs; /* by descending CPU time */
 	uint64_t other_threads; /* threads of processes without a slot: together in the entry with
 	                           pid 0 */
 	VEC(char *) notes;      /* one line each: what is missing and why */
@@ -189,19 +189,19 @@ int met_snapshot_core_type(struct met_snapshot *s, const char *name);
 int met_snapshot_note(struct met_snapshot *s, const char *text);
 int met_snapshot_label(struct met_snapshot *s, const char *key, const char *value);
 /**
- * met_snapshot_sort - processes, threads and counters in the order of output
- * Processes and threads by time on the CPU, then by number; the entry with pid 0 is the last.
+ * met_snapshot_sort - put processes, threads and counters into the order of the output
+ * Processes and threads by descending CPU time, then by number; the entry with pid 0 is the last.
  */
 void met_snapshot_sort(struct met_snapshot *s);
 /**
- * met_counter_find - a counter of an entry summed over core types
- * Returns: 0; negative errno where no core type has it (that of the first); -ENODATA where it is
- * not in the list, or was opened and never counted.
+ * met_counter_find - sum a counter of an entry over core types
+ * Returns: 0; the negative errno of the first core type if none has it; -ENODATA if it is not in
+ * the list, or was opened and never counted.
  */
 int met_counter_find(const struct met_entry *e, enum met_counter_id id, uint64_t *ret);
 /**
- * met_ratio, met_ratio_on - a derived figure: instructions per cycle, misses per instruction, ...
- * @core_type: index in met_snapshot.core_types; without it, over all on which both have counted
+ * met_ratio, met_ratio_on - ratio of two counters: instructions per cycle, misses per instruction
+ * @core_type: index in met_snapshot.core_types; met_ratio: all on which both counted
  * Returns: 0; -ENODATA (a counter is missing, or the divisor is 0).
  */
 int met_ratio(const struct met_entry *e, enum met_counter_id num, enum met_counter_id den,
