@@ -4,9 +4,8 @@
  *
  *     cc embed.c $(pkg-config --cflags --libs perfagent) -o embed && sudo ./embed
  *
- * Spins for a second in two functions, twice as long in the first; takes the profile into memory
- * instead of a file; prints the hottest functions. Exit status 0 if there was a profile with
- * samples in it.
+ * Spins for a second in two functions, twice as long in the first. Keeps the profile in memory
+ * instead of a file, and prints the hottest functions. Exit status 0 if the profile has samples.
  */
 #include <perfagent/perfagent.h>
 
@@ -126,7 +125,7 @@ static int profile_myself(struct pfa_session *s, struct profile *p)
 		return fail("stop", rc, &err);
 	rc = print_top(s);
 	if (rc < 0)
-		return fail("figures", rc, &err);
+		return fail("statistics", rc, &err);
 	printf("profile: %zu bytes in memory\n", p->len);
 	if (!rc || !p->len) {
 		fprintf(stderr, "embed: the profile has no samples\n");

@@ -4,9 +4,9 @@
  *
  *     cc metrics.c $(pkg-config --cflags --libs perfagent) -o metrics && sudo ./metrics
  *
- * Runs and sleeps in turn for a second. An enricher gives the process a label; an exporter takes
- * the figures at the end, prints some of them, and all as JSON if there is an argument. Exit status
- * 0 if there were figures.
+ * Runs and sleeps in turn for a second. An enricher adds a label to the process. An exporter gets
+ * the metrics at the end and prints some of them, or all as JSON if there is an argument. Exit
+ * status 0 if there were metrics.
  */
 #include <perfagent/perfagent.h>
 
@@ -18,7 +18,7 @@
 
 enum { ROUNDS = 50 };
 
-/* What the exporter is told, and tells. */
+/* Argument of the exporter. */
 struct report {
 	int as_json;
 	int processes;
@@ -39,7 +39,7 @@ static void work(void)
 static void say_service(void *arg, const struct pfa_process *p, struct pfa_label_sink *sink)
 {
 	(void)p;
-	(void)pfa_label_add(sink, "service", arg); /* refused: the figures come without it */
+	(void)pfa_label_add(sink, "service", arg); /* on failure there is no label */
 }
 
 static int write_out(void *arg, const void *data, size_t len)
