@@ -61,15 +61,33 @@ void closep(int *fd);
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-/* Where a failure is known best it is described here, once: the call, the object, the symbol of
- * the error (not its locale text) and the remedy. Callers pass NULL when they do not care. */
+/* The reason of a failure, where a caller decides on it. The object of a failure depends on it.
+ * Reaches the public header (enum pfa_cause): append-only. */
+enum err_cause {
+	ERR_NONE = 0,       /* not known, or nobody decides on it */
+	ERR_CAPABILITY = 1, /* the capabilities that are missing: "CAP_BPF, CAP_PERFMON" */
+	ERR_USER_NS = 2,    /* capabilities of a user namespace do not count; no object */
+	ERR_SECCOMP = 3,    /* a seccomp filter or a security module refuses; the system call */
+	ERR_LOCKDOWN = 4,   /* kernel lockdown: its mode */
+	ERR_SYSCTL = 5,     /* the sysctl that refuses: "kernel.perf_event_paranoid" */
+	ERR_MEMLOCK = 6,    /* RLIMIT_MEMLOCK is too low; no object */
+	ERR_NO_BTF = 7,     /* the kernel has no BTF, or it is not readable: its file */
+	ERR_OUTPUT = 8,     /* an output cannot be written: its path, or "descriptor 3" */
+	ERR_LEFT_OUT = 9,   /* a mode was left out, and a note says why: its title */
+};
+
+/* The function that knows a failure best describes it, once: the call, the object, the symbol of
+ * the error (not its locale text) and the remedy. Callers pass NULL when they do not care. The
+ * message is for people: control flow reads code, cause and object only. */
 struct err {
 	int code; /* negative errno, 0 = none */
+	enum err_cause cause;
+	char object[64]; /* "": none; a longer one loses its end */
 	char msg[512];
 };
 
 /**
- * err_set - describe a failure
+ * err_set - describe a failure of no particular cause
  * @e:    may be NULL; a message that does not fit loses its end
  * @code: negative errno
  * @fmt:  e->msg may be among its arguments
@@ -77,7 +95,21 @@ struct err {
  */
 int err_set(struct err *e, int code, const char *fmt, ...) PRINTF_FMT(3, 4);
 /**
- * err_prefix - put "<prefix>: " before the message that is there
+ * err_set_cause - describe a failure whose cause is known
+ * @object: see enum err_cause; NULL: none
+ * @fmt:    e->msg and e->object may be among its arguments
+ * Returns: @code. Keeps errno.
+ */
+int err_set_cause(struct err *e, int code, enum err_cause cause, const char *object,
+                  const char *fmt, ...) PRINTF_FMT(5, 6);
+/**
+ * err_copy - hand on a failure as it was described
+ * @to: may be NULL
+ * Returns: the code of @from. Keeps errno.
+ */
+int err_copy(struct err *to, const struct err *from);
+/**
+ * err_prefix - put "<prefix>: " before the message that is there; cause and object stay
  * @e: may be NULL
  * Returns: e's code, 0 if @e is NULL. Keeps errno.
  */
@@ -404,12 +436,14 @@ bool cap_effective(int cap);
 bool cap_ns_initial(void);
 /* Parser behind it: is this the first namespace's map, all numbers to themselves? */
 bool cap_uid_map_is_initial(const char *text, size_t len);
-/* What to do where they are missing: one text for all messages. */
-#define CAP_GRANT                                                                                  \
-	"run as root, or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep perf-agent"
-#define CAP_NS_TEXT                                                                                \
-	"a user namespace: its capabilities do not count for bpf(2) and perf_event_open(2): run "  \
-	"it outside"
+/**
+ * cap_explain - describe a refusal of bpf(2) or perf_event_open(2) that missing privileges explain
+ * @e:    may be NULL; else gets ERR_USER_NS or ERR_CAPABILITY; untouched if privileges suffice
+ * @code: negative errno
+ * @what: the call and its error, "bpf(BPF_PROG_LOAD): EPERM"; e->msg is accepted
+ * Returns: true if a user namespace or a missing CAP_BPF or CAP_PERFMON explains it.
+ */
+bool cap_explain(struct err *e, int code, const char *what);
 
 /* ---- queue ---------------------------------------------------------------------------------- */
 

@@ -24,22 +24,50 @@ void closep(int *fd)
 	errno = saved;
 }
 
-int err_set(struct err *e, int code, const char *fmt, ...)
+static PRINTF_FMT(5, 0) void set(struct err *e, int code, enum err_cause cause, const char *object,
+                                 const char *fmt, va_list ap)
 {
 	int saved = errno;
-	char msg[sizeof(e->msg)]; /* an argument may be e->msg itself */
+	struct err new = {.code = code, .cause = cause}; /* arguments may lie in *e */
+
+	if (vsnprintf(new.msg, sizeof(new.msg), fmt, ap) < 0)
+		new.msg[0] = '\0';
+	/* May return -E2BIG: an object that is too long loses its end. */
+	(void)str_copy(new.object, sizeof(new.object), object ? object : "");
+	*e = new;
+	errno = saved;
+}
+
+int err_set(struct err *e, int code, const char *fmt, ...)
+{
 	va_list ap;
 
 	if (!e)
 		return code;
 	va_start(ap, fmt);
-	if (vsnprintf(msg, sizeof(msg), fmt, ap) < 0)
-		msg[0] = '\0';
+	set(e, code, ERR_NONE, NULL, fmt, ap);
 	va_end(ap);
-	e->code = code;
-	memcpy(e->msg, msg, sizeof(msg));
-	errno = saved;
 	return code;
+}
+
+int err_set_cause(struct err *e, int code, enum err_cause cause, const char *object,
+                  const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!e)
+		return code;
+	va_start(ap, fmt);
+	set(e, code, cause, object, fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+int err_copy(struct err *to, const struct err *from)
+{
+	if (to)
+		*to = *from;
+	return from->code;
 }
 
 int err_prefix(struct err *e, const char *fmt, ...)

@@ -11,8 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#define VMLINUX_BTF "/sys/kernel/btf/vmlinux"
 
 /* The part of libbpf's output that is kept: enough for the verifier's last words. */
 #define LOG_MAX_BYTES  65536
@@ -106,16 +107,6 @@ static void telling_line(const struct sbuf *b, char *ret, size_t size)
 	}
 }
 
-static bool holds_cap_bpf(void)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
-
-	if (syscall(SYS_capget, &head, data) < 0)
-		return false;
-	return (data[CAP_TO_INDEX(CAP_BPF)].effective & CAP_TO_MASK(CAP_BPF)) != 0;
-}
-
 /* Whether EPERM may mean that the maps are larger than RLIMIT_MEMLOCK. Kernels count them against
  * it up to 5.10; the helper, which programs of perf events may not call for long after,
  * came together with the change. libbpf raises the limit by itself where
@@ -125,7 +116,7 @@ static bool over_memlock(rlim_t *ret_limit)
 	struct rlimit lim;
 
 	if (getrlimit(RLIMIT_MEMLOCK, &lim) < 0 || lim.rlim_cur == RLIM_INFINITY ||
-	    !holds_cap_bpf() ||
+	    !cap_effective(CAP_BPF) ||
 	    libbpf_probe_bpf_helper(BPF_PROG_TYPE_SOCKET_FILTER, BPF_FUNC_ktime_get_coarse_ns,
 	                            NULL) == 1)
 		return false;
@@ -135,22 +126,25 @@ static bool over_memlock(rlim_t *ret_limit)
 
 int load_explain(const struct load_log *log, int code, const char *what, struct err *err)
 {
-	char line[200];
+	char text[160], line[200];
 	rlim_t limit;
 
-	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
-		return err_set(err, code,
-		               "%s: %s: no kernel BTF: /sys/kernel/btf/vmlinux: %s; needs a kernel "
-		               "built with "
-		               "CONFIG_DEBUG_INFO_BTF=y",
-		               what, err_name(code), err_name(errno));
-	telling_line(&log->text, line, sizeof(line));
+	if (access(VMLINUX_BTF, R_OK) < 0)
+		return err_set_cause(err, code, ERR_NO_BTF, VMLINUX_BTF,
+		                     "%s: %s: no kernel BTF: " VMLINUX_BTF ": %s; needs a kernel "
+		                     "built with CONFIG_DEBUG_INFO_BTF=y",
+		                     what, err_name(code), err_name(errno));
+	(void)snprintf(text, sizeof(text), "%s: %s", what, err_name(code)); /* fits */
+	if ((code == -EPERM || code == -EACCES) && cap_explain(err, code, text))
+		return code;
 	if (code == -EPERM && over_memlock(&limit))
-		return err_set(err, code,
-		               "%s: EPERM: RLIMIT_MEMLOCK is %llu bytes and this kernel counts BPF "
-		               "maps against it; raise it with ulimit -l, or add CAP_SYS_RESOURCE",
-		               what, (unsigned long long)limit);
+		return err_set_cause(
+		        err, code, ERR_MEMLOCK, NULL,
+		        "%s: RLIMIT_MEMLOCK is %llu bytes and this kernel counts BPF maps against "
+		        "it; raise it with ulimit -l, or add CAP_SYS_RESOURCE",
+		        text, (unsigned long long)limit);
+	telling_line(&log->text, line, sizeof(line));
 	if (line[0])
-		return err_set(err, code, "%s: %s (%s)", what, err_name(code), line);
-	return err_set(err, code, "%s: %s", what, err_name(code));
+		return err_set(err, code, "%s (%s)", text, line);
+	return err_set(err, code, "%s", text);
 }

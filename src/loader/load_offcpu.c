@@ -164,7 +164,7 @@ int load_offcpu_open(struct load_oncpu *base, const struct load_offcpu_options *
 		if (ways[i].irq_count || o->wakers)
 			r = try_load(base, o, ways[i], &l->skel, first.code ? &later : &first);
 	if (r < 0)
-		return err_set(err, first.code, "%s", first.msg);
+		return err_copy(err, &first);
 	if (load_batch_init(&l->batch, sizeof(struct abi_offcpu_key),
 	                    sizeof(struct abi_offcpu_count)) < 0 ||
 	    load_batch_init(&l->threads, sizeof(uint32_t), sizeof(struct abi_offcpu_thread)) < 0)

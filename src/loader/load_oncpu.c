@@ -201,7 +201,7 @@ int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes
 		r = load_either_way(l, cfg, hook, &first);
 	}
 	if (r < 0)
-		return err_set(err, first.code, "%s", first.msg);
+		return err_copy(err, &first);
 	assert(l->skel);
 
 	r = map_ranges(l, err);

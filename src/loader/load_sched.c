@@ -143,7 +143,7 @@ int load_sched_open(struct load_oncpu *base, const struct load_sched_options *o,
 	if (r < 0)
 		r = try_load(l, false, &l->skel, NULL);
 	if (r < 0)
-		return err_set(err, first.code, "%s", first.msg);
+		return err_copy(err, &first);
 	assert(l->skel);
 	r = map_array(l->skel->maps.sched_procs, l->n_slots * sizeof(struct abi_sched_proc),
 	              &l->procs);

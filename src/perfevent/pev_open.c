@@ -129,28 +129,29 @@ static void sysctl_text(const char *name, char *dst, size_t size)
 static int refused(struct err *err, int code, const char *what)
 {
 	const char *value;
-	char paranoid[128];
+	char paranoid[128], text[256];
+	bool initial = cap_ns_initial(); /* the sysctl has no say in a user namespace */
 
 	sysctl_text("perf_event_paranoid", paranoid, sizeof(paranoid));
 	value = strchr(paranoid, '=') + 1;
-	if (!cap_ns_initial())
-		return err_set(err, code, "%s: %s: " CAP_NS_TEXT, what, err_name(code));
-	if (!cap_effective(CAP_PERFMON) && !cap_effective(CAP_SYS_ADMIN))
-		return err_set(err, code, "%s: %s: %s, needs CAP_PERFMON: " CAP_GRANT, what,
-		               err_name(code), paranoid);
+	(void)snprintf(text, sizeof(text), "%s: %s%s%s", what, err_name(code), initial ? ": " : "",
+	               initial ? paranoid : ""); /* fits */
+	if ((!initial || !(cap_effective(CAP_PERFMON) || cap_effective(CAP_SYS_ADMIN))) &&
+	    cap_explain(err, code, text))
+		return code;
 	/* A patch of Debian's and Ubuntu's kernels, where 3 and 4 are the defaults. */
 	if (!cap_effective(CAP_SYS_ADMIN) && value[0] >= '3' && value[0] <= '9')
-		return err_set(
-		        err, code,
-		        "%s: %s: %s: from 3 on this kernel wants CAP_SYS_ADMIN, CAP_PERFMON is not "
-		        "enough; run as root or: sysctl kernel.perf_event_paranoid=2",
-		        what, err_name(code), paranoid);
-	return err_set(err, code,
-	               "%s: %s: although %s is held (%s): a seccomp filter or a security module "
-	               "refused; allow perf_event_open there (containers: --security-opt "
-	               "seccomp=unconfined)",
-	               what, err_name(code),
-	               cap_effective(CAP_PERFMON) ? "CAP_PERFMON" : "CAP_SYS_ADMIN", paranoid);
+		return err_set_cause(
+		        err, code, ERR_SYSCTL, "kernel.perf_event_paranoid",
+		        "%s: from 3 on this kernel wants CAP_SYS_ADMIN, CAP_PERFMON is not enough; "
+		        "run as root or: sysctl kernel.perf_event_paranoid=2",
+		        text);
+	return err_set_cause(
+	        err, code, ERR_SECCOMP, "perf_event_open",
+	        "%s: %s: although %s is held (%s): a seccomp filter or a security module refused; "
+	        "allow perf_event_open there (containers: --security-opt seccomp=unconfined)",
+	        what, err_name(code), cap_effective(CAP_PERFMON) ? "CAP_PERFMON" : "CAP_SYS_ADMIN",
+	        paranoid);
 }
 
 int pev_open_failed(struct err *err, int code, const struct perf_event_attr *attr, uint32_t cpu)
@@ -181,8 +182,8 @@ int pev_open_failed(struct err *err, int code, const struct perf_event_attr *att
 		               "memory limit of this cgroup is reached",
 		               what);
 	case ENOSYS:
-		return err_set(
-		        err, code,
+		return err_set_cause(
+		        err, code, ERR_SECCOMP, "perf_event_open",
 		        "%s: ENOSYS: a kernel without perf events, or a seccomp filter; allow "
 		        "perf_event_open there (containers: --security-opt seccomp=unconfined)",
 		        what);

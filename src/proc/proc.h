@@ -227,10 +227,6 @@ int proc_idle_parse(const char *text, size_t len, const uint32_t *cpus, uint32_t
  */
 int proc_self_pidns(uint64_t *ret_dev, uint64_t *ret_ino, bool *ret_initial);
 /**
- * proc_cap_name - "CAP_PERFMON", static; "CAP_?" for numbers without a name
- */
-const char *proc_cap_name(int cap);
-/**
  * proc_kernel_build_id - build-id of the running kernel, from /sys/kernel/notes
  * @ret: its first *ret_len bytes are written, 1 … 20
  * Returns: as proc_notes_build_id; -E2BIG (over 1 MiB), -ENOMEM, errno.

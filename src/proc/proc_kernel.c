@@ -169,57 +169,6 @@ int proc_self_pidns(uint64_t *ret_dev, uint64_t *ret_ino, bool *ret_initial)
 	return 0;
 }
 
-const char *proc_cap_name(int cap)
-{
-#define CAP(x) [x] = #x
-	static const char *const names[] = {
-	        CAP(CAP_CHOWN),
-	        CAP(CAP_DAC_OVERRIDE),
-	        CAP(CAP_DAC_READ_SEARCH),
-	        CAP(CAP_FOWNER),
-	        CAP(CAP_FSETID),
-	        CAP(CAP_KILL),
-	        CAP(CAP_SETGID),
-	        CAP(CAP_SETUID),
-	        CAP(CAP_SETPCAP),
-	        CAP(CAP_LINUX_IMMUTABLE),
-	        CAP(CAP_NET_BIND_SERVICE),
-	        CAP(CAP_NET_BROADCAST),
-	        CAP(CAP_NET_ADMIN),
-	        CAP(CAP_NET_RAW),
-	        CAP(CAP_IPC_LOCK),
-	        CAP(CAP_IPC_OWNER),
-	        CAP(CAP_SYS_MODULE),
-	        CAP(CAP_SYS_RAWIO),
-	        CAP(CAP_SYS_CHROOT),
-	        CAP(CAP_SYS_PTRACE),
-	        CAP(CAP_SYS_PACCT),
-	        CAP(CAP_SYS_ADMIN),
-	        CAP(CAP_SYS_BOOT),
-	        CAP(CAP_SYS_NICE),
-	        CAP(CAP_SYS_RESOURCE),
-	        CAP(CAP_SYS_TIME),
-	        CAP(CAP_SYS_TTY_CONFIG),
-	        CAP(CAP_MKNOD),
-	        CAP(CAP_LEASE),
-	        CAP(CAP_AUDIT_WRITE),
-	        CAP(CAP_AUDIT_CONTROL),
-	        CAP(CAP_SETFCAP),
-	        CAP(CAP_MAC_OVERRIDE),
-	        CAP(CAP_MAC_ADMIN),
-	        CAP(CAP_SYSLOG),
-	        CAP(CAP_WAKE_ALARM),
-	        CAP(CAP_BLOCK_SUSPEND),
-	        CAP(CAP_AUDIT_READ),
-	        CAP(CAP_PERFMON),
-	        CAP(CAP_BPF),
-	        CAP(CAP_CHECKPOINT_RESTORE),
-	};
-#undef CAP
-
-	return cap >= 0 && (size_t)cap < ARRAY_SIZE(names) ? names[cap] : "CAP_?";
-}
-
 void proc_lockdown(char ret[32])
 {
 	_cleanup_(sbuf_done) struct sbuf b;

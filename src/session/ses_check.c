@@ -83,68 +83,31 @@ int ses_check_descriptors(const struct ses *s, struct err *err)
 	return 0;
 }
 
-/* What libbpf guesses of the reason, in parentheses, is beside the point where we know it. */
-static void cut_at(char *msg, const char *mark)
-{
-	char *at = strstr(msg, mark);
-
-	if (at)
-		*at = '\0';
-}
-
 int ses_explain(int code, struct err *err)
 {
-	static const int need[] = {CAP_BPF, CAP_PERFMON};
-	char missing[128] = "", lockdown[32] = "";
-	size_t len = 0;
+	char lockdown[32] = "";
 
-	if (!err)
+	if (!err || err->cause != ERR_NONE)
 		return code;
-	if (code == -ENOSYS && !strstr(err->msg, "seccomp"))
-		return err_set(
-		        err, code,
+	if (code == -ENOSYS)
+		return err_set_cause(
+		        err, code, ERR_SECCOMP, "bpf",
 		        "%.250s: a kernel without bpf(2), or a seccomp filter: allow bpf(2) and "
 		        "perf_event_open(2) (containers: --security-opt seccomp=unconfined)",
 		        err->msg);
-	if (code != -EPERM && code != -EACCES)
+	if ((code != -EPERM && code != -EACCES) || cap_explain(err, code, err->msg))
 		return code;
-	if (!cap_ns_initial()) {
-		/* perfevent says it itself. */
-		if (strstr(err->msg, CAP_NS_TEXT))
-			return code;
-		cut_at(err->msg, " (");
-		return err_set(err, code, "%.250s: " CAP_NS_TEXT, err->msg);
-	}
-	if (!cap_effective(CAP_SYS_ADMIN))
-		for (size_t i = 0; i < ARRAY_SIZE(need); i++)
-			if (!cap_effective(need[i])) {
-				int n = snprintf(missing + len, sizeof(missing) - len, "%s%s",
-				                 len ? ", " : "", proc_cap_name(need[i]));
-				len += (size_t)MAX_OF(n, 0);
-			}
 	proc_lockdown(lockdown);
-	if (missing[0]) {
-		/* The remedy is told once, behind all that is missing. */
-		cut_at(err->msg, " (");
-		cut_at(err->msg, ": " CAP_GRANT);
-		return err_set(err, code, "%.250s: missing %s: " CAP_GRANT, err->msg, missing);
-	}
 	if (strcmp(lockdown, "confidentiality") == 0)
-		return err_set(err, code,
-		               "%.250s: kernel lockdown is 'confidentiality', which forbids BPF to "
-		               "read memory: boot with "
-		               "lockdown=integrity or none",
-		               err->msg);
-	/* Who failed knew the cause. */
-	if (strstr(err->msg, "seccomp") || strstr(err->msg, "ulimit -l") ||
-	    strstr(err->msg, "sysctl kernel."))
-		return code;
-	return err_set(err, code,
-	               "%.250s: the capabilities are there, so a seccomp filter or a security "
-	               "module refuses it: "
-	               "allow bpf(2) and perf_event_open(2) (containers: --security-opt "
-	               "seccomp=unconfined)",
-	               err->msg);
+		return err_set_cause(err, code, ERR_LOCKDOWN, lockdown,
+		                     "%.250s: kernel lockdown is 'confidentiality', which forbids "
+		                     "BPF to read memory: boot with lockdown=integrity or none",
+		                     err->msg);
+	return err_set_cause(err, code, ERR_SECCOMP, "bpf",
+	                     "%.250s: the capabilities are there, so a seccomp filter or a "
+	                     "security module refuses it: allow bpf(2) and perf_event_open(2) "
+	                     "(containers: --security-opt seccomp=unconfined)",
+	                     err->msg);
 }
 
 void ses_check_privileges(struct ses *s, int kernel_error)

@@ -187,6 +187,7 @@ int ses_check_start(const struct ses *s, struct err *err);
 int ses_check_descriptors(const struct ses *s,
                           struct err *err);                 /* -EMFILE: RLIMIT_NOFILE is too low */
 void ses_check_privileges(struct ses *s, int kernel_error); /* symbolizer_kernel_error */
+/* Adds the reason to a refusal of the kernel whose cause is not known. Returns @code. */
 int ses_explain(int code, struct err *err);
 
 /* ses_result.c: the profiles. C. */

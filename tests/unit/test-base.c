@@ -156,6 +156,43 @@ static void test_err_set_describes_and_keeps_errno(void **state)
 	assert_int_equal(strlen(e.msg), sizeof(e.msg) - 1);
 }
 
+static void test_err_set_cause_names_cause_and_object(void **state)
+{
+	struct err e = {0}, copy = {0};
+	char lng[2 * sizeof(e.object)];
+
+	(void)state;
+	errno = EINTR;
+	assert_int_equal(err_set_cause(&e, -EACCES, ERR_SYSCTL, "kernel.x", "a %d", 1), -EACCES);
+	assert_int_equal(e.code, -EACCES);
+	assert_int_equal(e.cause, ERR_SYSCTL);
+	assert_string_equal(e.object, "kernel.x");
+	assert_string_equal(e.msg, "a 1");
+	assert_int_equal(err_set_cause(NULL, -EIO, ERR_SYSCTL, "x", "a"), -EIO);
+	assert_int_equal(err_copy(&copy, &e), -EACCES);
+	assert_memory_equal(&copy, &e, sizeof(e));
+	assert_int_equal(err_copy(NULL, &e), -EACCES);
+	assert_int_equal(err_prefix(&e, "b"), -EACCES);
+	assert_int_equal(e.cause, ERR_SYSCTL);
+	assert_string_equal(e.object, "kernel.x");
+	/* Arguments may lie in the struct itself. */
+	(void)err_set_cause(&e, -EIO, ERR_OUTPUT, e.object, "c: %s", e.msg);
+	assert_string_equal(e.object, "kernel.x");
+	assert_string_equal(e.msg, "c: b: a 1");
+	/* A failure that is described anew has neither. */
+	(void)err_set(&e, -EIO, "d");
+	assert_int_equal(e.cause, ERR_NONE);
+	assert_string_equal(e.object, "");
+	(void)err_set_cause(&e, -EIO, ERR_SECCOMP, NULL, "e");
+	assert_string_equal(e.object, "");
+	assert_int_equal(errno, EINTR);
+
+	memset(lng, 'x', sizeof(lng) - 1);
+	lng[sizeof(lng) - 1] = '\0';
+	(void)err_set_cause(&e, -EIO, ERR_OUTPUT, lng, "f");
+	assert_int_equal(strlen(e.object), sizeof(e.object) - 1);
+}
+
 static void test_err_prefix_goes_before(void **state)
 {
 	struct err e = {0};
@@ -730,6 +767,7 @@ int main(void)
 	        T(test_closep_closes_and_keeps_errno),
 	        T(test_take_disarms_cleanup),
 	        T(test_err_set_describes_and_keeps_errno),
+	        T(test_err_set_cause_names_cause_and_object),
 	        T(test_err_prefix_goes_before),
 	        T(test_err_symbol_names_the_errno),
 	        T(test_err_name_has_words_and_symbol),

@@ -3,6 +3,7 @@
  * errors: this machine's kernel has BTF, and cannot be put into other states. */
 #include "loader/load_priv.h"
 
+#include <linux/capability.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +21,22 @@ int __wrap_access(const char *path, int mode)
 	assert_int_equal(mode, R_OK);
 	errno = btf_errno;
 	return btf_errno ? -1 : 0;
+}
+
+static uint64_t caps = UINT64_MAX;
+static bool user_ns;
+
+bool __wrap_cap_effective(int cap);
+bool __wrap_cap_ns_initial(void);
+
+bool __wrap_cap_effective(int cap)
+{
+	return caps >> cap & 1;
+}
+
+bool __wrap_cap_ns_initial(void)
+{
+	return !user_ns;
 }
 
 static void say_at(enum libbpf_print_level level, const char *text)
@@ -55,6 +72,8 @@ static void test_no_btf_names_file_and_setting(void **state)
 		assert_int_equal(load_explain(&log, -ESRCH, "bpf(BPF_PROG_LOAD)", &err), -ESRCH);
 		load_log_end(&log);
 		assert_int_equal(err.code, -ESRCH);
+		assert_int_equal(err.cause, ERR_NO_BTF);
+		assert_string_equal(err.object, "/sys/kernel/btf/vmlinux");
 		assert_non_null(strstr(
 		        err.msg, "bpf(BPF_PROG_LOAD): no such process (ESRCH): no kernel BTF"));
 		assert_non_null(strstr(err.msg, "/sys/kernel/btf/vmlinux"));
@@ -98,6 +117,50 @@ static void test_the_telling_line_is_kept(void **state)
 	load_log_end(&log);
 	assert_string_equal(err.msg,
 	                    "call: invalid argument (EINVAL) (failed to iterate BTF objects: -1)");
+}
+
+#define CAP(x) (1ULL << CAP_##x)
+
+static void test_missing_privileges_are_the_cause(void **state)
+{
+	static const struct {
+		uint64_t caps;
+		bool user_ns;
+		int code;
+		enum err_cause cause;
+		const char *object;
+	} cases[] = {
+	        {0, false, -EPERM, ERR_CAPABILITY, "CAP_BPF, CAP_PERFMON"},
+	        {CAP(BPF), false, -EACCES, ERR_CAPABILITY, "CAP_PERFMON"},
+	        {CAP(PERFMON), false, -EPERM, ERR_CAPABILITY, "CAP_BPF"},
+	        {UINT64_MAX, true, -EPERM, ERR_USER_NS, ""},
+	        {0, true, -EPERM, ERR_USER_NS, ""},
+	        {CAP(BPF) | CAP(PERFMON), false, -EACCES, ERR_NONE, ""},
+	        {CAP(SYS_ADMIN), false, -EACCES, ERR_NONE, ""},
+	        {0, false, -EINVAL, ERR_NONE, ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		bool known = cases[i].cause != ERR_NONE;
+		struct load_log log;
+		struct err err = {0};
+
+		caps = cases[i].caps;
+		user_ns = cases[i].user_ns;
+		load_log_begin(&log);
+		say("libbpf: a guess\n");
+		assert_int_equal(load_explain(&log, cases[i].code, "call", &err), cases[i].code);
+		load_log_end(&log);
+		assert_int_equal(err.cause, cases[i].cause);
+		assert_string_equal(err.object, cases[i].object);
+		/* The words of libbpf are no reason where the reason is known. */
+		assert_int_equal(strstr(err.msg, "a guess") == NULL, known);
+		assert_int_equal(strstr(err.msg, "setcap") != NULL,
+		                 cases[i].cause == ERR_CAPABILITY);
+	}
+	caps = UINT64_MAX;
+	user_ns = false;
 }
 
 static int heard;
@@ -146,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_no_btf_names_file_and_setting),
 	        cmocka_unit_test(test_the_telling_line_is_kept),
+	        cmocka_unit_test(test_missing_privileges_are_the_cause),
 	        cmocka_unit_test(test_the_embedding_program_keeps_its_voice),
 	};
 

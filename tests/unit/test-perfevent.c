@@ -172,32 +172,41 @@ static void test_messages_name_cause_and_remedy(void **state)
 		uint64_t caps;
 		bool freq;
 		const char *words[4];
+		enum err_cause cause;
 	} cases[] = {
 	        {EACCES,
 	         0,
 	         false,
-	         {"permission denied (EACCES): kernel.perf_event_paranoid=", "needs CAP_PERFMON",
-	          "run as root", "setcap"}},
+	         {"permission denied (EACCES): kernel.perf_event_paranoid=",
+	          "missing CAP_BPF, CAP_PERFMON", "run as root", "setcap"},
+	         ERR_CAPABILITY},
 	        {EPERM,
 	         0,
 	         false,
 	         {"operation not permitted (EPERM): kernel.perf_event_paranoid=",
-	          "needs CAP_PERFMON"}},
+	          "missing CAP_BPF, CAP_PERFMON"},
+	         ERR_CAPABILITY},
 	        {EPERM,
 	         1ULL << CAP_PERFMON,
 	         false,
-	         {"CAP_PERFMON is held", "seccomp", "paranoid="}},
+	         {"CAP_PERFMON is held", "seccomp", "paranoid="},
+	         ERR_SECCOMP},
 	        {EACCES,
 	         1ULL << CAP_SYS_ADMIN,
 	         false,
-	         {"CAP_SYS_ADMIN is held", "security module"}},
-	        {EMFILE, 0, false, {"EMFILE: RLIMIT_NOFILE is", "ulimit -n"}},
-	        {ENFILE, 0, false, {"fs.file-max"}},
-	        {ENOSYS, 0, false, {"seccomp"}},
-	        {EOPNOTSUPP, 0, false, {"this machine has no software/cpu-clock"}},
-	        {EINVAL, 0, true, {"kernel.perf_event_max_sample_rate=", "asked for 10101010 Hz"}},
-	        {EINVAL, 0, false, {"does not take this event"}},
-	        {EBUSY, 0, false, {"another event"}},
+	         {"CAP_SYS_ADMIN is held", "security module"},
+	         ERR_SECCOMP},
+	        {EMFILE, 0, false, {"EMFILE: RLIMIT_NOFILE is", "ulimit -n"}, ERR_NONE},
+	        {ENFILE, 0, false, {"fs.file-max"}, ERR_NONE},
+	        {ENOSYS, 0, false, {"seccomp"}, ERR_SECCOMP},
+	        {EOPNOTSUPP, 0, false, {"this machine has no software/cpu-clock"}, ERR_NONE},
+	        {EINVAL,
+	         0,
+	         true,
+	         {"kernel.perf_event_max_sample_rate=", "asked for 10101010 Hz"},
+	         ERR_NONE},
+	        {EINVAL, 0, false, {"does not take this event"}, ERR_NONE},
+	        {EBUSY, 0, false, {"another event"}, ERR_NONE},
 	};
 
 	(void)state;
@@ -214,7 +223,8 @@ static void test_messages_name_cause_and_remedy(void **state)
 			if (!strstr(err.msg, cases[i].words[w]))
 				fail_msg("no \"%s\" in: %s", cases[i].words[w], err.msg);
 		}
-		if (cases[i].caps && strstr(err.msg, "needs CAP"))
+		assert_int_equal(err.cause, cases[i].cause);
+		if (cases[i].caps && strstr(err.msg, "missing CAP"))
 			fail_msg("asks for what is held: %s", err.msg);
 	}
 }
@@ -233,6 +243,7 @@ static void test_user_namespace_is_what_refuses(void **state)
 
 		fake.caps = held[i];
 		assert_int_equal(pev_open_cpus(&s, cpus, 4, &set, &err), -EPERM);
+		assert_int_equal(err.cause, ERR_USER_NS);
 		assert_non_null(strstr(err.msg, "cpu 3: operation not permitted (EPERM): a user "
 		                                "namespace: its capabilities"));
 		assert_null(strstr(err.msg, "seccomp"));
@@ -579,7 +590,7 @@ static void test_distributions_want_more_than_perfmon(void **state)
 		                 cases[i].wants_admin);
 		assert_int_equal(strstr(err.msg, "sysctl kernel.perf_event_paranoid=2") != NULL,
 		                 cases[i].wants_admin);
-		assert_int_equal(strstr(err.msg, "seccomp") != NULL, !cases[i].wants_admin);
+		assert_int_equal(err.cause, cases[i].wants_admin ? ERR_SYSCTL : ERR_SECCOMP);
 	}
 }
 
