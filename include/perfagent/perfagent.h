@@ -120,8 +120,24 @@ PFA_API const char *pfa_version(void);
  *
  * Other codes are those of the system call that failed.
  */
+/* The reason of a failure, for callers that decide on it. Append-only. */
+enum pfa_cause {
+	PFA_CAUSE_NONE = 0,       /* not known, or none of these: see code and message */
+	PFA_CAUSE_CAPABILITY = 1, /* object: missing capabilities, "CAP_BPF, CAP_PERFMON" */
+	PFA_CAUSE_USER_NS = 2,    /* capabilities of a user namespace do not count */
+	PFA_CAUSE_SECCOMP = 3,    /* a seccomp filter or a security module refuses */
+	PFA_CAUSE_LOCKDOWN = 4,   /* kernel lockdown; object: its mode */
+	PFA_CAUSE_SYSCTL = 5,     /* object: the sysctl, "kernel.perf_event_paranoid" */
+	PFA_CAUSE_MEMLOCK = 6,    /* RLIMIT_MEMLOCK is too low */
+	PFA_CAUSE_NO_BTF = 7,     /* the kernel has no BTF */
+	PFA_CAUSE_OUTPUT = 8,     /* object: the path that cannot be written, or "descriptor 3" */
+	PFA_CAUSE_LEFT_OUT = 9,   /* object: a mode that could not be started; a note says why */
+};
+
 struct pfa_error {
 	int code;          /* negative errno; 0: no error */
+	uint32_t cause;    /* enum pfa_cause */
+	char object[64];   /* "": none; a longer one loses its end */
 	char message[512]; /* one line, without newline */
 };
 

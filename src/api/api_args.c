@@ -2,13 +2,26 @@
 /* Structs that callers pass in, and errors that they get back. */
 #include "api/api_priv.h"
 
-_Static_assert(sizeof(((struct pfa_error *)0)->message) == sizeof(((struct err *)0)->msg),
+_Static_assert(sizeof(((struct pfa_error *)0)->message) == sizeof(((struct err *)0)->msg) &&
+                       sizeof(((struct pfa_error *)0)->object) == sizeof(((struct err *)0)->object),
                "copied as a whole");
+_Static_assert((int)PFA_CAUSE_CAPABILITY == (int)ERR_CAPABILITY &&
+                       (int)PFA_CAUSE_USER_NS == (int)ERR_USER_NS &&
+                       (int)PFA_CAUSE_SECCOMP == (int)ERR_SECCOMP &&
+                       (int)PFA_CAUSE_LOCKDOWN == (int)ERR_LOCKDOWN &&
+                       (int)PFA_CAUSE_SYSCTL == (int)ERR_SYSCTL &&
+                       (int)PFA_CAUSE_MEMLOCK == (int)ERR_MEMLOCK &&
+                       (int)PFA_CAUSE_NO_BTF == (int)ERR_NO_BTF &&
+                       (int)PFA_CAUSE_OUTPUT == (int)ERR_OUTPUT &&
+                       (int)PFA_CAUSE_LEFT_OUT == (int)ERR_LEFT_OUT,
+               "one numbering");
 
 int api_give_error(struct pfa_error *to, const struct err *from, int code)
 {
 	if (to && code < 0) {
 		to->code = code;
+		to->cause = from->cause;
+		(void)str_copy(to->object, sizeof(to->object), from->object); /* fits */
 		(void)str_copy(to->message, sizeof(to->message),
 		               from->msg[0] ? from->msg : err_name(code));
 	}

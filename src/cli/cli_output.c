@@ -257,32 +257,20 @@ const char *cli_output_path(const struct cli_output *out)
 	return out->fd >= 0 ? "standard output" : out->made ? out->name : out->path;
 }
 
-/* The name of an output in messages of the library. */
-static void library_word(const struct cli_output *out, char *ret, size_t size)
+const struct cli_output *cli_outputs_find(const struct cli_outputs *outs, const char *object)
 {
-	if (out->fd >= 0)
-		(void)snprintf(ret, size, "descriptor %d", out->fd); /* fits */
-	else
-		(void)snprintf(ret, size, "%s", out->hidden);
-}
-
-void cli_outputs_words(const struct cli_outputs *outs, const char *message, char *ret, size_t size)
-{
-	char word[sizeof(outs->of[0].hidden)];
-
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
 		const struct cli_output *out = &outs->of[i];
-		const char *found;
+		char name[sizeof(out->hidden)];
 
-		library_word(out, word, sizeof(word));
-		found = *word ? strstr(message, word) : NULL;
-		if (found) {
-			(void)snprintf(ret, size, "%.*s%s%s", (int)(found - message), message,
-			               cli_output_path(out), found + strlen(word));
-			return; /* a message has one name */
-		}
+		if (out->fd >= 0)
+			(void)snprintf(name, sizeof(name), "descriptor %d", out->fd); /* fits */
+		else
+			(void)snprintf(name, sizeof(name), "%s", out->hidden);
+		if (*name && !strcmp(name, object))
+			return out;
 	}
-	(void)snprintf(ret, size, "%s", message);
+	return NULL;
 }
 
 void cli_outputs_remove(const struct cli_outputs *outs)

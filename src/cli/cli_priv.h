@@ -261,11 +261,11 @@ int cli_output_publish(struct cli_output *out);
 /* Returns the name of the destination for messages. */
 const char *cli_output_path(const struct cli_output *out);
 /**
- * cli_outputs_words - put the user's names of outputs into a message of the library
- * @message: may name a hidden file, or a descriptor's number
- * @ret:     the same with the final name, or "standard output"; cut at @size
+ * cli_outputs_find - the output that the library knows by another name than its user
+ * @object: of a struct pfa_error: a hidden file, or "descriptor 5"
+ * Returns: NULL if it is none of these.
  */
-void cli_outputs_words(const struct cli_outputs *outs, const char *message, char *ret, size_t size);
+const struct cli_output *cli_outputs_find(const struct cli_outputs *outs, const char *object);
 /* Removes files with hidden names. May be called by signal handlers. */
 void cli_outputs_remove(const struct cli_outputs *outs);
 void cli_outputs_done(struct cli_outputs *outs);

@@ -178,14 +178,17 @@ static void name_target(struct run *r)
 		(void)snprintf(r->clean, sizeof(r->clean), "command");
 }
 
-/* Prints an error of the library, whose message names the call and the object. */
+/* Prints an error of the library, whose message names the call and the object. The user knows a
+ * hidden file and a duplicate of standard output by other names. */
 static void say_error(const struct run *r, const char *what, int rc, const struct pfa_error *err)
 {
-	char words[sizeof(err->message) + NAME_MAX];
+	const struct cli_output *out =
+	        err->cause == PFA_CAUSE_OUTPUT ? cli_outputs_find(&r->outs, err->object) : NULL;
 
-	cli_outputs_words(&r->outs, err->message, words, sizeof(words));
-	if (words[0])
-		cli_say("%s", words);
+	if (out)
+		cli_say("cannot write %s: %s", cli_output_path(out), cli_error(-rc));
+	else if (err->message[0])
+		cli_say("%s", err->message);
 	else
 		cli_say("%s: %s", what, cli_error(-rc));
 }
@@ -455,19 +458,6 @@ static void say_missing(const struct run *r, uint32_t written)
 	}
 }
 
-/* Whether the note about a mode that was left out has the message already. */
-static bool said_by_note(const struct run *r, const struct pfa_error *err)
-{
-	const char *note;
-
-	for (size_t i = 0; i < r->n_notes && err->message[0]; i++) {
-		note = pfa_note(r->session, i);
-		if (note && strstr(note, err->message))
-			return true;
-	}
-	return false;
-}
-
 /* Writes the outputs and reports them. Returns enum cli_exit. */
 static int finish(struct run *r, enum end end)
 {
@@ -509,7 +499,7 @@ static int finish(struct run *r, enum end end)
 		return status;
 	if (wanted > 1)
 		say_missing(r, written);
-	if (!said_by_note(r, &err))
+	if (err.cause != PFA_CAUSE_LEFT_OUT) /* a note has said it */
 		say_error(r, "cannot write the output", stopped, &err);
 	return CLI_FAILED;
 }

@@ -329,6 +329,17 @@ static int open_fd(struct enc_output *o, int fd, struct err *err)
 	return 0;
 }
 
+/* Names the output as the object of a failure that was described. Returns @r. */
+static int blame(const struct enc_output *o, int r, struct err *err)
+{
+	if (r < 0 && err) {
+		err->cause = ERR_OUTPUT;
+		/* May return -E2BIG: a long path loses its end. */
+		(void)str_copy(err->object, sizeof(err->object), o->label ? o->label : "");
+	}
+	return r;
+}
+
 int enc_output_open(const struct pfa_output *t, struct enc_output **ret, struct err *err)
 {
 	_cleanup_(enc_output_freep) struct enc_output *o = NULL;
@@ -352,7 +363,7 @@ int enc_output_open(const struct pfa_output *t, struct enc_output **ret, struct 
 		r = open_fd(o, t->fd, err);
 	}
 	if (r < 0)
-		return r;
+		return blame(o, r, err);
 	*ret = TAKE_PTR(o);
 	return 0;
 }
@@ -506,7 +517,7 @@ int enc_output_commit(struct enc_output *o, const void *data, size_t len, struct
 	if (o->used)
 		return err_set(err, -EINVAL, "output: it was written already");
 	o->used = true;
-	r = commit(o, data, len, err);
+	r = blame(o, commit(o, data, len, err), err);
 	remove_temp(o);
 	return r;
 }

@@ -61,8 +61,9 @@ static int leave_out(struct ses *s, size_t i, int r, struct err *err)
 	r = r < 0 ? ses_explain(r, err) : 0;
 	if (r == 0 || src_all[i]->required || !(s->o.modes & ~(s->env.left_out | mode)))
 		return r;
-	if (!s->env.left_out && err)
-		s->left_out = *err;
+	if (!s->env.left_out)
+		(void)err_set_cause(&s->left_out, r, ERR_LEFT_OUT, src_all[i]->title, "%s",
+		                    err ? err->msg : err_name(r));
 	s->env.left_out |= mode;
 	s->src[i] = src_all[i]->free(s->src[i]);
 	tally_note(&s->tally, "%s is left out: %s", src_all[i]->title,

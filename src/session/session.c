@@ -262,7 +262,7 @@ int ses_stop(struct ses *s, struct err *err)
 	collect(s);
 	r = make_results(s, err);
 	if (r == 0 && s->env.left_out)
-		r = err_set(err, s->left_out.code, "%s", s->left_out.msg);
+		r = err_copy(err, &s->left_out);
 	if (s->o.target == PFA_TARGET_COMMAND)
 		(void)ses_command_poll(&s->cmd); /* asked again by ses_command_status */
 	/* Before the sources go: from here on pfa_stats of another thread answers with the final

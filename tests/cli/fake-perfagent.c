@@ -284,6 +284,8 @@ static int write_output(const char *path, int fd, const char *text, struct pfa_e
 		rc = -errno;
 		if (err) {
 			err->code = rc;
+			err->cause = PFA_CAUSE_OUTPUT;
+			(void)snprintf(err->object, sizeof(err->object), "%.63s", name);
 			(void)snprintf(err->message, sizeof(err->message), "write %s: %s", name,
 			               strerrorname_np(-rc));
 		}
@@ -356,7 +358,11 @@ int pfa_stop(struct pfa_session *s, struct pfa_error *err)
 		rc = scripted_failure("FAKE_STOP", err);
 	if (!rc)
 		rc = write_outputs(s, err);
-	return rc || !s->without ? rc : scripted_failure("FAKE_WITHOUT", err);
+	if (rc || !s->without)
+		return rc;
+	if (err)
+		err->cause = PFA_CAUSE_LEFT_OUT;
+	return scripted_failure("FAKE_WITHOUT", err);
 }
 
 void pfa_free(struct pfa_session *s)

@@ -101,6 +101,8 @@ static void assert_refused(const char *path, int code, const char *text)
 	assert_int_equal(open_path(path, &o, &err), code);
 	assert_null(o);
 	assert_int_equal(err.code, code);
+	assert_int_equal(err.cause, ERR_OUTPUT);
+	assert_memory_equal(err.object, path, MIN_OF(strlen(path) + 1, sizeof(err.object) - 1));
 	if (!strstr(err.msg, text))
 		fail_msg("'%s' not in '%s'", text, err.msg);
 	assert_int_equal(entries(tmp), n);
