@@ -69,7 +69,7 @@ int load_cpu_times(struct load_oncpu *l, load_cpu_time_fn fn, void *arg, struct 
 		return -ENOMEM;
 	r = bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.cpu_clock), &zero, clocks);
 	if (r == 0)
-		r = load_batch_take(bpf_map__fd(l->skel->maps.cpu_times), false, &l->batch,
+		r = load_batch_read(bpf_map__fd(l->skel->maps.cpu_times), false, &l->batch,
 		                    sizeof(uint32_t), sizeof(struct abi_cpu_time), on_time, &a);
 	if (r < 0)
 		return r;

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/load_priv.h"
 
-#include <fcntl.h>
-#include <linux/membarrier.h>
-#include <stdio.h>
-#include <sys/syscall.h>
-#include <time.h>
-
 #include "bpf/oncpu_skel.h"
 
 /* ---- process map ----------------------------------------------------------------------------- */
@@ -64,8 +58,8 @@ void load_settled(struct load_oncpu *l, uint64_t until_ns)
 
 int load_ring_drain(struct load_oncpu *l, load_ring_fn stack, load_ring_fn copy, void *arg)
 {
-	l->ring_fn = stack;
-	l->copy_fn = copy;
+	l->stack_fn = stack;
+	l->deferred_fn = copy;
 	l->ring_arg = arg;
 	return ring_buffer__consume(l->ring);
 }
@@ -76,58 +70,6 @@ int load_ring_fd(const struct load_oncpu *l)
 }
 
 /* ---- counts ---------------------------------------------------------------------------------- */
-
-void load_wait_for_programs(void)
-{
-	struct timespec ts = {.tv_sec = 0, .tv_nsec = 100 * 1000 * 1000};
-
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0)
-		return;
-	/* Not there on kernels with nohz_full CPUs: a program runs for microseconds with interrupts
-	 * off, 100 ms is longer than any of them. */
-	(void)nanosleep(&ts, NULL);
-}
-
-int load_batch_init(struct load_batch *b, size_t key_size, size_t val_size)
-{
-	b->keys = calloc(LOAD_BATCH, key_size);
-	b->vals = calloc(LOAD_BATCH, val_size);
-	return b->keys && b->vals ? 0 : -ENOMEM;
-}
-
-void load_batch_done(struct load_batch *b)
-{
-	free(b->keys);
-	free(b->vals);
-	*b = (struct load_batch){0};
-}
-
-int load_batch_take(int fd, bool clear, struct load_batch *b, size_t key_size, size_t val_size,
-                    load_entry_fn fn, void *arg)
-{
-	uint64_t in = 0, out = 0; /* opaque position; wide enough for hash maps' u32 */
-	bool more = true, first = true;
-	int total = 0;
-
-	while (more) {
-		uint32_t n = LOAD_BATCH;
-		void *from = first ? NULL : &in;
-		int r = clear ? bpf_map_lookup_and_delete_batch(fd, from, &out, b->keys, b->vals,
-		                                                &n, NULL)
-		              : bpf_map_lookup_batch(fd, from, &out, b->keys, b->vals, &n, NULL);
-
-		if (r < 0 && r != -ENOENT)
-			return r;
-		more = r == 0; /* -ENOENT: the end, with n entries before it */
-		for (uint32_t i = 0; i < n; i++)
-			fn(arg, (const char *)b->keys + i * key_size,
-			   (const char *)b->vals + i * val_size);
-		total += (int)n;
-		in = out;
-		first = false;
-	}
-	return total;
-}
 
 struct counts_arg {
 	load_count_fn fn;
@@ -146,7 +88,7 @@ static int take_table(struct load_oncpu *l, int fd, load_count_fn fn, void *arg)
 {
 	struct counts_arg a = {.fn = fn, .arg = arg};
 
-	return load_batch_take(fd, true, &l->batch, sizeof(struct abi_count_key),
+	return load_batch_read(fd, true, &l->batch, sizeof(struct abi_count_key),
 	                       sizeof(struct abi_count), on_count, &a);
 }
 
@@ -189,26 +131,12 @@ int load_threads_take(struct load_oncpu *l, bool clear, load_thread_fn fn, void 
 {
 	struct threads_arg a = {.fn = fn, .arg = arg};
 
-	return load_batch_take(bpf_map__fd(l->skel->maps.threads), clear, &l->batch,
+	return load_batch_read(bpf_map__fd(l->skel->maps.threads), clear, &l->batch,
 	                       sizeof(struct abi_thread_key), sizeof(struct abi_thread), on_thread,
 	                       &a);
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
-
-int load_counters_sum(int fd, struct abi_counters *per_cpu, int n_cpus, struct abi_counters *ret)
-{
-	uint32_t zero = 0;
-	int r = bpf_map_lookup_elem(fd, &zero, per_cpu);
-
-	if (r < 0)
-		return r;
-	memset(ret, 0, sizeof(*ret));
-	for (int cpu = 0; cpu < n_cpus; cpu++)
-		for (int i = 0; i < ABI_CNT_MAX; i++)
-			ret->v[i] += per_cpu[cpu].v[i];
-	return 0;
-}
 
 int load_counters(const struct load_oncpu *l, struct abi_counters *ret)
 {
@@ -222,41 +150,6 @@ int load_counters(const struct load_oncpu *l, struct abi_counters *ret)
 int load_counters_drain(struct load_oncpu *l, struct abi_counters *ret)
 {
 	return load_counters_sum(bpf_map__fd(l->skel->maps.counters), l->per_cpu, l->n_cpus, ret);
-}
-
-uint64_t load_memlock_of(int fd)
-{
-	struct sbuf b;
-	struct cursor c;
-	char path[64];
-	const char *line;
-	size_t len;
-	uint64_t v = 0;
-
-	sbuf_init(&b, 4096);
-	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	if (file_read_all(AT_FDCWD, path, &b, NULL) == 0) {
-		c = cursor_of(b.p, b.len);
-		while (cursor_line(&c, &line, &len) == 0) {
-			char num[32];
-
-			if (len <= 8 || memcmp(line, "memlock:", 8) != 0)
-				continue;
-			line += 8;
-			len -= 8;
-			while (len && (*line == '\t' || *line == ' ')) {
-				line++;
-				len--;
-			}
-			if (len < sizeof(num)) {
-				memcpy(num, line, len);
-				num[len] = 0;
-				(void)parse_u64(num, 10, &v); /* stays 0: the figure is left out */
-			}
-		}
-	}
-	sbuf_done(&b);
-	return v;
 }
 
 uint64_t load_locked_bytes(const struct load_oncpu *l)

@@ -265,7 +265,7 @@ static int take(struct load_offcpu *l, const struct bpf_map *m, load_offcpu_fn f
 {
 	struct offcpu_arg a = {.fn = fn, .arg = arg};
 
-	return load_batch_take(bpf_map__fd(m), true, &l->batch, sizeof(struct abi_offcpu_key),
+	return load_batch_read(bpf_map__fd(m), true, &l->batch, sizeof(struct abi_offcpu_key),
 	                       sizeof(struct abi_offcpu_count), on_wait, &a);
 }
 
@@ -303,7 +303,7 @@ int load_offcpu_threads(struct load_offcpu *l, load_offcpu_thread_fn fn, void *a
 {
 	struct offcpu_arg a = {.thread = fn, .arg = arg};
 
-	return load_batch_take(bpf_map__fd(l->skel->maps.offcpu_threads), false, &l->threads,
+	return load_batch_read(bpf_map__fd(l->skel->maps.offcpu_threads), false, &l->threads,
 	                       sizeof(uint32_t), sizeof(struct abi_offcpu_thread), on_thread, &a);
 }
 

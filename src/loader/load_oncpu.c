@@ -164,19 +164,19 @@ static int map_ranges(struct load_oncpu *l, struct err *err)
 	return 0;
 }
 
-static int on_ring(void *arg, void *data, size_t len)
+static int on_stack(void *arg, void *data, size_t len)
 {
 	struct load_oncpu *l = arg;
 
-	l->ring_fn(l->ring_arg, data, len);
+	l->stack_fn(l->ring_arg, data, len);
 	return 0;
 }
 
-static int on_copy(void *arg, void *data, size_t len)
+static int on_deferred(void *arg, void *data, size_t len)
 {
 	struct load_oncpu *l = arg;
 
-	l->copy_fn(l->ring_arg, data, len);
+	l->deferred_fn(l->ring_arg, data, len);
 	return 0;
 }
 
@@ -209,10 +209,10 @@ int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes
 		r = load_tables_map(l, err);
 	if (r < 0)
 		return r;
-	l->ring = ring_buffer__new(bpf_map__fd(l->skel->maps.stack_ring), on_ring, l, NULL);
+	l->ring = ring_buffer__new(bpf_map__fd(l->skel->maps.stack_ring), on_stack, l, NULL);
 	if (!l->ring)
 		return err_set(err, -errno, "mmap of the BPF ring: %s", err_name(errno));
-	r = ring_buffer__add(l->ring, bpf_map__fd(l->skel->maps.deferred_ring), on_copy, l);
+	r = ring_buffer__add(l->ring, bpf_map__fd(l->skel->maps.deferred_ring), on_deferred, l);
 	if (r < 0)
 		return err_set(err, r, "mmap of the BPF ring of deferred samples: %s", err_name(r));
 	l->n_cpus = libbpf_num_possible_cpus();

@@ -8,6 +8,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+/* Calls go down only: load_oncpu, load_offcpu, load_sched and the files over the maps of
+ * load_oncpu (load_maps, load_targets, load_cpu_time) → load_tables → load_common, load_object,
+ * load_btf, load_error. */
+
 /* 1,024 entries of 64 bytes a system call; more makes no difference that can be measured. */
 #define LOAD_BATCH 1024
 /* Largest key and value that is read in batches. */
@@ -17,7 +21,7 @@
 struct oncpu_bpf;
 struct ring_buffer;
 
-/* A map that is mapped; p is NULL when it is not. */
+/* The memory of a map; p is NULL when it is not mapped. */
 struct load_mapped {
 	void *p;
 	size_t bytes;
@@ -27,16 +31,6 @@ struct load_mapped {
 struct load_batch {
 	void *keys, *vals;
 };
-int load_batch_init(struct load_batch *b, size_t key_size, size_t val_size); /* 0, -ENOMEM */
-void load_batch_done(struct load_batch *b);
-typedef void (*load_entry_fn)(void *arg, const void *key, const void *val);
-/* Hands on what is in a hash map, @clear: and deletes it: how many entries, or negative errno of
- * bpf(2). Nobody may write a map that is cleared. */
-int load_batch_take(int fd, bool clear, struct load_batch *b, size_t key_size, size_t val_size,
-                    load_entry_fn fn, void *arg);
-/* Counters of a per-CPU map, summed; per_cpu[n_cpus] is room for it. 0, errno of bpf(2). */
-int load_counters_sum(int fd, struct abi_counters *per_cpu, int n_cpus, struct abi_counters *ret);
-uint64_t load_memlock_of(int fd); /* as its fdinfo tells; 0: it does not */
 
 /* Descriptors of links. */
 struct load_links {
@@ -51,13 +45,13 @@ struct load_oncpu {
 	struct abi_range *ranges; /* mapped */
 	size_t ranges_bytes;
 
-	/* Tables; segments[n_segments] change under the lock of the store that asks for them. */
+	/* Unwind tables. segments[n_segments] change under the lock of the store that calls. */
 	struct load_mapped images, rules, wides, ops;
 	struct load_mapped *segments;
 	uint32_t n_segments;
 
-	struct ring_buffer *ring;      /* both: stacks and copies */
-	load_ring_fn ring_fn, copy_fn; /* during a drain */
+	struct ring_buffer *ring;           /* both: stacks and deferred samples */
+	load_ring_fn stack_fn, deferred_fn; /* during a drain */
 	void *ring_arg;
 
 	int n_cpus; /* possible CPUs: values of per-CPU maps */
@@ -70,51 +64,68 @@ struct load_oncpu {
 	struct abi_counters *per_cpu; /* per_cpu[n_cpus] */
 };
 
-/* Programs run inside RCU read-side sections: when this returns, none of those that were running
- * still is, and every CPU has passed a barrier. 10 ms and more. */
-void load_wait_for_programs(void);
+/* ---- load_common.c: parts that all objects share --------------------------------------------- */
 
-/* load_beside.c. The maps that an object does not share with the sampling program's. */
-struct load_own {
-	const struct bpf_map *maps[16];
-	size_t n;
-};
-/* All others of @obj, whose words that steer are @bss, are those of @base: before it is loaded.
- * 0, -ENOENT (the base has none of that name), errno of dup or bpf(2). */
-int load_share_maps(const struct load_oncpu *base, struct bpf_object *obj,
-                    const struct bpf_map *bss, const struct load_own *own);
-uint64_t load_own_bytes(const struct load_own *own); /* of memory */
 struct load_sized {
 	struct bpf_map *map;
 	uint32_t n;
 	bool hash;
 };
-/* Entries of maps; @preallocate: hash maps have all of them from the start. 0, errno of libbpf. */
+/* Sets the entries of maps; @preallocate: hash maps have all of them from the start. Returns 0,
+ * errno of libbpf. */
 int load_size_maps(bool preallocate, const struct load_sized *maps, size_t n);
-/* 0, errno of BPF_RAW_TRACEPOINT_OPEN, -ENOMEM, -E2BIG; @err names the tracepoint. */
+/* The maps that an object does not share with the sampling program's. */
+struct load_own {
+	const struct bpf_map *maps[16];
+	size_t n;
+};
+/* Makes all other maps of @obj those of @base, before @obj is loaded. @bss: the control words of
+ * @obj. Returns 0, -ENOENT (the base has no map of that name), errno of dup or bpf(2). */
+int load_share_maps(const struct load_oncpu *base, struct bpf_object *obj,
+                    const struct bpf_map *bss, const struct load_own *own);
+/* Returns the memory of a map by its fdinfo, 0 if that does not say. */
+uint64_t load_memlock_of(int fd);
+uint64_t load_own_bytes(const struct load_own *own); /* memory of all of them */
+
+/* Attaches a program to its tracepoint. Returns 0, errno of BPF_RAW_TRACEPOINT_OPEN, -ENOMEM,
+ * -E2BIG; @err names the tracepoint. */
 int load_attach_tracepoint(struct load_links *links, const struct bpf_program *p, struct err *err);
 void load_close_links(struct load_links *links, size_t first); /* those from @first on */
-/* A descriptor to read an iterator through, whose link is made once; or negative errno. */
+/* Returns a descriptor to read an iterator through, whose link is made once; or negative errno. */
 int load_iterate(const struct bpf_program *p, int *link_fd);
-/* Runs an iterator that writes nothing: what it does is done while it is read. Closes nothing.
- * Returns: 0, or negative errno of read(2). */
+/* Runs an iterator that writes nothing: it works while it is read. Closes nothing. Returns 0, or
+ * negative errno of read(2). */
 int load_iterate_through(int fd);
+/* Waits until no program that was running still runs, and every CPU has passed a barrier: programs
+ * run inside RCU read-side sections. Takes 10 ms and more. */
+void load_wait_for_programs(void);
 
-/* load_tables.c: maps what load_tables hands out, and gives it back. */
-int load_tables_map(struct load_oncpu *l, struct err *err);
-void load_tables_unmap(struct load_oncpu *l);
+int load_batch_init(struct load_batch *b, size_t key_size, size_t val_size); /* 0, -ENOMEM */
+void load_batch_done(struct load_batch *b);
+typedef void (*load_entry_fn)(void *arg, const void *key, const void *val);
+/* Hands on the entries of a hash map; @clear: deletes them too, and no program may write the map.
+ * Returns how many, or negative errno of bpf(2). */
+int load_batch_read(int fd, bool clear, struct load_batch *b, size_t key_size, size_t val_size,
+                    load_entry_fn fn, void *arg);
+/* Sums the counters of a per-CPU map; per_cpu[n_cpus] is room for it. Returns 0, errno of bpf(2). */
+int load_counters_sum(int fd, struct abi_counters *per_cpu, int n_cpus, struct abi_counters *ret);
 
-/* Where libbpf's own words go during a call into it; see load_error.c. */
+/* ---- load_error.c: why libbpf failed --------------------------------------------------------- */
+
+/* Collects the messages of libbpf during a call into it. */
 struct load_log {
 	struct sbuf text;
 };
 void load_log_begin(struct load_log *log);
 void load_log_end(struct load_log *log);
-/* Describes a failed load or attach: the call, its errno, the last thing that libbpf or the
- * verifier said, and the remedies that can be told from here. Returns @code. */
+/* Describes a failed load or attach: the call, its errno, the last message of libbpf or the
+ * verifier, and the remedies that are known here. Sets ERR_NO_BTF, ERR_MEMLOCK, ERR_CAPABILITY or
+ * ERR_USER_NS where it is that. Returns @code. */
 int load_explain(const struct load_log *log, int code, const char *what, struct err *err);
 
-/* load_object.c. One object on its way from libbpf's open to its load. */
+/* ---- load_object.c: open and load with a cut of the kernel's BTF ------------------------------ */
+
+/* One object between its open by libbpf and its load. */
 struct load_object {
 	struct load_log log;
 	int cut_fd;    /* memfd of the cut of the kernel's BTF */
@@ -131,5 +142,11 @@ int load_object_want(struct load_object *o, const char *name, uint32_t kind);
 int load_object_resolve(struct load_object *o, const struct bpf_object *obj);
 uint32_t load_object_id(const struct load_object *o, const char *name); /* 0: the kernel has none */
 void load_object_end(struct load_object *o);
+
+/* ---- load_tables.c --------------------------------------------------------------------------- */
+
+/* Maps the tables that load_tables hands out, and unmaps them. Returns 0, -ENOMEM, errno of mmap. */
+int load_tables_map(struct load_oncpu *l, struct err *err);
+void load_tables_unmap(struct load_oncpu *l);
 
 #endif

@@ -491,7 +491,7 @@ int load_sched_read(struct load_sched *l, const struct load_sched_sink *sink,
 	for (uint32_t slot = 0; slot < l->n_slots; slot++)
 		hand_on_proc(l, slot, sink);
 	hand_on_fast(l, sink);
-	r = load_batch_take(bpf_map__fd(l->skel->maps.sched_threads), false, &l->batch,
+	r = load_batch_read(bpf_map__fd(l->skel->maps.sched_threads), false, &l->batch,
 	                    sizeof(uint32_t), sizeof(struct abi_sched_thread), on_thread,
 	                    (void *)(uintptr_t)sink);
 	return r < 0 ? r : 0;
