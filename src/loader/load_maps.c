@@ -49,7 +49,7 @@ void load_proc_ended(struct load_oncpu *l, uint32_t tgid)
 		                          &tgid); /* if any */
 }
 
-void load_settled(struct load_oncpu *l, uint64_t until_ns)
+void load_watermark(struct load_oncpu *l, uint64_t until_ns)
 {
 	__atomic_store_n(&load_control(l)->watermark_ns, until_ns, __ATOMIC_RELEASE);
 }
@@ -84,7 +84,7 @@ static void on_count(void *arg, const void *key, const void *val)
 }
 
 /* Hands on and deletes everything in one table that nobody writes. */
-static int take_table(struct load_oncpu *l, int fd, load_count_fn fn, void *arg)
+static int drain_table(struct load_oncpu *l, int fd, load_count_fn fn, void *arg)
 {
 	struct counts_arg a = {.fn = fn, .arg = arg};
 
@@ -92,24 +92,24 @@ static int take_table(struct load_oncpu *l, int fd, load_count_fn fn, void *arg)
 	                       sizeof(struct abi_count), on_count, &a);
 }
 
-int load_counts_take(struct load_oncpu *l, load_count_fn fn, void *arg)
+int load_counts_drain(struct load_oncpu *l, load_count_fn fn, void *arg)
 {
 	volatile struct abi_control *ctl = load_control(l);
 	uint32_t idle = ctl->active & 1; /* becomes idle */
 
 	ctl->active = idle ^ 1;
 	load_wait_for_programs();
-	return take_table(l, bpf_map__fd(idle ? l->skel->maps.counts_b : l->skel->maps.counts_a),
-	                  fn, arg);
+	return drain_table(l, bpf_map__fd(idle ? l->skel->maps.counts_b : l->skel->maps.counts_a),
+	                   fn, arg);
 }
 
-int load_counts_take_final(struct load_oncpu *l, load_count_fn fn, void *arg)
+int load_counts_drain_final(struct load_oncpu *l, load_count_fn fn, void *arg)
 {
 	int a, b;
 
 	load_wait_for_programs();
-	a = take_table(l, bpf_map__fd(l->skel->maps.counts_a), fn, arg);
-	b = take_table(l, bpf_map__fd(l->skel->maps.counts_b), fn, arg);
+	a = drain_table(l, bpf_map__fd(l->skel->maps.counts_a), fn, arg);
+	b = drain_table(l, bpf_map__fd(l->skel->maps.counts_b), fn, arg);
 	if (a < 0)
 		return a;
 	return b < 0 ? b : a + b;
@@ -127,7 +127,7 @@ static void on_thread(void *arg, const void *key, const void *val)
 	a->fn(a->arg, key, val);
 }
 
-int load_threads_take(struct load_oncpu *l, bool clear, load_thread_fn fn, void *arg)
+int load_threads_read(struct load_oncpu *l, bool clear, load_thread_fn fn, void *arg)
 {
 	struct threads_arg a = {.fn = fn, .arg = arg};
 

@@ -224,7 +224,7 @@ uint64_t load_offcpu_begin(struct load_offcpu *l)
 }
 
 /* At once, and not when the programs have been taken off: until then more would run and wait. */
-static int look_at_end(struct load_offcpu *l)
+static int final_scan(struct load_offcpu *l)
 {
 	_cleanup_close_ int link = -EBADF, fd = load_iterate(l->skel->progs.offcpu_scan_end, &link);
 
@@ -237,7 +237,7 @@ int load_offcpu_end(struct load_offcpu *l, uint64_t end_ns)
 
 	__atomic_store_n(&ctl->begin_ns, ABI_BEGIN_NEVER, __ATOMIC_RELEASE);
 	ctl->end_ns = end_ns;
-	return look_at_end(l);
+	return final_scan(l);
 }
 
 void load_offcpu_detach(struct load_offcpu *l)
@@ -254,39 +254,39 @@ struct offcpu_arg {
 	void *arg;
 };
 
-static void on_wait(void *arg, const void *key, const void *val)
+static void on_interval(void *arg, const void *key, const void *val)
 {
 	const struct offcpu_arg *a = arg;
 
 	a->fn(a->arg, key, val);
 }
 
-static int take(struct load_offcpu *l, const struct bpf_map *m, load_offcpu_fn fn, void *arg)
+static int drain_table(struct load_offcpu *l, const struct bpf_map *m, load_offcpu_fn fn, void *arg)
 {
 	struct offcpu_arg a = {.fn = fn, .arg = arg};
 
 	return load_batch_read(bpf_map__fd(m), true, &l->batch, sizeof(struct abi_offcpu_key),
-	                       sizeof(struct abi_offcpu_count), on_wait, &a);
+	                       sizeof(struct abi_offcpu_count), on_interval, &a);
 }
 
-int load_offcpu_take(struct load_offcpu *l, load_offcpu_fn fn, void *arg)
+int load_offcpu_drain(struct load_offcpu *l, load_offcpu_fn fn, void *arg)
 {
 	volatile struct abi_control *ctl = load_control(l->base);
 	uint32_t idle = ctl->offcpu_active & 1; /* becomes idle */
 
 	ctl->offcpu_active = idle ^ 1;
 	load_wait_for_programs();
-	return take(l, idle ? l->skel->maps.offcpu_counts_b : l->skel->maps.offcpu_counts_a, fn,
-	            arg);
+	return drain_table(l, idle ? l->skel->maps.offcpu_counts_b : l->skel->maps.offcpu_counts_a,
+	                   fn, arg);
 }
 
-int load_offcpu_take_final(struct load_offcpu *l, load_offcpu_fn fn, void *arg)
+int load_offcpu_drain_final(struct load_offcpu *l, load_offcpu_fn fn, void *arg)
 {
 	int a, b;
 
 	load_wait_for_programs();
-	a = take(l, l->skel->maps.offcpu_counts_a, fn, arg);
-	b = take(l, l->skel->maps.offcpu_counts_b, fn, arg);
+	a = drain_table(l, l->skel->maps.offcpu_counts_a, fn, arg);
+	b = drain_table(l, l->skel->maps.offcpu_counts_b, fn, arg);
 	if (a < 0)
 		return a;
 	return b < 0 ? b : a + b;
@@ -331,7 +331,7 @@ int load_offcpu_blocked(struct load_offcpu *l, load_blocked_fn fn, void *arg)
 	}
 }
 
-bool load_offcpu_waits(const struct load_offcpu *l, uint32_t kernel_tid, uint64_t ustack)
+bool load_offcpu_is_open(const struct load_offcpu *l, uint32_t kernel_tid, uint64_t ustack)
 {
 	struct abi_offcpu_thread t;
 

@@ -29,7 +29,7 @@ struct load_sched {
 	int iter_link_fd;
 	bool running;
 	uint64_t end_ns;
-	bool looked; /* at all threads, behind the end */
+	bool scanned; /* at all threads, behind the end */
 	struct load_batch batch;
 	struct load_mapped procs;     /* struct abi_sched_proc[n_slots] */
 	struct load_mapped fast;      /* struct abi_sched_fast[n_fast] */
@@ -229,7 +229,7 @@ int load_sched_core_types(struct load_sched *l, const uint32_t *types)
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
 /* Runs sched_cpu_step on a CPU: ABI_CPU_STEP_*. */
-static int look(struct load_sched *l, uint32_t what, uint32_t cpu)
+static int step_cpu(struct load_sched *l, uint32_t what, uint32_t cpu)
 {
 	struct bpf_test_run_opts o = {.sz = sizeof(o), .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu};
 	uint64_t arg = 0;
@@ -241,14 +241,14 @@ static int look(struct load_sched *l, uint32_t what, uint32_t cpu)
 }
 
 /* On every CPU that is there: one that is not has nothing to tell. */
-static void look_at_counters(struct load_sched *l, uint32_t what)
+static void step_counters(struct load_sched *l, uint32_t what)
 {
 	for (int cpu = 0; cpu < l->base->n_cpus && l->o.n_counters; cpu++)
-		(void)look(l, what, (uint32_t)cpu);
+		(void)step_cpu(l, what, (uint32_t)cpu);
 }
 
 /* Runs the iterator over all tasks. */
-static int look_at_tasks(struct load_sched *l)
+static int scan_tasks(struct load_sched *l)
 {
 	_cleanup_close_ int fd = load_iterate(l->skel->progs.sched_tasks, &l->iter_link_fd);
 
@@ -285,8 +285,8 @@ int load_sched_attach(struct load_sched *l, struct err *err)
 		goto fail;
 	}
 	l->running = true;
-	look_at_counters(l, ABI_CPU_STEP_ARM);
-	r = look_at_tasks(l);
+	step_counters(l, ABI_CPU_STEP_ARM);
+	r = scan_tasks(l);
 	if (r < 0) {
 		(void)err_set(err, r, "BPF iterator of tasks: %s", err_name(r));
 		goto fail;
@@ -301,7 +301,7 @@ fail:
 void load_sched_detach(struct load_sched *l)
 {
 	if (l->running) {
-		look_at_counters(l, ABI_CPU_STEP_FLUSH);
+		step_counters(l, ABI_CPU_STEP_FLUSH);
 		*(volatile uint32_t *)&l->skel->data_sched->sw.active = 0;
 		l->end_ns = now_ns();
 		l->skel->data_sched->sw.end_ns = l->end_ns;
@@ -312,7 +312,7 @@ void load_sched_detach(struct load_sched *l)
 	l->running = false;
 	load_wait_for_programs();
 	/* Where it fails there are figures of the beginning, and what slept has no place. */
-	l->looked = look_at_tasks(l) == 0;
+	l->scanned = scan_tasks(l) == 0;
 }
 
 /* ---- what comes back ------------------------------------------------------------------------- */
@@ -473,7 +473,7 @@ int load_sched_read(struct load_sched *l, const struct load_sched_sink *sink,
 	ret->begin_ns = sw->begin_ns;
 	ret->end_ns = l->running ? now_ns() : l->end_ns;
 	ret->lost_procs = sw->lost_procs;
-	ret->looked = l->looked;
+	ret->scanned = l->scanned;
 	r = read_cpus(l);
 	if (r < 0)
 		return r;

@@ -70,16 +70,16 @@ struct task {
 };
 
 /* What one look at all processes gives. */
-struct look {
+struct scan {
 	const struct load_procs *p;
 	VEC(struct task) v;
 	uint8_t *found; /* found[p->n] */
 	int error;
 };
 
-static void take_task(void *arg, const struct abi_task *t)
+static void on_task(void *arg, const struct abi_task *t)
 {
-	struct look *k = arg;
+	struct scan *k = arg;
 	int64_t at = find_u32(k->p->tgids, k->p->n, t->tgid);
 	struct task new = {.tgid = t->kernel_tgid,
 	                   .ppid = t->kernel_ppid,
@@ -101,7 +101,7 @@ static int cmp_task(const void *a, const void *b)
 	return cmp_u32(&((const struct task *)a)->tgid, &((const struct task *)b)->tgid);
 }
 
-static struct task *parent_of(const struct look *k, const struct task *t)
+static struct task *parent_of(const struct scan *k, const struct task *t)
 {
 	struct task key = {.tgid = t->ppid};
 
@@ -109,7 +109,7 @@ static struct task *parent_of(const struct look *k, const struct task *t)
 }
 
 /* Follows those whose parent is followed. Each task is walked over twice, whatever their order. */
-static void find_children(struct look *k)
+static void find_children(struct scan *k)
 {
 	if (k->v.n)
 		qsort(k->v.p, k->v.n, sizeof(*k->v.p), cmp_task);
@@ -131,7 +131,7 @@ static void find_children(struct look *k)
 }
 
 /* Puts the followed ones into the table: how many it did not have, or negative errno. */
-static int put_tasks(struct load_oncpu *l, struct look *k)
+static int put_tasks(struct load_oncpu *l, struct scan *k)
 {
 	int fd = bpf_map__fd(l->skel->maps.followed), added = 0;
 
@@ -150,7 +150,7 @@ static int put_tasks(struct load_oncpu *l, struct look *k)
 
 /* Those that exist and that the iterator does not show: seen on a virtual machine, of its pid 1.
  * Their numbers alone have to do. How many of all exist, or -ENOMEM. */
-static int add_unseen(const struct load_oncpu *l, struct look *k)
+static int add_unseen(const struct load_oncpu *l, struct scan *k)
 {
 	int there = 0, r;
 
@@ -170,17 +170,17 @@ static int add_unseen(const struct load_oncpu *l, struct look *k)
 }
 
 /* @roots: the processes themselves only, else what they forked before as well; how many are new. */
-static int look_and_put(struct load_oncpu *l, const struct load_procs *p, bool roots)
+static int scan_and_put(struct load_oncpu *l, const struct load_procs *p, bool roots)
 {
 	struct load_procs only = *p;
-	struct look k = {.p = &only, .v = {.max = UINT32_MAX}};
+	struct scan k = {.p = &only, .v = {.max = UINT32_MAX}};
 	int r;
 
 	only.existing = !roots;
 	k.found = calloc(MAX_OF(p->n, 1U), 1);
 	if (!k.found)
 		return -ENOMEM;
-	r = load_tasks(l, take_task, &k);
+	r = load_tasks(l, on_task, &k);
 	if (r == 0)
 		r = k.error;
 	if (r == 0)
@@ -215,9 +215,9 @@ int load_follow(struct load_oncpu *l, const struct load_procs *p, struct err *er
 	if (l->skel->rodata->cfg.follow)
 		r = attach_fork(l, err);
 	if (r == 0) {
-		r = look_and_put(l, p, true);
+		r = scan_and_put(l, p, true);
 		for (int i = 0; i < CHILD_ROUNDS && r >= 0 && p->existing; i++) {
-			r = look_and_put(l, p, false);
+			r = scan_and_put(l, p, false);
 			if (r == 0)
 				break;
 		}
@@ -242,7 +242,7 @@ struct threads {
 	int error;
 };
 
-static void take_thread(void *arg, const struct abi_task *t)
+static void on_thread(void *arg, const struct abi_task *t)
 {
 	struct threads *k = arg;
 	int64_t at = find_u32(k->tids, k->n, t->tid);
@@ -263,7 +263,7 @@ static int put_threads(struct load_oncpu *l, struct threads *k, struct err *err)
 	int r;
 
 	load_control(l)->threads = 1;
-	r = load_tasks(l, take_thread, k);
+	r = load_tasks(l, on_thread, k);
 	load_control(l)->threads = 0;
 	if (r == 0)
 		r = k->error;

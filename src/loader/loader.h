@@ -36,7 +36,7 @@ struct load_sizes {
  * The fork programs are loaded only with cfg->follow, the sampling program unless @sizes says that
  * the maps alone are needed, for others: its verification takes most of the time of this call. The
  * program that sees mappings is attached here, where the kernel lets it (load_hooked): it marks
- * what load_settled then clears. Where the kernel refuses tables that allocate as they go (-EINVAL,
+ * what load_watermark then clears. Where the kernel refuses tables that allocate as they go (-EINVAL,
  * before 6.1), it is tried again with preallocated ones. Returns: 0, -ENOMEM, errno of bpf(2), mmap
  * or the list of CPUs. @err names the call, the last words of libbpf or the verifier, and the
  * remedy where it is known (BTF, RLIMIT_MEMLOCK).
@@ -165,11 +165,11 @@ void load_proc_ended(struct load_oncpu *l, uint32_t tgid);
  */
 void load_ranges_reclaimed(struct load_oncpu *l);
 /**
- * load_settled - the lists as published hold all that was mapped up to this time
+ * load_watermark - the lists as published hold all that was mapped up to this time
  * @until_ns: CLOCK_MONOTONIC, never less than before
  * Marks of the kernel side that are not later hold no more.
  */
-void load_settled(struct load_oncpu *l, uint64_t until_ns);
+void load_watermark(struct load_oncpu *l, uint64_t until_ns);
 
 /* ---- unwind tables: any thread, through the locks of uw_rules and uw_store ------------------- */
 
@@ -202,28 +202,28 @@ int load_ring_fd(const struct load_oncpu *l);
 typedef void (*load_count_fn)(void *arg, const struct abi_count_key *key,
                               const struct abi_count *val);
 /**
- * load_counts_take - flip the two tables of counts, then empty the one that was active
+ * load_counts_drain - flip the two tables of counts, then empty the one that was active
  * Returns: entries handed on, or negative errno of bpf(2): what was handed on before it is gone
  * from the table, the rest comes when this table's turn comes again.
  * Cost: waits until no program writes to it, an RCU grace period of 10 ms and more (100 ms where
  * membarrier(2) is refused); then a system call for 1,024 entries. Allocates: no.
  */
-int load_counts_take(struct load_oncpu *l, load_count_fn fn, void *arg);
+int load_counts_drain(struct load_oncpu *l, load_count_fn fn, void *arg);
 /**
- * load_counts_take_final - empty both tables, after load_oncpu_detach
- * Returns: as load_counts_take; the second table is read even if the first one failed.
+ * load_counts_drain_final - empty both tables, after load_oncpu_detach
+ * Returns: as load_counts_drain; the second table is read even if the first one failed.
  */
-int load_counts_take_final(struct load_oncpu *l, load_count_fn fn, void *arg);
+int load_counts_drain_final(struct load_oncpu *l, load_count_fn fn, void *arg);
 
 /* One entry of the table of thread names; both borrowed until it returns. */
 typedef void (*load_thread_fn)(void *arg, const struct abi_thread_key *key,
                                const struct abi_thread *val);
 /**
- * load_threads_take - hand on the table of thread names
+ * load_threads_read - hand on the table of thread names
  * @clear: empties it too; a thread's name comes again with its next sample
  * Returns: entries handed on, or negative errno of bpf(2). Allocates: no.
  */
-int load_threads_take(struct load_oncpu *l, bool clear, load_thread_fn fn, void *arg);
+int load_threads_read(struct load_oncpu *l, bool clear, load_thread_fn fn, void *arg);
 
 /* ---- figures -------------------------------------------------------------------------------- */
 
@@ -315,10 +315,10 @@ void load_offcpu_detach(struct load_offcpu *l);
 typedef void (*load_offcpu_fn)(void *arg, const struct abi_offcpu_key *key,
                                const struct abi_offcpu_count *val);
 /**
- * load_offcpu_take, load_offcpu_take_final - as load_counts_take and _final, of the waits that ended
+ * load_offcpu_drain, load_offcpu_drain_final - as load_counts_drain and _final, of the waits that ended
  */
-int load_offcpu_take(struct load_offcpu *l, load_offcpu_fn fn, void *arg);
-int load_offcpu_take_final(struct load_offcpu *l, load_offcpu_fn fn, void *arg);
+int load_offcpu_drain(struct load_offcpu *l, load_offcpu_fn fn, void *arg);
+int load_offcpu_drain_final(struct load_offcpu *l, load_offcpu_fn fn, void *arg);
 /* A thread that waits, and the kernel's number of it. */
 typedef void (*load_offcpu_thread_fn)(void *arg, uint32_t kernel_tid,
                                       const struct abi_offcpu_thread *t);
@@ -336,10 +336,10 @@ typedef void (*load_blocked_fn)(void *arg, const struct abi_offcpu_blocked *b);
  */
 int load_offcpu_blocked(struct load_offcpu *l, load_blocked_fn fn, void *arg);
 /**
- * load_offcpu_waits - is the thread in the wait whose user stack is known as @ustack?
+ * load_offcpu_is_open - is the thread in the wait whose user stack is known as @ustack?
  * False too once load_offcpu_end was called: entries tell nothing any more. Any thread.
  */
-bool load_offcpu_waits(const struct load_offcpu *l, uint32_t kernel_tid, uint64_t ustack);
+bool load_offcpu_is_open(const struct load_offcpu *l, uint32_t kernel_tid, uint64_t ustack);
 /**
  * load_offcpu_counters - the programs' counters, summed over CPUs
  * Returns: 0, errno of bpf(2), -ENOMEM. Thread: any.
@@ -425,7 +425,7 @@ struct load_sched_total {
 	                      * around them are in sums, of a phase that may not be right, and in
 	                      * no histogram */
 	uint64_t lost_procs; /* threads whose process found no slot */
-	bool looked;         /* at all threads, when it ended */
+	bool scanned;        /* at all threads, when it ended */
 	uint64_t prog_ns;    /* what the program at switches cost, by one run in 64 */
 };
 /* A process. Two with the same tgid and start are one, and to be added up. */

@@ -57,7 +57,7 @@ uint64_t result_cpu_time_weight(const struct result_cpu_time *t, const struct ev
  */
 
 /* A file whose code had a frame without a rule, so that its caller was found heuristically. */
-struct result_gap {
+struct result_uncovered {
 	uint32_t image; /* 0: no mapping was known there */
 	bool bare;      /* it has no table now */
 };
@@ -80,8 +80,8 @@ struct result_source {
 	struct sym_named (*name)(void *arg, uint32_t image, uint64_t addr);
 	/* Whether the caller of frame @i of a heuristic stack was found heuristically; @any: one of
 	 * an earlier frame of it was. @placed: the frame resolved. */
-	bool (*gap)(void *arg, const struct ev_stack *st, uint32_t i, const struct ev_frame *placed,
-	            bool any, struct result_gap *ret);
+	bool (*uncovered)(void *arg, const struct ev_stack *st, uint32_t i,
+	                  const struct ev_frame *resolved, bool any, struct result_uncovered *ret);
 	/* Labels of a process: 0 with (*ret)[*ret_n], at most PFA_LABELS_MAX, borrowed until the
 	 * next call; -ENOMEM. NULL: there are none. */
 	int (*labels)(void *arg, const struct ev_count *c, const char *comm,
@@ -116,17 +116,17 @@ struct result_quality {
 	/* Frames times weight, which may pass 64 bits; and those of them with a name. */
 	double user_frames, user_named, kernel_frames, kernel_named;
 	uint64_t reason_frames[EV_REASON_CNT]; /* distinct frames by reason */
-	uint64_t guessed, jit;                 /* user stacks with such a frame */
+	uint64_t heuristic, jit;               /* user stacks with such a frame */
 	/* User walks that did not reach their root, by the image of their last frame:
 	 * incomplete[n_incomplete], by id; [0] JIT code. NULL: none. */
 	uint64_t *incomplete;
 	uint32_t n_incomplete;
 	uint64_t incomplete_unknown; /* in no known mapping, or without a frame */
-	/* Heuristic stacks by the image of a frame without a rule: guessed_in[2 * n_incomplete],
+	/* Heuristic stacks by the image of a frame without a rule: heuristic_in[2 * n_incomplete],
 	 * two for each image: it has a table, and it has none; [0]: no known mapping. A stack
 	 * counts for each of its images. NULL: none. */
-	uint64_t *guessed_in;
-	uint64_t guessed_early; /* all of whose frames have a rule by now */
+	uint64_t *heuristic_in;
+	uint64_t heuristic_early; /* all of whose frames have a rule by now */
 };
 
 struct result {

@@ -22,16 +22,17 @@ static struct named count_named(const struct build *b, size_t first, uint8_t wal
 	return ret;
 }
 
-static void add_gaps(struct build *b, const struct result_outcome *user, uint64_t weight)
+static void add_uncovered(struct build *b, const struct result_outcome *user, uint64_t weight)
 {
-	b->ret->quality.guessed += weight;
-	if (user->n_gaps == 0)
-		b->ret->quality.guessed_early += weight;
-	for (uint32_t i = 0; i < user->n_gaps; i++) {
-		const struct result_gap *gap = &b->gaps.p[user->gap + i];
-		uint32_t image = gap->image <= b->n_images ? gap->image : 0;
+	b->ret->quality.heuristic += weight;
+	if (user->n_uncovered == 0)
+		b->ret->quality.heuristic_early += weight;
+	for (uint32_t i = 0; i < user->n_uncovered; i++) {
+		const struct result_uncovered *uncovered = &b->uncovered.p[user->uncovered + i];
+		uint32_t image = uncovered->image <= b->n_images ? uncovered->image : 0;
 
-		b->ret->quality.guessed_in[2 * (size_t)image + (image && gap->bare)] += weight;
+		b->ret->quality.heuristic_in[2 * (size_t)image + (image && uncovered->bare)] +=
+		        weight;
 	}
 }
 
@@ -46,7 +47,7 @@ static void add_outcome(struct build *b, const struct result_outcome *user, bool
 	if (!kernel_cut || !result_has_user_stack(user->walk))
 		b->ret->quality.walk[user->walk] += weight;
 	if (user->flags & EV_STACK_GUESSED)
-		add_gaps(b, user, weight);
+		add_uncovered(b, user, weight);
 	if (user->flags & EV_STACK_JIT)
 		b->ret->quality.jit += weight;
 	if (user->walk == EV_WALK_ROOT || !result_has_user_stack(user->walk))
@@ -194,7 +195,7 @@ static int add_sample(struct build *b, const struct ev_count *c, uint64_t weight
 		add_outcome(b, &user_end, kernel_end.walk == EV_WALK_DEPTH, weight);
 	}
 	if (!user_end.shared)
-		b->gaps.n = user_end.gap; /* none refers to them any more */
+		b->uncovered.n = user_end.uncovered; /* none refers to them any more */
 	return 0;
 }
 
@@ -274,7 +275,7 @@ static int prepare(struct build *b)
 	struct result_quality *q = &b->ret->quality;
 	int r;
 
-	b->frame_locs.max = b->stacks.max = b->stack_locs.max = b->locs.max = b->gaps.max =
+	b->frame_locs.max = b->stacks.max = b->stack_locs.max = b->locs.max = b->uncovered.max =
 	        UINT32_MAX;
 	r = prof_model_new(&b->ret->model);
 	if (r < 0)
@@ -282,10 +283,10 @@ static int prepare(struct build *b)
 	b->m = b->ret->model;
 	b->n_images = b->src->n_images;
 	b->images = calloc((size_t)b->n_images + 1, sizeof(*b->images));
-	b->memo = calloc(RESULT_MEMO_FRAMES, sizeof(*b->memo));
+	b->cache = calloc(RESULT_CACHE_FRAMES, sizeof(*b->cache));
 	q->incomplete = calloc((size_t)b->n_images + 1, sizeof(*q->incomplete));
-	q->guessed_in = calloc((size_t)b->n_images + 1, 2 * sizeof(*q->guessed_in));
-	if (!b->memo || !b->images || !q->incomplete || !q->guessed_in)
+	q->heuristic_in = calloc((size_t)b->n_images + 1, 2 * sizeof(*q->heuristic_in));
+	if (!b->cache || !b->images || !q->incomplete || !q->heuristic_in)
 		return -ENOMEM;
 	q->n_incomplete = b->n_images + 1;
 	for (uint32_t i = 0; i <= b->n_images; i++)
@@ -324,11 +325,11 @@ static int add_samples(struct build *b, int r)
 
 static void build_done(struct build *b)
 {
-	free(b->memo);
+	free(b->cache);
 	for (uint32_t i = 0; b->images && i <= b->n_images; i++)
 		vec_done(&b->images[i].v);
 	free(b->images);
-	vec_done(&b->gaps);
+	vec_done(&b->uncovered);
 	b->frame_keys = intern_free(b->frame_keys);
 	vec_done(&b->frame_locs);
 	b->stack_keys = intern_free(b->stack_keys);
@@ -359,7 +360,7 @@ int result_build(const struct prof_agg *agg, const struct result_kind *kind,
 void result_done(struct result *r)
 {
 	free(r->quality.incomplete);
-	free(r->quality.guessed_in);
+	free(r->quality.heuristic_in);
 	r->model = prof_model_free(r->model);
 	memset(r, 0, sizeof(*r));
 }

@@ -220,12 +220,12 @@ int result_make_location(struct build *b, const struct ev_proc_id *proc, const s
 	return -EINVAL;
 }
 
-static struct result_memo *memo_of(struct build *b, const struct ev_frame *f)
+static struct result_cached *cached_of(struct build *b, const struct ev_frame *f)
 {
 	/* Bits in the middle of the product depend on all bits of both. */
 	uint64_t mixed = (f->addr ^ (uint64_t)f->image << 40) * 0x9e3779b97f4a7c15ULL;
 
-	return &b->memo[(mixed >> 32) % RESULT_MEMO_FRAMES];
+	return &b->cache[(mixed >> 32) % RESULT_CACHE_FRAMES];
 }
 
 /* Location of a frame whose meaning does not depend on the process, unless it is JIT code. */
@@ -233,13 +233,13 @@ int result_frame_location(struct build *b, const struct ev_proc_id *proc, const 
                           uint32_t *ret)
 {
 	struct frame_key key = {.frame = *f};
-	struct result_memo *memo = memo_of(b, f);
+	struct result_cached *cache = cached_of(b, f);
 	bool maybe_jit;
 	uint32_t id, loc;
 	int r = -ENOENT;
 
-	if (memo->loc && memcmp(&memo->frame, f, sizeof(*f)) == 0) {
-		*ret = memo->loc;
+	if (cache->loc && memcmp(&cache->frame, f, sizeof(*f)) == 0) {
+		*ret = cache->loc;
 		return 0;
 	}
 	maybe_jit = jit_maybe(b->src->jit, f);
@@ -252,7 +252,7 @@ int result_frame_location(struct build *b, const struct ev_proc_id *proc, const 
 	if (id != INTERN_NONE) {
 		*ret = b->frame_locs.p[id];
 		if (!maybe_jit)
-			*memo = (struct result_memo){*f, *ret};
+			*cache = (struct result_cached){*f, *ret};
 		return 0;
 	}
 	/* Key and location are added together or not at all: a frame that failed is met again. */
@@ -267,7 +267,7 @@ int result_frame_location(struct build *b, const struct ev_proc_id *proc, const 
 	if (r == 0)
 		r = vec_push(&b->frame_locs, loc);
 	if (r == 0 && !maybe_jit)
-		*memo = (struct result_memo){*f, loc};
+		*cache = (struct result_cached){*f, loc};
 	if (r == 0)
 		*ret = loc;
 	return r;

@@ -21,7 +21,8 @@ struct result_outcome {
 	uint8_t space; /* enum ev_space of the last frame; RAW where there is none */
 	bool shared;   /* its frames do not depend on the process */
 	uint32_t image;
-	uint32_t gap, n_gaps; /* gaps[gap], …: where callers were found heuristically */
+	uint32_t uncovered,
+	        n_uncovered; /* uncovered[uncovered], …: where callers were found heuristically */
 };
 
 /* Locations of a stack whose frames do not depend on the process. */
@@ -32,9 +33,9 @@ struct result_stack {
 
 /* Frames that were met lately: most frames of a stack were in others before, and the table of all
  * is several times as large as a cache. */
-#define RESULT_MEMO_FRAMES 8192
+#define RESULT_CACHE_FRAMES 8192
 
-struct result_memo {
+struct result_cached {
 	struct ev_frame frame;
 	uint32_t loc; /* 0: free */
 };
@@ -52,8 +53,8 @@ struct build {
 	const struct result_cpu_time *cpu_time;
 	struct result *ret;
 	struct prof_model *m; /* of ret */
-	/* memo[RESULT_MEMO_FRAMES]; only of frames that are no JIT code in any process */
-	struct result_memo *memo;
+	/* cache[RESULT_CACHE_FRAMES]; only of frames that are no JIT code in any process */
+	struct result_cached *cache;
 	struct result_image *images; /* images[n_images + 1], by id */
 	uint32_t n_images;
 	uint32_t kernel_mapping, jit_mapping; /* model ids, 0 until needed */
@@ -65,7 +66,7 @@ struct build {
 	VEC(uint32_t) stack_locs;
 	VEC(uint32_t) locs; /* of the sample in work */
 	/* Of all shared stacks, then those of the sample in work. */
-	VEC(struct result_gap) gaps;
+	VEC(struct result_uncovered) uncovered;
 	struct result_keys key;
 };
 

@@ -4,17 +4,17 @@
 
 /* A function (where is 0), or all addresses of a file that have no name (name is 0): those are
  * apart by what they wait in, which is all that is known of them. Hashed as bytes. */
-struct place_key {
+struct site_key {
 	uint32_t name, path, where; /* strings */
 };
-_Static_assert(sizeof(struct place_key) == 12, "hashed as bytes");
+_Static_assert(sizeof(struct site_key) == 12, "hashed as bytes");
 
 struct pair_key {
-	uint32_t place, where; /* number of the place; string */
+	uint32_t site, where; /* number of the site; string */
 };
 _Static_assert(sizeof(struct pair_key) == 8, "hashed as bytes");
 
-struct place {
+struct site {
 	uint32_t name, path; /* strings, of the first that was met */
 	uint32_t where;      /* string: that of most_ns */
 	uint32_t where_cnt, unnamed_cnt;
@@ -22,24 +22,24 @@ struct place {
 };
 
 struct pair {
-	uint32_t place, where;
+	uint32_t site, where;
 	int64_t ns;
 };
 
 struct report {
 	const struct prof_model *m;
 	uint32_t key_state, key_longest; /* strings; INTERN_NONE: no sample has one */
-	struct intern *place_keys, *pair_keys, *unnamed_keys;
-	VEC(struct place) places;
+	struct intern *site_keys, *pair_keys, *unnamed_keys;
+	VEC(struct site) sites;
 	VEC(struct pair) pairs;
 };
 
 static void report_done(struct report *rep)
 {
-	rep->place_keys = intern_free(rep->place_keys);
+	rep->site_keys = intern_free(rep->site_keys);
 	rep->pair_keys = intern_free(rep->pair_keys);
 	rep->unnamed_keys = intern_free(rep->unnamed_keys);
-	vec_done(&rep->places);
+	vec_done(&rep->sites);
 	vec_done(&rep->pairs);
 }
 
@@ -160,15 +160,15 @@ static int64_t longest_of(const struct report *rep, const struct prof_sample *s)
 	return 0;
 }
 
-/* The number of the place of a location at which is waited in @where. */
-static int place_of(struct report *rep, const struct prof_location *loc, uint32_t where,
-                    uint32_t *ret)
+/* The number of the site of a location at which is waited in @where. */
+static int site_of(struct report *rep, const struct prof_location *loc, uint32_t where,
+                   uint32_t *ret)
 {
 	const struct prof_model *m = rep->m;
 	bool unnamed = loc->reason != EV_REASON_NAMED, is_new = false;
-	struct place_key key = {.name = name_of(m, loc), .path = path_of(m, loc)};
+	struct site_key key = {.name = name_of(m, loc), .path = path_of(m, loc)};
 	uint32_t name = key.name, ignored;
-	int r = vec_reserve(&rep->places, 1);
+	int r = vec_reserve(&rep->sites, 1);
 
 	if (unnamed)
 		key.where = where;
@@ -177,12 +177,12 @@ static int place_of(struct report *rep, const struct prof_location *loc, uint32_
 	if (unnamed)
 		key.name = 0;
 	if (r == 0)
-		r = intern_add(rep->place_keys, &key, sizeof(key), ret, NULL);
+		r = intern_add(rep->site_keys, &key, sizeof(key), ret, NULL);
 	if (r < 0)
 		return r;
-	if (*ret == rep->places.n)
-		rep->places.p[rep->places.n++] = (struct place){.name = name, .path = key.path};
-	rep->places.p[*ret].unnamed_cnt += is_new;
+	if (*ret == rep->sites.n)
+		rep->sites.p[rep->sites.n++] = (struct site){.name = name, .path = key.path};
+	rep->sites.p[*ret].unnamed_cnt += is_new;
 	return 0;
 }
 
@@ -201,13 +201,13 @@ static int add_wait(struct report *rep, const struct prof_sample *s)
 	                                  : f.kernel ? f.kernel
 	                                             : f.mark;
 	struct pair_key key = {.where = where_of(rep, s, &f)};
-	struct place *p;
+	struct site *p;
 	uint32_t id = 0; /* clang-tidy does not see that it is set */
 	int r;
 
 	if (!loc)
 		return 0; /* each sample has a frame, or what stands for it */
-	r = place_of(rep, loc, key.where, &key.place);
+	r = site_of(rep, loc, key.where, &key.site);
 	if (r == 0)
 		r = vec_reserve(&rep->pairs, 1);
 	if (r == 0)
@@ -215,19 +215,18 @@ static int add_wait(struct report *rep, const struct prof_sample *s)
 	if (r < 0)
 		return r;
 	if (id == rep->pairs.n)
-		rep->pairs.p[rep->pairs.n++] =
-		        (struct pair){.place = key.place, .where = key.where};
+		rep->pairs.p[rep->pairs.n++] = (struct pair){.site = key.site, .where = key.where};
 	rep->pairs.p[id].ns = add_up(rep->pairs.p[id].ns, s->value[1]);
-	p = &rep->places.p[key.place];
+	p = &rep->sites.p[key.site];
 	p->ns = add_up(p->ns, s->value[1]);
 	p->waits = add_up(p->waits, s->value[0]);
 	p->longest_ns = MAX_OF(p->longest_ns, longest_of(rep, s));
 	return 0;
 }
 
-static int cmp_places(const void *a, const void *b, void *arg)
+static int cmp_sites(const void *a, const void *b, void *arg)
 {
-	const struct place *x = a, *y = b;
+	const struct site *x = a, *y = b;
 	const struct prof_model *m = arg;
 	int r;
 
@@ -243,10 +242,10 @@ static int cmp_places(const void *a, const void *b, void *arg)
 static size_t take(struct report *rep, struct pfa_offcpu_site *ret, size_t max)
 {
 	const struct prof_model *m = rep->m;
-	size_t n = MIN_OF(rep->places.n, max);
+	size_t n = MIN_OF(rep->sites.n, max);
 
 	vec_each (pair, &rep->pairs) {
-		struct place *p = &rep->places.p[pair->place];
+		struct site *p = &rep->sites.p[pair->site];
 
 		if (p->where_cnt++ == 0 || pair->ns > p->most_ns) {
 			p->where = pair->where;
@@ -254,11 +253,11 @@ static size_t take(struct report *rep, struct pfa_offcpu_site *ret, size_t max)
 		}
 	}
 	/* The const goes into a call-back that takes it back as const. */
-	if (rep->places.n)
-		qsort_r(rep->places.p, rep->places.n, sizeof(*rep->places.p), cmp_places,
+	if (rep->sites.n)
+		qsort_r(rep->sites.p, rep->sites.n, sizeof(*rep->sites.p), cmp_sites,
 		        (void *)(uintptr_t)m);
 	for (size_t i = 0; i < n; i++) {
-		const struct place *p = &rep->places.p[i];
+		const struct site *p = &rep->sites.p[i];
 
 		ret[i] = (struct pfa_offcpu_site){.name = prof_model_str(m, p->name),
 		                                  .module = prof_model_str(m, p->path),
@@ -277,11 +276,11 @@ int result_sites(const struct prof_model *m, struct pfa_offcpu_site *ret, size_t
 	struct report rep = {.m = m,
 	                     .key_state = intern_find(m->strings, "state", strlen("state")),
 	                     .key_longest = intern_find(m->strings, "longest", strlen("longest"))};
-	struct intern **const keys[] = {&rep.place_keys, &rep.pair_keys, &rep.unnamed_keys};
+	struct intern **const keys[] = {&rep.site_keys, &rep.pair_keys, &rep.unnamed_keys};
 	int r = 0;
 
 	/* At most one of each for a sample. */
-	rep.places.max = rep.pairs.max = PROF_SAMPLES_MAX;
+	rep.sites.max = rep.pairs.max = PROF_SAMPLES_MAX;
 	for (size_t i = 0; i < ARRAY_SIZE(keys) && r == 0; i++)
 		r = intern_new(PROF_SAMPLES_MAX, PROF_KEY_BYTES_MAX, keys[i]);
 	for (size_t i = 0; i < m->samples.n && r == 0; i++)

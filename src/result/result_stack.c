@@ -50,18 +50,19 @@ static uint32_t interrupt_depth(const struct build *b, const struct ev_stack *st
 
 /* Appends the file of frame @i where its caller was found heuristically, unless it is there from
  * index @first on. */
-static int add_gap(struct build *b, const struct ev_stack *st, uint32_t i,
-                   const struct ev_frame *placed, size_t first)
+static int append_uncovered(struct build *b, const struct ev_stack *st, uint32_t i,
+                            const struct ev_frame *resolved, size_t first)
 {
-	struct result_gap gap;
+	struct result_uncovered uncovered;
 
 	if (st->kernel || !(st->flags & EV_STACK_GUESSED) ||
-	    !b->src->gap(b->src->arg, st, i, placed, b->gaps.n > first, &gap))
+	    !b->src->uncovered(b->src->arg, st, i, resolved, b->uncovered.n > first, &uncovered))
 		return 0;
-	for (size_t k = first; k < b->gaps.n; k++)
-		if (b->gaps.p[k].image == gap.image && b->gaps.p[k].bare == gap.bare)
+	for (size_t k = first; k < b->uncovered.n; k++)
+		if (b->uncovered.p[k].image == uncovered.image &&
+		    b->uncovered.p[k].bare == uncovered.bare)
 			return 0;
-	return vec_push(&b->gaps, gap);
+	return vec_push(&b->uncovered, uncovered);
 }
 
 /* Appends the locations of a stack to b->locs; *ret: how it ended, as far as is known now. */
@@ -75,7 +76,7 @@ int result_append_frames(struct build *b, const struct ev_proc_id *proc, const s
 	                               .flags = st->flags,
 	                               .space = EV_SPACE_RAW,
 	                               .shared = true,
-	                               .gap = (uint32_t)b->gaps.n};
+	                               .uncovered = (uint32_t)b->uncovered.n};
 	if (st->kernel && st->n == 0) {
 		/* The sample was in the kernel: without this frame it would pass for user code. */
 		r = result_synthetic(b, "[kernel stack failed]", &loc);
@@ -107,8 +108,8 @@ int result_append_frames(struct build *b, const struct ev_proc_id *proc, const s
 		if (r == 0)
 			r = vec_push(&b->locs, loc);
 		if (r == 0)
-			r = add_gap(b, st, i, &f, ret->gap);
-		ret->n_gaps = (uint32_t)b->gaps.n - ret->gap;
+			r = append_uncovered(b, st, i, &f, ret->uncovered);
+		ret->n_uncovered = (uint32_t)b->uncovered.n - ret->uncovered;
 	}
 	if (r == 0 && st->walk == EV_WALK_DEPTH) {
 		r = result_synthetic(b, st->kernel ? "[truncated kernel stack]" : "[truncated]",

@@ -16,8 +16,8 @@ struct smp_sink {
 	void (*stack)(void *arg, const struct ev_stack *s);
 	void (*count)(void *arg, const struct ev_count *c);
 	void (*thread)(void *arg, const struct ev_thread *t);
-	void (*copy)(void *arg,
-	             const struct ev_deferred *c); /* may be NULL: counted, not handed on */
+	void (*deferred)(void *arg,
+	                 const struct ev_deferred *c); /* may be NULL: counted, not handed on */
 	void (*waker)(void *arg, const struct ev_waker *w); /* may be NULL */
 	void *arg;
 };
@@ -32,9 +32,9 @@ struct smp_walker;
 struct smp_walker_stats {
 	uint64_t ring_samples; /* came with their stacks */
 	uint64_t
-	        copied_samples; /* handed on as copies, those of ABI_WALK_DEFER_ALL not among them */
-	uint64_t bad_records;   /* records of both rings that contradict themselves */
-	uint64_t read_errors;   /* failed reads of a table */
+	        deferred_samples; /* handed on as copies, those of ABI_WALK_DEFER_ALL not among them */
+	uint64_t bad_records;     /* records of both rings that contradict themselves */
+	uint64_t read_errors;     /* failed reads of a table */
 };
 
 /**
@@ -86,9 +86,9 @@ struct smp_oncpu_options {
 };
 
 struct smp_oncpu_stats {
-	uint64_t taken_samples; /* read from the tables of counts */
-	uint64_t read_errors;   /* failed reads of a table */
-	int cpu_time_error;     /* on-CPU time is not measured: why, negative errno; else 0 */
+	uint64_t read_samples; /* read from the tables of counts */
+	uint64_t read_errors;  /* failed reads of a table */
+	int cpu_time_error;    /* on-CPU time is not measured: why, negative errno; else 0 */
 };
 
 /**
@@ -111,12 +111,12 @@ struct smp_oncpu *smp_oncpu_free(struct smp_oncpu *s);
 int smp_oncpu_start(struct smp_oncpu *s, const uint32_t *cpus, uint32_t n_cpus, struct err *err);
 /**
  * smp_oncpu_drain - hand on the counts once their table is half full; after smp_walker_drain
- * smp_oncpu_take  - hand on the counts up to now
+ * smp_oncpu_drain_all  - hand on the counts up to now
  * Returns: 0, negative errno of reading the table, counted in read_errors.
- * Cost: where counts are taken it waits a grace period, see load_counts_take.
+ * Cost: where counts are taken it waits a grace period, see load_counts_drain.
  */
 int smp_oncpu_drain(struct smp_oncpu *s, const struct smp_sink *sink);
-int smp_oncpu_take(struct smp_oncpu *s, const struct smp_sink *sink);
+int smp_oncpu_drain_all(struct smp_oncpu *s, const struct smp_sink *sink);
 /**
  * smp_oncpu_end - end sampling now; what was sampled stays for smp_oncpu_finish
  * Thread: C, while D may still drain. Returns: 0, what pev_set_disable gives.
@@ -194,12 +194,13 @@ int smp_frame_decode(uint64_t v, struct ev_frame *ret);
 struct smp_offcpu;
 
 struct smp_offcpu_stats {
-	uint64_t taken_waits, open_waits; /* read from the tables; that had not ended at the end */
-	uint64_t ended_waits;             /* that had, and nobody told */
-	uint64_t blocked;                 /* threads that waited when the capture began */
-	uint64_t blocked_lost;            /* of those, not looked at before the end */
-	uint64_t refused;                 /* whose memory we may not read */
-	uint64_t begin_ns, end_ns;        /* CLOCK_MONOTONIC */
+	uint64_t read_intervals,
+	        open_intervals;    /* read from the tables; that had not ended at the end */
+	uint64_t ended_intervals;  /* that had, and nobody told */
+	uint64_t blocked;          /* threads that waited when the capture began */
+	uint64_t blocked_lost;     /* of those, not looked at before the end */
+	uint64_t refused;          /* whose memory we may not read */
+	uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC */
 	uint64_t read_errors;
 };
 

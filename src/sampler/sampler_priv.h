@@ -8,6 +8,6 @@ struct ev_count smp_count_of(const struct abi_count_key *k, const struct abi_cou
 /* The kernel side's counters as the last smp_walker_drain read them. */
 const struct abi_counters *smp_walker_counters(const struct smp_walker *w);
 const struct load_sizes *smp_walker_sizes(const struct smp_walker *w);
-int smp_walker_take_threads(struct smp_walker *w, const struct smp_sink *sink); /* as _drain */
+int smp_walker_drain_threads(struct smp_walker *w, const struct smp_sink *sink); /* as _drain */
 
 #endif

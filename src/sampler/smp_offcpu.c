@@ -13,14 +13,14 @@ struct smp_offcpu {
 	struct load_offcpu *loader;
 	struct load_offcpu_options options;
 	struct smp_offcpu_stats stats;
-	uint64_t counts_mark;        /* entries made when the table was last emptied */
-	uint64_t threads_mark;       /* of names of threads; likewise */
+	uint64_t counts_drained;     /* entries made when the table was last emptied */
+	uint64_t threads_drained;    /* of names of threads; likewise */
 	const struct smp_sink *sink; /* during a call */
 	bool tables;
 	_Atomic bool ending, ended;
 	int end_error;       /* of load_offcpu_end */
 	VEC(uint32_t) tgids; /* of threads that are known at the end; some often */
-	VEC(struct abi_offcpu_blocked) waiting; /* when the capture began */
+	VEC(struct abi_offcpu_blocked) blocked; /* when the capture began */
 	size_t next;                            /* of them: told up to here */
 	struct ev_frame frames[FP_FRAMES_MAX];
 	uint8_t bytes[SMP_STACK_BYTES];
@@ -35,7 +35,7 @@ int smp_offcpu_open(struct smp_walker *base, const struct load_offcpu_options *o
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->base = base;
-	s->waiting.max = s->tgids.max = 1U << 22; /* PID_MAX_LIMIT */
+	s->blocked.max = s->tgids.max = 1U << 22; /* PID_MAX_LIMIT */
 	s->options = *o;
 	r = load_offcpu_open(smp_walker_loader(base), o, &s->loader, err);
 	if (r < 0)
@@ -48,7 +48,7 @@ struct smp_offcpu *smp_offcpu_free(struct smp_offcpu *o)
 {
 	if (o) {
 		o->loader = load_offcpu_free(o->loader);
-		vec_done(&o->waiting);
+		vec_done(&o->blocked);
 		vec_done(&o->tgids);
 		free(o);
 	}
@@ -69,7 +69,7 @@ static void keep_blocked(void *arg, const struct abi_offcpu_blocked *b)
 {
 	struct smp_offcpu *o = arg;
 
-	if (vec_push(&o->waiting, *b) < 0)
+	if (vec_push(&o->blocked, *b) < 0)
 		o->stats.read_errors++; /* its wait counts, its stack is lost */
 }
 
@@ -90,8 +90,8 @@ int smp_offcpu_begin(struct smp_offcpu *o, bool look)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-static struct ev_count wait_of(const struct abi_count_key *k, uint64_t waker,
-                               const struct abi_offcpu_count *v)
+static struct ev_count interval_of(const struct abi_count_key *k, uint64_t waker,
+                                   const struct abi_offcpu_count *v)
 {
 	const struct abi_count n = {.samples = v->intervals, .weight = v->ns};
 	struct ev_count c = smp_count_of(k, &n);
@@ -104,12 +104,12 @@ static struct ev_count wait_of(const struct abi_count_key *k, uint64_t waker,
 	return c;
 }
 
-static void on_wait(void *arg, const struct abi_offcpu_key *k, const struct abi_offcpu_count *v)
+static void on_interval(void *arg, const struct abi_offcpu_key *k, const struct abi_offcpu_count *v)
 {
 	struct smp_offcpu *o = arg;
-	struct ev_count c = wait_of(&k->k, k->waker, v);
+	struct ev_count c = interval_of(&k->k, k->waker, v);
 
-	o->stats.taken_waits += v->intervals;
+	o->stats.read_intervals += v->intervals;
 	o->sink->count(o->sink->arg, &c);
 }
 
@@ -127,14 +127,14 @@ int smp_offcpu_drain(struct smp_offcpu *o, const struct smp_sink *sink)
 	int r = keep_first(o, 0, load_offcpu_counters(o->loader, &c));
 
 	o->sink = sink;
-	if (r == 0 && c.v[ABI_CNT_COUNTS_NEW] - o->counts_mark > o->options.count_entries / 2) {
-		o->counts_mark = c.v[ABI_CNT_COUNTS_NEW];
-		r = keep_first(o, r, load_offcpu_take(o->loader, on_wait, o));
+	if (r == 0 && c.v[ABI_CNT_COUNTS_NEW] - o->counts_drained > o->options.count_entries / 2) {
+		o->counts_drained = c.v[ABI_CNT_COUNTS_NEW];
+		r = keep_first(o, r, load_offcpu_drain(o->loader, on_interval, o));
 	}
-	if (r == 0 && c.v[ABI_CNT_THREADS_NEW] - o->threads_mark >
+	if (r == 0 && c.v[ABI_CNT_THREADS_NEW] - o->threads_drained >
 	                      smp_walker_sizes(o->base)->thread_entries / 2) {
-		o->threads_mark = c.v[ABI_CNT_THREADS_NEW];
-		r = smp_walker_take_threads(o->base, sink); /* counted there */
+		o->threads_drained = c.v[ABI_CNT_THREADS_NEW];
+		r = smp_walker_drain_threads(o->base, sink); /* counted there */
 	}
 	return r;
 }
@@ -159,7 +159,7 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_offcpu_th
 	if (o->tgids.n == 0 || o->tgids.p[o->tgids.n - 1] != t->key.tgid)
 		(void)vec_push(&o->tgids, t->key.tgid); /* without it one note too many */
 	if (t->pending.intervals) {
-		c = wait_of(&t->pending_key.k, t->pending_key.waker, &t->pending);
+		c = interval_of(&t->pending_key.k, t->pending_key.waker, &t->pending);
 		o->sink->count(o->sink->arg, &c);
 	}
 	if (!t->out_ns || t->out_ns >= o->stats.end_ns || end_ns <= begin_ns)
@@ -169,11 +169,11 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_offcpu_th
 	v.runq_ns = end_ns - wake_ns;
 	if (v.ns < o->options.min_ns || v.ns > o->options.max_ns)
 		return;
-	c = wait_of(&t->key, woken ? t->waker : 0, &v);
+	c = interval_of(&t->key, woken ? t->waker : 0, &v);
 	if (end_ns == o->stats.end_ns)
-		o->stats.open_waits++;
+		o->stats.open_intervals++;
 	else
-		o->stats.ended_waits++;
+		o->stats.ended_intervals++;
 	o->sink->count(o->sink->arg, &c);
 }
 
@@ -260,7 +260,7 @@ static void walk_fp(struct smp_offcpu *o, const struct ev_deferred *c)
 }
 
 /* The thread went on while its stack was read, or it cannot be read: no frames, with the reason. */
-static void without(struct smp_offcpu *o, uint64_t placeholder, enum ev_walk walk)
+static void report_frameless(struct smp_offcpu *o, uint64_t placeholder, enum ev_walk walk)
 {
 	const struct ev_stack st = {
 	        .hash = placeholder, .walk = (uint8_t)walk, .frames = o->frames};
@@ -268,7 +268,7 @@ static void without(struct smp_offcpu *o, uint64_t placeholder, enum ev_walk wal
 	o->sink->stack(o->sink->arg, &st);
 }
 
-static void tell_name(struct smp_offcpu *o, const struct abi_offcpu_blocked *b)
+static void report_name(struct smp_offcpu *o, const struct abi_offcpu_blocked *b)
 {
 	const struct abi_count none = {0};
 	const struct ev_count c = smp_count_of(&b->key, &none);
@@ -293,18 +293,19 @@ static int on_blocked(struct smp_offcpu *o, const struct abi_offcpu_blocked *b)
 	c.time_ns = now_ns();
 	memcpy(c.reg, b->reg, sizeof(b->reg));
 	if (!b->regs || c.count.foreign_ns) {
-		without(o, c.placeholder, c.count.foreign_ns ? EV_WALK_FOREIGN : EV_WALK_NO_REGS);
+		report_frameless(o, c.placeholder,
+		                 c.count.foreign_ns ? EV_WALK_FOREIGN : EV_WALK_NO_REGS);
 		return 0;
 	}
 	o->stats.refused += !read_stack(&c, o->bytes);
-	if (!load_offcpu_waits(o->loader, b->kernel_tid, c.placeholder)) {
+	if (!load_offcpu_is_open(o->loader, b->kernel_tid, c.placeholder)) {
 		if (atomic_load(&o->ending))
 			return -EAGAIN;
-		without(o, c.placeholder, EV_WALK_WENT_ON);
+		report_frameless(o, c.placeholder, EV_WALK_WENT_ON);
 		return 0;
 	}
-	if (o->tables && o->sink->copy) {
-		o->sink->copy(o->sink->arg, &c);
+	if (o->tables && o->sink->deferred) {
+		o->sink->deferred(o->sink->arg, &c);
 		return 1;
 	}
 	walk_fp(o, &c);
@@ -318,33 +319,33 @@ size_t smp_offcpu_blocked(struct smp_offcpu *o, bool tables, size_t room,
 	o->tables = tables;
 	/* Names at once: a thread may have ended by the time it is its stack's turn. */
 	if (o->stats.blocked == 0) {
-		o->stats.blocked = o->waiting.n;
-		vec_each (b, &o->waiting)
-			tell_name(o, b);
+		o->stats.blocked = o->blocked.n;
+		vec_each (b, &o->blocked)
+			report_name(o, b);
 	}
-	while (o->next < o->waiting.n && room > 0) {
-		int r = on_blocked(o, &o->waiting.p[o->next]);
+	while (o->next < o->blocked.n && room > 0) {
+		int r = on_blocked(o, &o->blocked.p[o->next]);
 
 		if (r < 0)
 			break;
 		o->next++;
 		room -= (size_t)r;
 	}
-	return o->waiting.n - o->next;
+	return o->blocked.n - o->next;
 }
 
 /* Those for which there was no room, or no time. */
-static void tell_left(struct smp_offcpu *o)
+static void drop_rest(struct smp_offcpu *o)
 {
-	for (; o->next < o->waiting.n; o->next++) {
-		const struct abi_offcpu_blocked *b = &o->waiting.p[o->next];
+	for (; o->next < o->blocked.n; o->next++) {
+		const struct abi_offcpu_blocked *b = &o->blocked.p[o->next];
 
 		if (!b->key.ustack)
 			continue;
-		without(o, b->key.ustack, EV_WALK_NO_TABLE);
+		report_frameless(o, b->key.ustack, EV_WALK_NO_TABLE);
 		o->stats.blocked_lost++;
 	}
-	vec_done(&o->waiting);
+	vec_done(&o->blocked);
 }
 
 /* ---- stacks that are larger than their copies ------------------------------------------------ */
@@ -354,11 +355,11 @@ bool smp_offcpu_reread(const struct smp_offcpu *o, struct ev_deferred *c, uint8_
 	struct ev_deferred again = *c;
 
 	if (!c->kernel_tid || c->count.foreign_ns ||
-	    !load_offcpu_waits(o->loader, c->kernel_tid, c->placeholder))
+	    !load_offcpu_is_open(o->loader, c->kernel_tid, c->placeholder))
 		return false;
 	(void)read_stack(&again, buf);
 	/* It has not moved meanwhile, and the number was that of its process all the time. */
-	if (!again.len || !load_offcpu_waits(o->loader, c->kernel_tid, c->placeholder))
+	if (!again.len || !load_offcpu_is_open(o->loader, c->kernel_tid, c->placeholder))
 		return false;
 	*c = again;
 	return true;
@@ -372,8 +373,8 @@ int smp_offcpu_finish(struct smp_offcpu *o, const struct smp_sink *sink)
 	smp_offcpu_end(o);
 	load_offcpu_detach(o->loader);
 	r = keep_first(o, r, o->end_error);
-	tell_left(o);
-	r = keep_first(o, r, load_offcpu_take_final(o->loader, on_wait, o));
+	drop_rest(o);
+	r = keep_first(o, r, load_offcpu_drain_final(o->loader, on_interval, o));
 	return keep_first(o, r, load_offcpu_threads(o->loader, on_thread, o));
 }
 

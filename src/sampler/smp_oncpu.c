@@ -12,7 +12,7 @@ struct smp_oncpu {
 	uint32_t n_cpus;
 	_Atomic bool ended; /* by smp_oncpu_end */
 	struct smp_oncpu_stats stats;
-	uint64_t counts_mark;        /* entries made when the table was last emptied */
+	uint64_t counts_drained;     /* entries made when the table was last emptied */
 	const struct smp_sink *sink; /* during a drain */
 };
 
@@ -79,7 +79,7 @@ static void on_count(void *arg, const struct abi_count_key *k, const struct abi_
 	struct smp_oncpu *s = arg;
 	struct ev_count c = smp_count_of(k, v);
 
-	s->stats.taken_samples += v->samples;
+	s->stats.read_samples += v->samples;
 	s->sink->count(s->sink->arg, &c);
 }
 
@@ -91,29 +91,29 @@ static int keep_first(struct smp_oncpu *s, int first, int r)
 	return first ? first : r;
 }
 
-static int take(struct smp_oncpu *s, const struct smp_sink *sink)
+static int drain_counts(struct smp_oncpu *s, const struct smp_sink *sink)
 {
 	s->sink = sink;
-	return keep_first(s, 0, load_counts_take(smp_walker_loader(s->walker), on_count, s));
+	return keep_first(s, 0, load_counts_drain(smp_walker_loader(s->walker), on_count, s));
 }
 
 int smp_oncpu_drain(struct smp_oncpu *s, const struct smp_sink *sink)
 {
 	const uint64_t new = smp_walker_counters(s->walker)->v[ABI_CNT_COUNTS_NEW];
 
-	if (new - s->counts_mark <= smp_walker_sizes(s->walker)->count_entries / 2)
+	if (new - s->counts_drained <= smp_walker_sizes(s->walker)->count_entries / 2)
 		return 0;
-	s->counts_mark = new;
-	return take(s, sink);
+	s->counts_drained = new;
+	return drain_counts(s, sink);
 }
 
-int smp_oncpu_take(struct smp_oncpu *s, const struct smp_sink *sink)
+int smp_oncpu_drain_all(struct smp_oncpu *s, const struct smp_sink *sink)
 {
 	struct abi_counters c;
 
 	if (load_counters_drain(smp_walker_loader(s->walker), &c) == 0)
-		s->counts_mark = c.v[ABI_CNT_COUNTS_NEW]; /* else it is taken again early */
-	return take(s, sink);
+		s->counts_drained = c.v[ABI_CNT_COUNTS_NEW]; /* else it is taken again early */
+	return drain_counts(s, sink);
 }
 
 int smp_oncpu_end(struct smp_oncpu *s)
@@ -139,7 +139,7 @@ int smp_oncpu_finish(struct smp_oncpu *s, const struct smp_sink *sink)
 	r = keep_first(s, 0, smp_oncpu_end(s));
 	smp_walker_detach(s->walker);
 	(void)pev_set_close(&s->events); /* a failed close loses nothing */
-	return keep_first(s, r, load_counts_take_final(smp_walker_loader(s->walker), on_count, s));
+	return keep_first(s, r, load_counts_drain_final(smp_walker_loader(s->walker), on_count, s));
 }
 
 struct cpu_time_arg {

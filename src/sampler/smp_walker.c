@@ -7,7 +7,7 @@ struct smp_walker {
 	struct load_sizes sizes;
 	struct smp_walker_stats stats;
 	struct abi_counters counters; /* of the last drain */
-	uint64_t threads_mark;        /* names made when their table was last emptied */
+	uint64_t threads_drained;     /* names made when their table was last emptied */
 	const struct smp_sink *sink;  /* during a drain */
 	struct ev_frame frames[ABI_MAX_USER_FRAMES];
 };
@@ -66,7 +66,7 @@ static void on_record(void *arg, const void *rec, size_t len)
 	}
 }
 
-static void on_copy(void *arg, const void *rec, size_t len)
+static void on_deferred(void *arg, const void *rec, size_t len)
 {
 	struct smp_walker *w = arg;
 	struct ev_deferred c;
@@ -76,9 +76,9 @@ static void on_copy(void *arg, const void *rec, size_t len)
 		return;
 	}
 	if (c.count.ustack == 0 && !c.placeholder)
-		w->stats.copied_samples += c.count.samples;
-	if (w->sink->copy)
-		w->sink->copy(w->sink->arg, &c);
+		w->stats.deferred_samples += c.count.samples;
+	if (w->sink->deferred)
+		w->sink->deferred(w->sink->arg, &c);
 }
 
 static void on_thread(void *arg, const struct abi_thread_key *k, const struct abi_thread *v)
@@ -104,10 +104,10 @@ static int keep_first(struct smp_walker *w, int first, int r)
 	return first ? first : r;
 }
 
-int smp_walker_take_threads(struct smp_walker *w, const struct smp_sink *sink)
+int smp_walker_drain_threads(struct smp_walker *w, const struct smp_sink *sink)
 {
 	w->sink = sink;
-	return keep_first(w, 0, load_threads_take(w->loader, true, on_thread, w));
+	return keep_first(w, 0, load_threads_read(w->loader, true, on_thread, w));
 }
 
 int smp_walker_drain(struct smp_walker *w, const struct smp_sink *sink)
@@ -115,13 +115,13 @@ int smp_walker_drain(struct smp_walker *w, const struct smp_sink *sink)
 	int r = 0;
 
 	w->sink = sink;
-	r = keep_first(w, r, load_ring_drain(w->loader, on_record, on_copy, w));
+	r = keep_first(w, r, load_ring_drain(w->loader, on_record, on_deferred, w));
 	r = keep_first(w, r, load_counters_drain(w->loader, &w->counters));
 	if (r < 0 ||
-	    w->counters.v[ABI_CNT_THREADS_NEW] - w->threads_mark <= w->sizes.thread_entries / 2)
+	    w->counters.v[ABI_CNT_THREADS_NEW] - w->threads_drained <= w->sizes.thread_entries / 2)
 		return r;
-	w->threads_mark = w->counters.v[ABI_CNT_THREADS_NEW];
-	return smp_walker_take_threads(w, sink);
+	w->threads_drained = w->counters.v[ABI_CNT_THREADS_NEW];
+	return smp_walker_drain_threads(w, sink);
 }
 
 void smp_walker_detach(struct smp_walker *w)
@@ -134,8 +134,8 @@ int smp_walker_finish(struct smp_walker *w, const struct smp_sink *sink)
 	int r, next;
 
 	w->sink = sink;
-	r = keep_first(w, 0, load_ring_drain(w->loader, on_record, on_copy, w));
-	next = smp_walker_take_threads(w, sink);
+	r = keep_first(w, 0, load_ring_drain(w->loader, on_record, on_deferred, w));
+	next = smp_walker_drain_threads(w, sink);
 	return r ? r : next;
 }
 

@@ -4,7 +4,7 @@
 
 uint64_t ses_threads_cpu_ns(struct ses *s)
 {
-	uint64_t sum = thread_cpu_ns(&s->d) + thread_cpu_ns(&s->w);
+	uint64_t sum = thread_cpu_ns(&s->drain) + thread_cpu_ns(&s->tracker);
 
 	if (s->walk.pool)
 		sum += pool_cpu_ns(s->walk.pool);

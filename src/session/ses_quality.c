@@ -78,10 +78,10 @@ static int add_request(const struct ses *s, const struct src_product *p, struct 
 
 /* ---- where stacks end too early, or were found heuristically --------------------------------- */
 
-#define PLACE_LINES 5
-#define PLACE_NAME  128 /* bytes of a name: file names have up to 255 */
+#define FILE_LINES      5
+#define FILE_NAME_BYTES 128 /* bytes of a name: file names have up to 255 */
 
-struct place {
+struct file_share {
 	const char *name;
 	bool bare; /* without a table */
 	uint64_t weight;
@@ -89,7 +89,7 @@ struct place {
 
 static int cmp_name(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct file_share *x = a, *y = b;
 	int r = strcmp(x->name, y->name);
 
 	return r ? r : x->bare - y->bare;
@@ -97,7 +97,7 @@ static int cmp_name(const void *a, const void *b)
 
 static int cmp_weight(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct file_share *x = a, *y = b;
 
 	if (x->weight != y->weight)
 		return (x->weight < y->weight) - (x->weight > y->weight);
@@ -105,7 +105,7 @@ static int cmp_weight(const void *a, const void *b)
 }
 
 /* Files of one name are one: the same library of many containers. */
-static size_t merge_names(struct place *p, size_t n)
+static size_t merge_names(struct file_share *p, size_t n)
 {
 	size_t to = 0;
 
@@ -121,7 +121,7 @@ static size_t merge_names(struct place *p, size_t n)
 }
 
 /* A line for each of those with most weight. */
-static int add_places(struct result_lines *to, const char *key, struct place *p, size_t n,
+static int add_shares(struct result_lines *to, const char *key, struct file_share *p, size_t n,
                       uint64_t whole)
 {
 	uint64_t rest = 0;
@@ -129,8 +129,8 @@ static int add_places(struct result_lines *to, const char *key, struct place *p,
 
 	n = merge_names(p, n);
 	for (size_t i = 0; i < n && r == 0; i++) {
-		if (i < PLACE_LINES)
-			r = result_line(to, "%s: %.*s%s %.2f", key, PLACE_NAME, p[i].name,
+		if (i < FILE_LINES)
+			r = result_line(to, "%s: %.*s%s %.2f", key, FILE_NAME_BYTES, p[i].name,
 			                p[i].bare ? " (without table)" : "",
 			                result_pct(p[i].weight, whole));
 		else
@@ -144,7 +144,7 @@ static int add_places(struct result_lines *to, const char *key, struct place *p,
 static int add_incomplete(const struct ses *s, struct result_lines *to,
                           const struct result_quality *q, uint64_t whole)
 {
-	_cleanup_free_ struct place *p = calloc((size_t)q->n_incomplete + 1, sizeof(*p));
+	_cleanup_free_ struct file_share *p = calloc((size_t)q->n_incomplete + 1, sizeof(*p));
 	size_t n = 0;
 
 	if (!p)
@@ -156,29 +156,30 @@ static int add_incomplete(const struct ses *s, struct result_lines *to,
 		p[n++].weight = q->incomplete[i];
 	}
 	if (q->incomplete_unknown)
-		p[n++] = (struct place){.name = "[unknown]", .weight = q->incomplete_unknown};
-	return add_places(to, "incomplete_in", p, n, whole);
+		p[n++] = (struct file_share){.name = "[unknown]", .weight = q->incomplete_unknown};
+	return add_shares(to, "incomplete_in", p, n, whole);
 }
 
-static int add_guessed(const struct ses *s, struct result_lines *to, const struct result_quality *q,
-                       uint64_t whole)
+static int add_heuristic(const struct ses *s, struct result_lines *to,
+                         const struct result_quality *q, uint64_t whole)
 {
-	_cleanup_free_ struct place *p = calloc(2 * (size_t)q->n_incomplete + 1, sizeof(*p));
+	_cleanup_free_ struct file_share *p = calloc(2 * (size_t)q->n_incomplete + 1, sizeof(*p));
 	size_t n = 0;
 
 	if (!p)
 		return -ENOMEM;
-	for (uint32_t i = 0; q->guessed_in && i < 2 * q->n_incomplete; i++) {
-		if (!q->guessed_in[i])
+	for (uint32_t i = 0; q->heuristic_in && i < 2 * q->n_incomplete; i++) {
+		if (!q->heuristic_in[i])
 			continue;
 		p[n].name =
 		        i < 2 ? "[unknown]" : str_base_name(trk_image(s->walk.trk, i / 2)->path);
 		p[n].bare = i % 2;
-		p[n++].weight = q->guessed_in[i];
+		p[n++].weight = q->heuristic_in[i];
 	}
-	if (q->guessed_early)
-		p[n++] = (struct place){.name = "[before its table]", .weight = q->guessed_early};
-	return add_places(to, "heuristic_in", p, n, whole);
+	if (q->heuristic_early)
+		p[n++] = (struct file_share){.name = "[before its table]",
+		                             .weight = q->heuristic_early};
+	return add_shares(to, "heuristic_in", p, n, whole);
 }
 
 /* How the walks of user stacks ended. */
@@ -199,13 +200,13 @@ static int add_walks(const struct ses *s, struct result_lines *to, const struct 
 		                                               : q->weight));
 	}
 	if (r == 0)
-		r = result_line(to, "heuristic_stacks_pct: %.2f", result_pct(q->guessed, whole));
+		r = result_line(to, "heuristic_stacks_pct: %.2f", result_pct(q->heuristic, whole));
 	if (r == 0)
 		r = result_line(to, "jit_stacks_pct: %.2f", result_pct(q->jit, whole));
 	if (r == 0)
 		r = add_incomplete(s, to, q, whole);
 	if (r == 0)
-		r = add_guessed(s, to, q, whole);
+		r = add_heuristic(s, to, q, whole);
 	return r;
 }
 

@@ -2,36 +2,36 @@
 /* What the parts of a capture know, for its profiles. Thread: C, after D and W. */
 #include "session/session_priv.h"
 
-#define NAMING_MS 30000 /* symbolization after the end of sampling */
+#define SYMBOLIZE_MS 30000 /* symbolization after the end of sampling */
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-struct place_key {
+struct raw_key {
 	struct ev_proc_id proc;
 	struct ev_frame frame;
 };
-_Static_assert(sizeof(struct place_key) == 32, "hashed as bytes");
+_Static_assert(sizeof(struct raw_key) == 32, "hashed as bytes");
 
 /* Raw frames of processes, resolved to their mappings. */
-struct places {
-	struct intern *keys; /* struct place_key -> index; NULL without memory */
+struct resolved {
+	struct intern *keys; /* struct raw_key -> index; NULL without memory */
 	VEC(struct ev_frame) frames;
 };
 
-static void places_init(struct places *p)
+static void resolved_init(struct resolved *p)
 {
 	p->frames.max = UINT32_MAX;
 	(void)intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &p->keys); /* NULL: looked up each time */
 }
 
-static void places_done(struct places *p)
+static void resolved_done(struct resolved *p)
 {
 	p->keys = intern_free(p->keys);
 	vec_done(&p->frames);
 }
 
-static void find_place(struct ses *s, const struct ev_proc_id *proc, const struct ev_frame *f,
-                       struct ev_frame *ret)
+static void find_mapping(struct ses *s, const struct ev_proc_id *proc, const struct ev_frame *f,
+                         struct ev_frame *ret)
 {
 	struct trk_place pl;
 	int r;
@@ -53,17 +53,17 @@ static void find_place(struct ses *s, const struct ev_proc_id *proc, const struc
 
 /* Resolves a raw frame; RAW as it was, if it is no code there. Looked up once: threads and samples
  * share addresses. */
-static void place_raw(struct ses *s, struct places *p, const struct ev_proc_id *proc,
-                      const struct ev_frame *f, struct ev_frame *ret)
+static void resolve_raw(struct ses *s, struct resolved *p, const struct ev_proc_id *proc,
+                        const struct ev_frame *f, struct ev_frame *ret)
 {
-	const struct place_key key = {.proc = *proc, .frame = *f};
+	const struct raw_key key = {.proc = *proc, .frame = *f};
 	uint32_t id = p->keys ? intern_find(p->keys, &key, sizeof(key)) : INTERN_NONE;
 
 	if (id != INTERN_NONE) {
 		*ret = p->frames.p[id];
 		return;
 	}
-	find_place(s, proc, f, ret);
+	find_mapping(s, proc, f, ret);
 	/* Without memory it is looked up again. */
 	if (p->keys && vec_reserve(&p->frames, 1) == 0 &&
 	    intern_add(p->keys, &key, sizeof(key), &id, NULL) == 0)
@@ -73,7 +73,7 @@ static void place_raw(struct ses *s, struct places *p, const struct ev_proc_id *
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* The frames of a user stack that belong to its process. */
-static void request_stack(struct ses *s, struct places *p, const struct ev_count *c)
+static void request_stack(struct ses *s, struct resolved *p, const struct ev_count *c)
 {
 	const struct ev_stack *st = c->ustack ? prof_agg_stack(s->walk.agg, c->ustack) : NULL;
 
@@ -85,7 +85,7 @@ static void request_stack(struct ses *s, struct places *p, const struct ev_count
 			jit_want(s->walk.jit, c);
 		if (f->space != EV_SPACE_RAW)
 			continue;
-		place_raw(s, p, &c->proc, f, &at);
+		resolve_raw(s, p, &c->proc, f, &at);
 		if (jit_maybe(s->walk.jit, &at))
 			jit_want(s->walk.jit, c);
 		if (at.space == EV_SPACE_IMAGE)
@@ -95,7 +95,7 @@ static void request_stack(struct ses *s, struct places *p, const struct ev_count
 }
 
 /* Asks for what raw frames turn out to be, and for frames that W's queue had no room for. */
-static void request_rest(struct ses *s, struct places *p)
+static void request_rest(struct ses *s, struct resolved *p)
 {
 	bool all = queue_drops(s->walk.queue) > 0;
 
@@ -129,7 +129,7 @@ static void request_rest(struct ses *s, struct places *p)
 
 struct knows {
 	struct ses *s;
-	struct places *places;
+	struct resolved *resolved;
 };
 
 static const struct trk_image *image(void *arg, uint32_t id)
@@ -142,7 +142,7 @@ static void resolve(void *arg, const struct ev_proc_id *proc, const struct ev_fr
 {
 	const struct knows *k = arg;
 
-	place_raw(k->s, k->places, proc, raw, ret);
+	resolve_raw(k->s, k->resolved, proc, raw, ret);
 }
 
 static int mapping(void *arg, const struct ev_proc_id *proc, uint32_t id, uint64_t off,
@@ -168,15 +168,14 @@ static struct sym_named name(void *arg, uint32_t id, uint64_t addr)
 	return symbolizer_find(((const struct knows *)arg)->s->walk.symbolizer, id, addr);
 }
 
-static bool gap(void *arg, const struct ev_stack *st, uint32_t i, const struct ev_frame *placed,
-                bool any, struct result_gap *ret)
+static bool uncovered(void *arg, const struct ev_stack *st, uint32_t i,
+                      const struct ev_frame *frame, bool any, struct result_uncovered *ret)
 {
 	struct deferred_gap at;
 
-	if (!deferred_gap_at(((const struct knows *)arg)->s->walk.deferred, st, i, placed, any,
-	                     &at))
+	if (!deferred_gap_at(((const struct knows *)arg)->s->walk.deferred, st, i, frame, any, &at))
 		return false;
-	*ret = (struct result_gap){.image = at.image, .bare = at.bare};
+	*ret = (struct result_uncovered){.image = at.image, .bare = at.bare};
 	return true;
 }
 
@@ -222,25 +221,26 @@ static int build_product(struct ses *s, size_t i, const struct result_source *sr
 
 int ses_profile_build(struct ses *s, struct err *err)
 {
-	_cleanup_(places_done) struct places places = {0};
-	struct knows knows = {.s = s, .places = &places};
+	_cleanup_(resolved_done) struct resolved resolved = {0};
+	struct knows knows = {.s = s, .resolved = &resolved};
 	struct result_source src = {.image = image,
 	                            .resolve = resolve,
 	                            .mapping = mapping,
 	                            .main_image = main_image,
 	                            .proc_reason = proc_reason,
 	                            .name = name,
-	                            .gap = gap,
+	                            .uncovered = uncovered,
 	                            .labels = labels_any(s->labels) ? labels : NULL,
 	                            .jit = s->walk.jit,
 	                            .arg = &knows};
 	const struct prof_agg_stats *as = prof_agg_stats(s->walk.agg);
-	const uint64_t limit_ms = s->hooks.naming_limit_ms ? s->hooks.naming_limit_ms : NAMING_MS;
+	const uint64_t limit_ms =
+	        s->hooks.symbolize_limit_ms ? s->hooks.symbolize_limit_ms : SYMBOLIZE_MS;
 	const uint64_t until_ns = now_ns() + limit_ms * NSEC_PER_MSEC;
 	int r;
 
-	places_init(&places);
-	request_rest(s, &places);
+	resolved_init(&resolved);
+	request_rest(s, &resolved);
 	jit_finish(s->walk.jit);
 	r = symbolizer_finish(s->walk.symbolizer, until_ns, limit_ms);
 	ses_check_privileges(s, symbolizer_kernel_error(s->walk.symbolizer));

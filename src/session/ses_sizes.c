@@ -102,7 +102,7 @@ void ses_sizes(const struct ses *s, bool walks, struct load_sizes *z)
 /* Deferred samples of a process in an image without a table: until D was woken and a table built, a
  * quarter of a second on one CPU; more are unwound heuristically. Their ring bounds them besides.
  */
-uint32_t ses_copy_quota(const struct ses *s)
+uint32_t ses_deferred_quota(const struct ses *s)
 {
 	return MIN_OF(MAX_OF(s->o.sample_rate_hz / 4, 32U), 1024U);
 }

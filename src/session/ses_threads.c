@@ -109,7 +109,7 @@ static void on_waker(void *arg, const struct ev_waker *w)
 		push_item(s, &item);
 }
 
-static void on_copy(void *arg, const struct ev_deferred *c)
+static void on_deferred(void *arg, const struct ev_deferred *c)
 {
 	struct ses *s = arg;
 	struct ev_deferred copy = *c;
@@ -120,10 +120,10 @@ static void on_copy(void *arg, const struct ev_deferred *c)
 }
 
 /* All that is known of processes up to now is on its way to W. */
-static void push_settled(struct ses *s)
+static void push_watermark(struct ses *s)
 {
-	const struct ses_item item = {.type = SES_ITEM_SETTLED,
-	                              .settled_ns =
+	const struct ses_item item = {.type = SES_ITEM_WATERMARK,
+	                              .watermark_ns =
 	                                      pev_sideband_stats(s->walk.sideband)->settled_ns};
 
 	push_item(s, &item); /* without room the next one says it */
@@ -183,7 +183,7 @@ static void finish(struct ses *s, const struct smp_sink *sink)
 	ses_each_source(s, i, src) if (src_all[i]->finish) src_all[i]->finish(src, sink);
 	(void)smp_walker_finish(s->walker, sink); /* counted: read_errors */
 	(void)pev_sideband_read(s->walk.sideband, true, on_proc_event, s);
-	push_settled(s);
+	push_watermark(s);
 	queue_close(s->walk.queue);
 }
 
@@ -193,7 +193,7 @@ static void drain_main(void *arg)
 	struct smp_sink drain = {.stack = on_stack,
 	                         .count = on_count,
 	                         .thread = on_thread,
-	                         .copy = on_copy,
+	                         .deferred = on_deferred,
 	                         .waker = on_waker,
 	                         .arg = s};
 	const struct smp_sink sink = drain;
@@ -231,7 +231,7 @@ static void drain_main(void *arg)
 			due_ns = now + interval_ns;
 		}
 		(void)pev_sideband_read(s->walk.sideband, false, on_proc_event, s);
-		push_settled(s);
+		push_watermark(s);
 	}
 	finish(s, &sink);
 }
@@ -271,8 +271,8 @@ static void handle_item(struct ses *s, struct ses_item *item)
 			symbolizer_request(s->walk.symbolizer, item->addrs[i].image,
 			                   item->addrs[i].addr);
 		break;
-	case SES_ITEM_COPY:
-		deferred_receive(s->walk.deferred, item->copy);
+	case SES_ITEM_DEFERRED:
+		deferred_receive(s->walk.deferred, item->deferred);
 		break;
 	case SES_ITEM_JIT:
 		jit_watch(s->walk.jit, &item->jit.proc, item->jit.addrs, item->n);
@@ -283,10 +283,10 @@ static void handle_item(struct ses *s, struct ses_item *item)
 	case SES_ITEM_WAKE:
 		deferred_hurry(s->walk.deferred, true);
 		break;
-	case SES_ITEM_SETTLED:
+	case SES_ITEM_WATERMARK:
 		/* Those that D had to drop came before it. */
 		if (!atomic_load(&s->walk.events_dropped))
-			trk_settled(s->walk.trk, item->settled_ns);
+			trk_settled(s->walk.trk, item->watermark_ns);
 		deferred_hurry(s->walk.deferred, false);
 		break;
 	}
@@ -304,7 +304,7 @@ static void follow_closely(struct ses *s)
 
 #define ROUND_NS (50 * NSEC_PER_MSEC)
 
-int ses_identify_round(struct ses *s)
+int ses_tracker_round(struct ses *s)
 {
 	struct ses_item item;
 	uint64_t end_ns;
@@ -333,7 +333,7 @@ int ses_identify_round(struct ses *s)
 	return r;
 }
 
-static void identify_main(void *arg)
+static void tracker_main(void *arg)
 {
 	struct ses *s = arg;
 
@@ -344,7 +344,7 @@ static void identify_main(void *arg)
 		s->walk.scan_error = trk_scan(s->walk.trk, NULL);
 		trk_flush(s->walk.trk);
 	}
-	while (ses_identify_round(s) != -EPIPE)
+	while (ses_tracker_round(s) != -EPIPE)
 		;
 	deferred_finish(s->walk.deferred);
 }
@@ -358,9 +358,9 @@ int ses_threads_start(struct ses *s, struct err *err)
 	s->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (s->stop_fd < 0)
 		return err_set(err, -errno, "eventfd: %s", err_name(errno));
-	r = s->walk.trk ? thread_start(&s->w, identify_main, s, "pa-identify") : 0;
+	r = s->walk.trk ? thread_start(&s->tracker, tracker_main, s, "pa-identify") : 0;
 	if (r == 0)
-		r = thread_start(&s->d, s->walk.trk ? drain_main : count_main, s, "pa-drain");
+		r = thread_start(&s->drain, s->walk.trk ? drain_main : count_main, s, "pa-drain");
 	return r < 0 ? err_set(err, r, "pthread_create: %s", err_name(r)) : 0;
 }
 
@@ -368,16 +368,16 @@ void ses_threads_stop(struct ses *s)
 {
 	uint64_t one = 1;
 
-	if (s->d.made) {
+	if (s->drain.made) {
 		(void)file_write_full(s->stop_fd, &one,
 		                      sizeof(one)); /* an eventfd at 0 takes a 1 */
-		thread_join(&s->d);
+		thread_join(&s->drain);
 	} else if (s->walk.queue) {
 		queue_close(s->walk.queue);
 	}
 	if (s->walk.deferred)
 		deferred_cancel(s->walk.deferred, true);
-	thread_join(&s->w);
+	thread_join(&s->tracker);
 	if (s->walk.deferred)
 		deferred_cancel(s->walk.deferred, false);
 }

@@ -29,7 +29,7 @@ static void on_jit_epoch(void *arg, void *drain, uint16_t epoch)
 {
 	const struct ses *s = arg;
 
-	ses_each_source(s, i, src) if (src_all[i]->take) src_all[i]->take(src, drain);
+	ses_each_source(s, i, src) if (src_all[i]->drain_all) src_all[i]->drain_all(src, drain);
 	load_control(smp_walker_loader(s->walker))->jit_epoch = epoch;
 }
 
@@ -66,7 +66,7 @@ static int new_jit(struct ses *s)
 
 static bool push_deferred(void *arg, struct deferred_sample *k)
 {
-	const struct ses_item item = {.type = SES_ITEM_COPY, .copy = k};
+	const struct ses_item item = {.type = SES_ITEM_DEFERRED, .deferred = k};
 
 	return queue_push(((const struct ses *)arg)->walk.queue, &item) == 0;
 }
@@ -275,8 +275,8 @@ void ses_walk_free(struct ses *s)
 	while (w->queue && queue_pop(w->queue, &item, 0) == 0)
 		if (item.type == SES_ITEM_PROC)
 			free(item.proc.long_path);
-		else if (item.type == SES_ITEM_COPY)
-			deferred_sample_free(item.copy);
+		else if (item.type == SES_ITEM_DEFERRED)
+			deferred_sample_free(item.deferred);
 	w->queue = queue_free(w->queue);
 	w->symbolizer = symbolizer_free(w->symbolizer);
 	w->deferred = deferred_free(w->deferred);

@@ -88,8 +88,8 @@ struct ses *ses_free(struct ses *s)
 	forget_results(s);
 	s->labels = labels_free(s->labels);
 	ses_options_done(&s->o);
-	thread_done(&s->d);
-	thread_done(&s->w);
+	thread_done(&s->drain);
+	thread_done(&s->tracker);
 	pthread_mutex_destroy(&s->stats_lock);
 	free(s);
 	return NULL;

@@ -26,8 +26,8 @@ struct ses;
 
 /* For tests and benchmarks; all zero: as users have it. */
 struct ses_hooks {
-	uint32_t walk_flags;      /* ABI_WALK_NO_CACHE … */
-	uint32_t naming_limit_ms; /* symbolization after the end of sampling; 0: 30 s */
+	uint32_t walk_flags;         /* ABI_WALK_NO_CACHE … */
+	uint32_t symbolize_limit_ms; /* symbolization after the end of sampling; 0: 30 s */
 	/* A deferred sample, and the hash of its walk in the kernel (walk_flags with
 	 * ABI_WALK_DEFER_ALL); may be NULL. Thread: D. */
 	void (*deferred)(void *arg, const struct ev_deferred *c);

@@ -33,11 +33,11 @@ struct ses_item {
 	enum {
 		SES_ITEM_PROC,
 		SES_ITEM_FRAMES_,
-		SES_ITEM_COPY,    /* a deferred sample; the item owns it */
-		SES_ITEM_JIT,     /* a process was sampled in code that has no file */
-		SES_ITEM_WAKER,   /* a process wakes threads of the target */
-		SES_ITEM_WAKE,    /* a table was built: nothing but the round that follows */
-		SES_ITEM_SETTLED, /* all process events up to settled_ns were handed on */
+		SES_ITEM_DEFERRED,  /* a deferred sample; the item owns it */
+		SES_ITEM_JIT,       /* a process was sampled in code that has no file */
+		SES_ITEM_WAKER,     /* a process wakes threads of the target */
+		SES_ITEM_WAKE,      /* a table was built: nothing but the round that follows */
+		SES_ITEM_WATERMARK, /* all process events up to settled_ns were handed on */
 	} type;
 	uint32_t n; /* FRAMES: addrs[n]; JIT: jit.addrs[n] */
 	union {
@@ -47,13 +47,13 @@ struct ses_item {
 			char path[256];
 		} proc;
 		struct ses_addr addrs[SES_ITEM_FRAMES];
-		struct deferred_sample *copy;
+		struct deferred_sample *deferred;
 		struct ev_proc_id waker;
 		struct {
 			struct ev_proc_id proc;
 			uint64_t addrs[JIT_ADDRS];
 		} jit;
-		uint64_t settled_ns; /* CLOCK_MONOTONIC */
+		uint64_t watermark_ns; /* CLOCK_MONOTONIC */
 	};
 };
 
@@ -125,7 +125,7 @@ struct ses {
 	void *src[SRC_CNT];  /* by index of src_all; NULL: not asked for, or left out */
 	struct err left_out; /* why the first was left out */
 	struct ses_walk walk;
-	struct thread d, w;
+	struct thread drain, tracker;
 	int stop_fd; /* eventfd: D must finish */
 
 	/* For ses_stats of any thread: guards state, final, tally's counters of the kernel side,
@@ -157,7 +157,7 @@ int ses_start_capture(struct ses *s, struct err *err);
 
 /* ses_sizes.c: entries of the walker's maps, deferred samples of a process. */
 void ses_sizes(const struct ses *s, bool walks, struct load_sizes *z);
-uint32_t ses_copy_quota(const struct ses *s);
+uint32_t ses_deferred_quota(const struct ses *s);
 
 /* ses_walk.c: what stacks need: the aggregation, the tracker, tables, the symbolizer. */
 int ses_walk_open(struct ses *s, struct err *err);
@@ -178,7 +178,7 @@ int ses_threads_start(struct ses *s, struct err *err); /* W and D */
 void ses_threads_stop(struct ses *s); /* D and W end; B goes on until ses_walk_stop */
 /* One round of W: a bounded number of items, then what must not wait for the rest of them. -EPIPE
  * when the queue is closed and empty. */
-int ses_identify_round(struct ses *s);
+int ses_tracker_round(struct ses *s);
 /* Deferred samples that W has room for, with half of its queue left for side-band events. D. */
 size_t ses_deferred_room(const struct ses *s);
 

@@ -75,7 +75,7 @@ struct source {
 	 * how many deferred samples can be taken; @tables: whether they are walked by tables. D. */
 	size_t (*backlog)(void *src, bool tables, size_t room, const struct smp_sink *sink);
 	void (*drain)(void *src, const struct smp_sink *sink, uint64_t now); /* D */
-	void (*take)(void *src, const struct smp_sink *sink); /* all counts up to now; D */
+	void (*drain_all)(void *src, const struct smp_sink *sink); /* all counts up to now; D */
 	/* As smp_offcpu_reread. W. */
 	bool (*reread)(const void *src, struct ev_deferred *c, uint8_t *buf);
 	void (*end)(void *src);

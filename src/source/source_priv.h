@@ -65,7 +65,7 @@ struct sched {
 	struct met_hist *hist;           /* hist[MET_TIME_CNT], of the entry in work */
 	uint64_t total_ns[MET_TIME_CNT]; /* likewise: exact sums of the values in hist */
 	uint64_t begin_ns, end_ns;
-	bool looked; /* at all threads, when it ended */
+	bool scanned; /* at all threads, when it ended */
 	int error;
 };
 

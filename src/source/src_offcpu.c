@@ -169,21 +169,22 @@ static void count(const struct offcpu *s)
 
 	if (src_offcpu_counters(s, c) < 0) {
 		tally_count(tally, TALLY_READ_ERRORS, 1);
-		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = st->taken_waits;
+		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = st->read_intervals;
 	}
 	tally_count(tally, TALLY_OFFCPU_SEEN,
-	            c->v[ABI_CNT_SEEN] + st->open_waits + st->ended_waits);
+	            c->v[ABI_CNT_SEEN] + st->open_intervals + st->ended_intervals);
 	tally_count(tally, TALLY_OFFCPU_DROP_FULL, c->v[ABI_CNT_DROP_COUNTS_FULL]);
 	tally_count(tally, TALLY_OFFCPU_DROP_BUSY, c->v[ABI_CNT_DROP_COUNTS_BUSY]);
-	if (c->v[ABI_CNT_KEPT] > st->taken_waits)
-		tally_count(tally, TALLY_OFFCPU_DROP_UNREAD, c->v[ABI_CNT_KEPT] - st->taken_waits);
+	if (c->v[ABI_CNT_KEPT] > st->read_intervals)
+		tally_count(tally, TALLY_OFFCPU_DROP_UNREAD,
+		            c->v[ABI_CNT_KEPT] - st->read_intervals);
 	tally_count(tally, TALLY_OFFCPU_DROP_FULL_AGG, as->waits_dropped);
 	tally_count(tally, TALLY_OFFCPU_KSTACKS_CACHED, c->v[ABI_CNT_KSTACK_CACHE_HIT]);
 	tally_count(tally, TALLY_OFFCPU_USTACKS_CACHED, c->v[ABI_CNT_USTACK_CACHE_HIT]);
 	tally_count(tally, TALLY_OFFCPU_WALKS_DIFFER,
 	            c->v[ABI_CNT_WALKS_DIFFER] + c->v[ABI_CNT_KSTACK_CACHE_DIFFER] +
 	                    c->v[ABI_CNT_USTACK_CACHE_DIFFER]);
-	tally_count(tally, TALLY_OFFCPU_OPEN, st->open_waits);
+	tally_count(tally, TALLY_OFFCPU_OPEN, st->open_intervals);
 	tally_count(tally, TALLY_OFFCPU_BLOCKED, st->blocked);
 	tally_count(tally, TALLY_OFFCPU_STACKS_LOST, st->blocked_lost);
 	tally_count(tally, TALLY_OFFCPU_WAKERS_DROPPED, as->wakers_dropped);

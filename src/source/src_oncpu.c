@@ -109,11 +109,11 @@ static void oncpu_drain(void *src, const struct smp_sink *sink, uint64_t now)
 	(void)smp_oncpu_drain(s->sampler, sink); /* counted: read_errors */
 }
 
-static void oncpu_take(void *src, const struct smp_sink *sink)
+static void oncpu_drain_all(void *src, const struct smp_sink *sink)
 {
 	struct oncpu *s = src;
 
-	(void)smp_oncpu_take(s->sampler, sink); /* counted: read_errors */
+	(void)smp_oncpu_drain_all(s->sampler, sink); /* counted: read_errors */
 }
 
 static void oncpu_end(void *src)
@@ -182,7 +182,7 @@ static void oncpu_collect(void *src)
 	const struct smp_oncpu_stats *st = smp_oncpu_stats(s->sampler);
 	const struct smp_walker_stats *w = smp_walker_stats(s->env->walker);
 	struct tally *tally = s->env->tally;
-	uint64_t taken = st->taken_samples + w->ring_samples + w->copied_samples, idle_ns;
+	uint64_t taken = st->read_samples + w->ring_samples + w->deferred_samples, idle_ns;
 	struct abi_counters *c = &tally->kernel;
 
 	if (s->idle_start_ns && proc_idle_ns(s->env->cpus, s->env->n_cpus, &idle_ns) == 0)
@@ -329,7 +329,7 @@ const struct source src_oncpu = {
         .load = oncpu_load,
         .start = oncpu_start,
         .drain = oncpu_drain,
-        .take = oncpu_take,
+        .drain_all = oncpu_drain_all,
         .end = oncpu_end,
         .finish = oncpu_finish,
         .collect = oncpu_collect,

@@ -205,7 +205,7 @@ static void note_unseen(const struct sched *p, uint64_t lost)
 	vec_each (pid, &p->hidden)
 		threads += is_shown(p, *pid);
 	/* Where all had room. */
-	for (uint32_t i = 0; i < t->n && p->looked && !lost && !p->others && !tgt_filtered(t);
+	for (uint32_t i = 0; i < t->n && p->scanned && !lost && !p->others && !tgt_filtered(t);
 	     i++) {
 		uint64_t n = is_shown(p, t->pids[i]) ? 0 : tgt_asleep_cnt(t, t->pids[i]);
 

@@ -256,7 +256,7 @@ static bool is_hidden(const struct sched *p, uint32_t kernel_tid, const struct a
 	char path[32];
 
 	/* Of another pid namespace the number is the kernel's, which is somebody else's in ours. */
-	if (!p->looked || t->scanned || !t->tid || t->phase == ABI_PHASE_LOST ||
+	if (!p->scanned || t->scanned || !t->tid || t->phase == ABI_PHASE_LOST ||
 	    (p->nested && t->tid == kernel_tid))
 		return false;
 	(void)snprintf(path, sizeof(path), "/proc/%u", t->tid);
@@ -327,7 +327,7 @@ int sched_read(struct sched *p, struct load_sched_total *total, struct err *err)
 	read_times(p);
 	p->begin_ns = total->begin_ns;
 	p->end_ns = total->end_ns;
-	p->looked = total->looked;
+	p->scanned = total->scanned;
 	add_sums(&p->snap->all, &total->sums);
 	for (int i = 0; i < MET_TIME_CNT; i++) {
 		memcpy(p->hist[i].bucket, total->hist[i].bucket, sizeof(p->hist[i].bucket));

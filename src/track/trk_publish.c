@@ -322,7 +322,7 @@ void trk_pub_flush(struct trk *t, uint64_t now)
 	/* Unless some list is still an older one. */
 	if (!g->dirty && t->settled_ns > g->settled_ns) {
 		g->settled_ns = t->settled_ns;
-		load_settled(t->o.loader, g->settled_ns);
+		load_watermark(t->o.loader, g->settled_ns);
 	}
 	if (!g->freed || full)
 		return;

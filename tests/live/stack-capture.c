@@ -23,7 +23,7 @@ static void on_stack(void *arg, const struct ev_stack *s)
 		free(k.frames);
 }
 
-static void on_copy(void *arg, const struct ev_deferred *e)
+static void on_deferred(void *arg, const struct ev_deferred *e)
 {
 	struct cap *c = arg;
 	struct cap_copy k = {.hash = e->count.ustack,
@@ -72,7 +72,7 @@ static struct smp_sink sink_of(struct cap *c)
 	return (struct smp_sink){.stack = on_stack,
 	                         .count = on_count,
 	                         .thread = on_thread,
-	                         .copy = on_copy,
+	                         .deferred = on_deferred,
 	                         .arg = c};
 }
 

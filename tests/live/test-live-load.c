@@ -313,7 +313,7 @@ static void off_end(const struct off_cap *c, struct waited *w)
 	w->end_ns = now_ns();
 	assert_int_equal(load_offcpu_end(c->off, w->end_ns), 0);
 	load_offcpu_detach(c->off);
-	assert_true(load_offcpu_take_final(c->off, on_wait, w) >= 0);
+	assert_true(load_offcpu_drain_final(c->off, on_wait, w) >= 0);
 	assert_true(load_offcpu_threads(c->off, on_thread, w) >= 1);
 }
 

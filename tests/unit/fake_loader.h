@@ -122,7 +122,7 @@ void load_ranges_reclaimed(struct load_oncpu *l)
 	l->watched = l->r[l->watch];
 }
 
-void load_settled(struct load_oncpu *l, uint64_t until_ns)
+void load_watermark(struct load_oncpu *l, uint64_t until_ns)
 {
 	assert_true(until_ns > l->settled_ns);
 	l->settled_ns = until_ns;

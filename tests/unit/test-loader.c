@@ -345,11 +345,11 @@ static void test_tables_that_nobody_wrote(void **state)
 	unsigned int n = 0;
 
 	(void)state;
-	assert_int_equal(load_counts_take(l, nothing_counted, &n), 0);
+	assert_int_equal(load_counts_drain(l, nothing_counted, &n), 0);
 	assert_int_equal(load_control(l)->active, 1);
-	assert_int_equal(load_counts_take(l, nothing_counted, &n), 0);
+	assert_int_equal(load_counts_drain(l, nothing_counted, &n), 0);
 	assert_int_equal(load_control(l)->active, 0);
-	assert_int_equal(load_counts_take_final(l, nothing_counted, &n), 0);
+	assert_int_equal(load_counts_drain_final(l, nothing_counted, &n), 0);
 	assert_int_equal(n, 0);
 	assert_int_equal(load_counters(l, &c), 0);
 	for (int i = 0; i < ABI_CNT_MAX; i++)

@@ -87,13 +87,13 @@ static struct sym_named name(void *arg, uint32_t id, uint64_t addr)
 }
 
 static bool gap(void *arg, const struct ev_stack *st, uint32_t i, const struct ev_frame *placed,
-                bool any, struct result_gap *ret)
+                bool any, struct result_uncovered *ret)
 {
 	(void)arg;
 	(void)st;
 	if (i > 1 || any)
 		return false;
-	*ret = (struct result_gap){.image = placed->image, .bare = true};
+	*ret = (struct result_uncovered){.image = placed->image, .bare = true};
 	return true;
 }
 
@@ -133,7 +133,7 @@ static int setup(void **state)
 	                                .main_image = main_image,
 	                                .proc_reason = proc_reason,
 	                                .name = name,
-	                                .gap = gap,
+	                                .uncovered = gap,
 	                                .arg = &f->tables};
 	f->kind = (struct result_kind){
 	        .target_pid = PID, .period = 10, .begin_realtime_ns = 1000, .duration_ns = 500};
@@ -394,9 +394,9 @@ static void test_heuristic_stacks_count_for_the_files_of_their_gaps(void **state
 	add_count(f, a_count(2, 8, 5));
 	add_count(f, a_count(3, 9, 100));
 	build(f);
-	assert_int_equal(f->result.quality.guessed, 15);
-	assert_int_equal(f->result.quality.guessed_in[2 * 1 + 1], 15); /* image 1, bare */
-	assert_int_equal(f->result.quality.guessed_in[2 * 2 + 1], 0);
+	assert_int_equal(f->result.quality.heuristic, 15);
+	assert_int_equal(f->result.quality.heuristic_in[2 * 1 + 1], 15); /* image 1, bare */
+	assert_int_equal(f->result.quality.heuristic_in[2 * 2 + 1], 0);
 }
 
 static void test_nothing_fits_after_a_failure(void **state)

@@ -21,10 +21,10 @@ void __wrap_load_offcpu_follow(struct load_offcpu *l);
 uint64_t __wrap_load_offcpu_begin(struct load_offcpu *l);
 int __wrap_load_offcpu_end(struct load_offcpu *l, uint64_t end_ns);
 void __wrap_load_offcpu_detach(struct load_offcpu *l);
-int __wrap_load_offcpu_take_final(struct load_offcpu *l, load_offcpu_fn fn, void *arg);
+int __wrap_load_offcpu_drain_final(struct load_offcpu *l, load_offcpu_fn fn, void *arg);
 int __wrap_load_offcpu_threads(struct load_offcpu *l, load_offcpu_thread_fn fn, void *arg);
 int __wrap_load_offcpu_blocked(struct load_offcpu *l, load_blocked_fn fn, void *arg);
-bool __wrap_load_offcpu_waits(const struct load_offcpu *l, uint32_t kernel_tid, uint64_t ustack);
+bool __wrap_load_offcpu_is_open(const struct load_offcpu *l, uint32_t kernel_tid, uint64_t ustack);
 
 struct load_oncpu *__wrap_smp_walker_loader(struct smp_walker *w)
 {
@@ -84,7 +84,7 @@ int __wrap_load_offcpu_end(struct load_offcpu *l, uint64_t end_ns)
 	return 0;
 }
 
-int __wrap_load_offcpu_take_final(struct load_offcpu *l, load_offcpu_fn fn, void *arg)
+int __wrap_load_offcpu_drain_final(struct load_offcpu *l, load_offcpu_fn fn, void *arg)
 {
 	(void)l;
 	(void)fn;
@@ -107,7 +107,7 @@ int __wrap_load_offcpu_blocked(struct load_offcpu *l, load_blocked_fn fn, void *
 	return 0;
 }
 
-bool __wrap_load_offcpu_waits(const struct load_offcpu *l, uint32_t kernel_tid, uint64_t ustack)
+bool __wrap_load_offcpu_is_open(const struct load_offcpu *l, uint32_t kernel_tid, uint64_t ustack)
 {
 	(void)l;
 	assert_int_equal(kernel_tid, blocked.kernel_tid);
@@ -133,7 +133,7 @@ static void on_thread(void *arg, const struct ev_thread *t)
 	(void)t;
 }
 
-static void on_copy(void *arg, const struct ev_deferred *c)
+static void on_deferred(void *arg, const struct ev_deferred *c)
 {
 	(void)arg;
 	assert_int_equal(c->placeholder, blocked.key.ustack);
@@ -143,7 +143,8 @@ static void on_copy(void *arg, const struct ev_deferred *c)
 /* What becomes of a thread whose stack pointer is in this very frame. */
 static void look(uint32_t flags, bool waits)
 {
-	const struct smp_sink sink = {.stack = on_stack, .thread = on_thread, .copy = on_copy};
+	const struct smp_sink sink = {
+	        .stack = on_stack, .thread = on_thread, .deferred = on_deferred};
 	const struct load_offcpu_options o = {.thread_entries = 1};
 	_cleanup_(smp_offcpu_freep) struct smp_offcpu *off = NULL;
 	struct err err = {0};

@@ -269,12 +269,12 @@ static void test_w_looks_up_from_a_full_queue(void **state)
 		assert_int_equal(queue_push(s->walk.queue, &item), 0);
 	}
 	queue_close(s->walk.queue);
-	assert_int_equal(ses_identify_round(s), 0);
+	assert_int_equal(ses_tracker_round(s), 0);
 	/* Fewer where 50 ms are over first. */
 	assert_true(queue_len(s->walk.queue) >= n - SES_ROUND_ITEMS &&
 	            queue_len(s->walk.queue) < n);
 	assert_int_equal(flush_calls, 1);
-	while (ses_identify_round(s) == 0)
+	while (ses_tracker_round(s) == 0)
 		;
 	assert_int_equal(queue_len(s->walk.queue), 0);
 	assert_true(flush_calls >= 3);

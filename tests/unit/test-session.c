@@ -389,13 +389,13 @@ static void test_quality_figures(void **state)
 	                           .kernel_named = 50,
 	                           .stack_lost = 100,
 	                           .kernel_cut = 30,
-	                           .guessed = 85,
+	                           .heuristic = 85,
 	                           .jit = 17,
 	                           .incomplete = incomplete,
 	                           .n_incomplete = ARRAY_SIZE(incomplete),
 	                           .incomplete_unknown = 5,
-	                           .guessed_in = guessed,
-	                           .guessed_early = 17};
+	                           .heuristic_in = guessed,
+	                           .heuristic_early = 17};
 	size_t first = 0;
 
 	(void)state;
@@ -415,7 +415,7 @@ static void test_quality_figures(void **state)
 	s->env.n_cpus = 2;
 	s->cost.setup_ns = 300000000;
 	s->cost.capture_ns = 15000000;
-	s->d.cpu_ns = 25000000;
+	s->drain.cpu_ns = 25000000;
 	s->cost.stop_ns = thread_own_cpu_ns();
 	s->tally.kernel.v[ABI_CNT_TICK_FOREIGN] = 10;
 	s->tally.kernel.v[ABI_CNT_DROP_AGENT] = 8;
@@ -511,8 +511,8 @@ static void test_agent_cpu_is_of_the_capture(void **state)
 	c.v[ABI_CNT_FOREIGN_NS] = 50;
 	c.v[ABI_CNT_FOREIGN_TIMED] = 2;
 	s->cost.setup_ns = 1000000; /* in neither */
-	s->d.cpu_ns = 20;
-	s->w.cpu_ns = 80;
+	s->drain.cpu_ns = 20;
+	s->tracker.cpu_ns = 80;
 	s->cost.capture_ns = 60;
 	assert_int_equal(ses_threads_cpu_ns(s), 100);
 	assert_int_equal(ses_agent_cpu_ns(s, &c), 100 + 7 + 50 * 64);
