@@ -81,7 +81,7 @@ uint64_t load_memlock_of(int fd)
 			if (len < sizeof(num)) {
 				memcpy(num, line, len);
 				num[len] = 0;
-				(void)parse_u64(num, 10, &v); /* stays 0: the figure is left out */
+				(void)parse_u64(num, 10, &v); /* stays 0 if it is no number */
 			}
 		}
 	}
@@ -151,7 +151,7 @@ void load_wait_for_programs(void)
 
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0)
 		return;
-	/* Not there on kernels with nohz_full CPUs: a program runs for microseconds with interrupts
+	/* Kernels with nohz_full CPUs refuse it: a program runs for microseconds with interrupts
 	 * off, 100 ms is longer than any of them. */
 	(void)nanosleep(&ts, NULL);
 }

@@ -15,7 +15,7 @@ static int mark(const struct load_oncpu *l, uint32_t cpu, bool begin)
 	                              .cpu = cpu};
 	int r = bpf_prog_test_run_opts(bpf_program__fd(l->skel->progs.cpu_time_mark), &o);
 
-	/* Gone offline: its last switch event was to the idle task. */
+	/* The CPU went offline: its last switch event was to the idle task. */
 	return r == -ENXIO ? 0 : r;
 }
 

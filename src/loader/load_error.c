@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why libbpf could not do it, in one line. libbpf prints through one process-wide call-back; it is
- * ours only while one of our calls runs, so that the embedding program's own use of libbpf keeps
- * its voice.
+ * The reason of a failed call into libbpf, in one line. libbpf prints through one process-wide
+ * call-back. It is ours only while one of our calls runs: the embedding program's own use of libbpf
+ * prints as before.
  */
 #include "loader/load_priv.h"
 
@@ -15,7 +15,7 @@
 
 #define VMLINUX_BTF "/sys/kernel/btf/vmlinux"
 
-/* The part of libbpf's output that is kept: enough for the verifier's last words. */
+/* The part of libbpf's output that is kept: enough for the last lines of the verifier. */
 #define LOG_MAX_BYTES  65536
 #define LOG_TAIL_BYTES 4096 /* of each message */
 
@@ -34,7 +34,7 @@ static PRINTF_FMT(2, 0) int collect(enum libbpf_print_level level, const char *f
 	int n;
 
 	if (!current_log) {
-		/* Another thread's own use of libbpf meanwhile. */
+		/* Another thread uses libbpf by itself. */
 		pthread_mutex_lock(&print.lock);
 		before = print.before;
 		pthread_mutex_unlock(&print.lock);
@@ -73,7 +73,7 @@ void load_log_end(struct load_log *log)
 	sbuf_done(&log->text);
 }
 
-/* The most telling line of libbpf's output: the last one before its summary "failed to load
+/* Finds the line of libbpf's output that says most: the last before its summary "failed to load
  * object". */
 static void telling_line(const struct sbuf *b, char *ret, size_t size)
 {
@@ -107,10 +107,9 @@ static void telling_line(const struct sbuf *b, char *ret, size_t size)
 	}
 }
 
-/* Whether EPERM may mean that the maps are larger than RLIMIT_MEMLOCK. Kernels count them against
- * it up to 5.10; the helper, which programs of perf events may not call for long after,
- * came together with the change. libbpf raises the limit by itself where
- * CAP_SYS_RESOURCE lets it. */
+/* Returns true if EPERM may mean that the maps are larger than RLIMIT_MEMLOCK. Kernels up to 5.10
+ * count them against it; bpf_ktime_get_coarse_ns came with the change. libbpf raises the limit by
+ * itself where CAP_SYS_RESOURCE lets it. */
 static bool over_memlock(rlim_t *ret_limit)
 {
 	struct rlimit lim;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The shared maps while a capture runs: process map, rings, counts, names, counters, tasks. */
 #include "loader/load_priv.h"
 
 #include "bpf/oncpu_skel.h"
@@ -56,10 +57,10 @@ void load_watermark(struct load_oncpu *l, uint64_t until_ns)
 
 /* ---- ring ------------------------------------------------------------------------------------ */
 
-int load_ring_drain(struct load_oncpu *l, load_ring_fn stack, load_ring_fn copy, void *arg)
+int load_ring_drain(struct load_oncpu *l, load_ring_fn stack, load_ring_fn deferred, void *arg)
 {
 	l->stack_fn = stack;
-	l->deferred_fn = copy;
+	l->deferred_fn = deferred;
 	l->ring_arg = arg;
 	return ring_buffer__consume(l->ring);
 }
@@ -83,7 +84,7 @@ static void on_count(void *arg, const void *key, const void *val)
 	a->fn(a->arg, key, val);
 }
 
-/* Hands on and deletes everything in one table that nobody writes. */
+/* Hands on and deletes all entries of a table that no program writes. */
 static int drain_table(struct load_oncpu *l, int fd, load_count_fn fn, void *arg)
 {
 	struct counts_arg a = {.fn = fn, .arg = arg};
@@ -136,7 +137,7 @@ int load_threads_read(struct load_oncpu *l, bool clear, load_thread_fn fn, void 
 	                       &a);
 }
 
-/* ---- figures --------------------------------------------------------------------------------- */
+/* ---- statistics ------------------------------------------------------------------------------ */
 
 int load_counters(const struct load_oncpu *l, struct abi_counters *ret)
 {
@@ -161,7 +162,7 @@ uint64_t load_locked_bytes(const struct load_oncpu *l)
 		if (bpf_map__fd(m) >= 0)
 			sum += load_memlock_of(bpf_map__fd(m));
 	}
-	/* Their descriptors are closed. */
+	/* The descriptors of segments are closed. */
 	sum += (uint64_t)l->n_segments * ABI_SEGMENT_WORDS * sizeof(uint32_t);
 	return sum;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The programs of off-CPU time, over the maps of the sampling program. */
+/* The off-CPU programs, over the shared maps. */
 #include "loader/load_priv.h"
 
 #include <bpf/btf.h>
@@ -19,7 +19,7 @@ struct load_offcpu {
 	uint64_t begin_ns;
 };
 
-/* What interrupts these programs has its own memory, and its own figures. */
+/* Sampling programs interrupt these: each object has its own working memory and counters. */
 static struct load_own own_maps(const struct offcpu_bpf *skel)
 {
 	return (struct load_own){.maps = {skel->maps.rodata, skel->maps.scratch,
@@ -40,13 +40,13 @@ static int size_own(const struct load_oncpu *base, const struct load_offcpu_opti
 	return load_size_maps(base->preallocated, own, ARRAY_SIZE(own));
 }
 
-/* What this kernel lets the programs read. */
+/* The features of this kernel that the programs read. */
 struct how {
 	bool prev_state; /* the fourth argument of sched_switch: from 5.18 on */
-	bool irq_count;  /* the count of interrupts of a CPU */
+	bool irq_count;  /* the interrupt count of a CPU */
 };
 
-/* Where that count is. Elsewhere than on x86 it is found through the task. */
+/* The variable with that count. On other processors than x86 programs find it through the task. */
 struct irq_variable {
 	uint32_t where; /* ABI_IRQ_COUNT_* */
 	int id;         /* in the kernel's BTF */
@@ -68,7 +68,7 @@ static struct irq_variable irq_variable(const struct load_object *o)
 	return (struct irq_variable){0};
 }
 
-/* What libbpf does for a __ksym, without looking through modules. */
+/* Resolves the variable as libbpf does for a __ksym, without searching modules. */
 static int put_irq_variable(struct bpf_program *p, const struct irq_variable *var)
 {
 	size_t n = bpf_program__insn_cnt(p), found = 0;
@@ -159,7 +159,7 @@ int load_offcpu_open(struct load_oncpu *base, const struct load_offcpu_options *
 		return err_set(err, -ENOMEM, "out of memory");
 	l->base = base;
 	l->links.v.max = 16;
-	/* What is not there is refused at once. Without wakers nobody asks for interrupts. */
+	/* The kernel refuses a missing feature at once. Only wakers need the interrupt count. */
 	for (size_t i = 0; i < ARRAY_SIZE(ways) && r < 0; i++)
 		if (ways[i].irq_count || o->wakers)
 			r = try_load(base, o, ways[i], &l->skel, first.code ? &later : &first);
@@ -211,7 +211,7 @@ void load_offcpu_follow(struct load_offcpu *l)
 
 uint64_t load_offcpu_begin(struct load_offcpu *l)
 {
-	/* In a moment: what ends before the programs know of it would be lost. */
+	/* It lies a moment ahead: an interval that ends before the programs see it is not lost. */
 	l->begin_ns = now_ns() + BEGIN_LEAD_NS;
 	__atomic_store_n(&load_control(l->base)->begin_ns, l->begin_ns, __ATOMIC_RELEASE);
 	while (now_ns() < l->begin_ns)
@@ -223,7 +223,7 @@ uint64_t load_offcpu_begin(struct load_offcpu *l)
 	return l->begin_ns;
 }
 
-/* At once, and not when the programs have been taken off: until then more would run and wait. */
+/* Runs before the programs are detached: until then more threads would run and block. */
 static int final_scan(struct load_offcpu *l)
 {
 	_cleanup_close_ int link = -EBADF, fd = load_iterate(l->skel->progs.offcpu_scan_end, &link);
@@ -246,7 +246,7 @@ void load_offcpu_detach(struct load_offcpu *l)
 	load_close_links(&l->links, 0);
 }
 
-/* ---- what comes back ------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct offcpu_arg {
 	load_offcpu_fn fn;
@@ -338,7 +338,7 @@ bool load_offcpu_is_open(const struct load_offcpu *l, uint32_t kernel_tid, uint6
 	return bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.offcpu_threads), &kernel_tid, &t) ==
 	               0 &&
 	       t.out_ns && t.key.ustack == ustack &&
-	       /* In this order: what was read is then from a time when entries were kept. */
+	       /* Read after the entry: the programs still kept entries then. */
 	       __atomic_load_n(&load_control(l->base)->begin_ns, __ATOMIC_ACQUIRE) !=
 	               ABI_BEGIN_NEVER;
 }

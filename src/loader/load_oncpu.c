@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The object with the shared maps and the sampling program: load, attach, detach. */
 #include "loader/load_priv.h"
 
 #include <linux/perf_event.h>
@@ -8,21 +9,21 @@
 
 #include "bpf/oncpu_skel.h"
 
-/* Processes with marks at a time: each element would be there from the start where tables must be
- * preallocated. */
-#define MARKS_PREALLOCATED 1024U
+/* Processes with dirty ranges at a time, where the kernel wants tables preallocated: each element
+ * takes memory from the start. */
+#define DIRTY_PREALLOCATED 1024U
 
 /* How the object is loaded. */
 struct how {
 	bool preallocate; /* hash maps */
-	bool hook;        /* with the program that sees mappings */
+	bool hook;        /* with the program that reports mappings */
 };
 
 static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, uint32_t n_cgroups,
                      struct how how)
 {
 	uint32_t cpu_times = skel->rodata->cfg.cpu_time ? z->thread_entries : 1;
-	uint32_t marks = how.hook ? z->proc_entries : 1;
+	uint32_t dirty = how.hook ? z->proc_entries : 1;
 
 	const struct load_sized maps[] = {
 	        {skel->maps.stack_ring, z->ring_bytes, false},
@@ -32,7 +33,7 @@ static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, uint32_
 	        {skel->maps.cpu_times, cpu_times, true},
 	        {skel->maps.procs, z->proc_entries, true},
 	        {skel->maps.dirty_ranges,
-	         how.preallocate ? MIN_OF(marks, MARKS_PREALLOCATED) : marks, true},
+	         how.preallocate ? MIN_OF(dirty, DIRTY_PREALLOCATED) : dirty, true},
 	        {skel->maps.followed, z->followed_entries, true},
 	        {skel->maps.tids, MAX_OF(z->tid_entries, 1U), false},
 	        {skel->maps.comms, MAX_OF(z->comm_entries, 1U), false},
@@ -118,8 +119,8 @@ static int load_either_way(struct load_oncpu *l, const struct abi_config *cfg, b
 	return r;
 }
 
-/* Some machines refuse programs at functions of the kernel to everyone, others have no trampolines.
- * Asked with a program that is wrong otherwise: finding out what is right for it takes 15 ms. */
+/* Returns false where the kernel refuses programs at kernel functions, or has no trampolines. The
+ * probe is a program that is wrong otherwise: finding the right BTF id for it takes 15 ms. */
 static bool may_hook(void)
 {
 	const struct bpf_insn empty[] = {
@@ -134,12 +135,12 @@ static bool may_hook(void)
 	int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "probe", "GPL", empty, ARRAY_SIZE(empty), &o);
 
 	if (fd >= 0)
-		(void)close(fd); /* it cannot be */
+		(void)close(fd); /* cannot happen */
 	return fd != -EPERM;
 }
 
-/* From here on mappings are marked. Without it they are known by their records alone: a kernel
- * without trampolines (arm64 before 6.4), without ftrace, or that refuses. */
+/* From here on the kernel side adds dirty ranges. Without it records alone report mappings: on a
+ * kernel without trampolines (arm64 before 6.4), without ftrace, or that refuses. */
 static void attach_hook(struct load_oncpu *l)
 {
 	int link = bpf_raw_tracepoint_open(NULL, bpf_program__fd(l->skel->progs.record_mapping));

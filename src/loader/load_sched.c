@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The programs of scheduler statistics, over the maps of the sampling program. */
+/* The programs of scheduler statistics, over the shared maps. */
 #include "loader/load_priv.h"
 
 #include <string.h>
@@ -8,15 +8,15 @@
 #include "bpf/oncpu_skel.h"
 #include "bpf/sched_skel.h"
 
-/* Switches after which buckets are read: each adds one to a bucket of each kind at most. */
+/* Switches after which buckets are folded: each adds at most one to a bucket of each kind. */
 #define FOLD_SWITCHES (1ULL << 31)
 
 /* Threads that are found without a hash, 1.5 MiB. A power of two. */
 #define FAST_MAX 8192U
 
-/* What has been read of a process's buckets. */
+/* The 64-bit sums of a process's 32-bit buckets. */
 struct folded {
-	uint32_t last[ABI_HIST_CNT][ABI_HIST_BUCKETS]; /* as they stood then */
+	uint32_t last[ABI_HIST_CNT][ABI_HIST_BUCKETS]; /* when they were read last */
 	uint64_t sum[ABI_HIST_CNT][ABI_HIST_BUCKETS];
 };
 
@@ -29,14 +29,14 @@ struct load_sched {
 	int iter_link_fd;
 	bool running;
 	uint64_t end_ns;
-	bool scanned; /* at all threads, behind the end */
+	bool scanned; /* the final scan of all threads succeeded */
 	struct load_batch batch;
 	struct load_mapped procs;     /* struct abi_sched_proc[n_slots] */
 	struct load_mapped fast;      /* struct abi_sched_fast[n_fast] */
 	struct folded **folded;       /* folded[n_slots], each NULL until it is needed */
 	uint64_t folded_at;           /* switches */
 	struct abi_cpu_sums *per_cpu; /* per_cpu[base->n_cpus] */
-	struct load_sched_proc proc;  /* what is handed on */
+	struct load_sched_proc proc;  /* handed on to the sink */
 };
 
 static struct load_own own_maps(const struct sched_bpf *skel)
@@ -240,7 +240,7 @@ static int step_cpu(struct load_sched *l, uint32_t what, uint32_t cpu)
 	return bpf_prog_test_run_opts(bpf_program__fd(l->skel->progs.sched_cpu_step), &o);
 }
 
-/* On every CPU that is there: one that is not has nothing to tell. */
+/* Runs it on every CPU; one that is offline counts nothing. */
 static void step_counters(struct load_sched *l, uint32_t what)
 {
 	for (int cpu = 0; cpu < l->base->n_cpus && l->o.n_counters; cpu++)
@@ -277,7 +277,7 @@ int load_sched_attach(struct load_sched *l, struct err *err)
 
 	if (r < 0)
 		goto fail;
-	/* All of them begin at one instant, on whatever CPU this is. */
+	/* All CPUs begin at one instant, which the CPU of this thread sets. */
 	sw->cpu_step = ABI_CPU_STEP_BEGIN;
 	r = bpf_prog_test_run_opts(bpf_program__fd(l->skel->progs.sched_cpu_step), &here);
 	if (r < 0) {
@@ -311,18 +311,18 @@ void load_sched_detach(struct load_sched *l)
 		return;
 	l->running = false;
 	load_wait_for_programs();
-	/* Where it fails there are figures of the beginning, and what slept has no place. */
+	/* If it fails, faults and migrations are those of the beginning. */
 	l->scanned = scan_tasks(l) == 0;
 }
 
-/* ---- what comes back ------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static const struct abi_sched_proc *proc_at(const struct load_sched *l, uint32_t slot)
 {
 	return (const struct abi_sched_proc *)l->procs.p + slot;
 }
 
-/* Adds what has come to a process's buckets since it was read. */
+/* Adds the increase of a process's buckets since they were read last. */
 static void fold_proc(const struct abi_sched_proc *p, struct folded *f)
 {
 	for (int h = 0; h < ABI_HIST_CNT; h++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The maps of unwind tables, mapped for who writes them; and the segments of the word space, made
- * as they are needed.
+ * The maps of unwind tables, mapped for the store that writes them; the segments of the word space
+ * are made as they are needed.
  */
 #include "loader/load_priv.h"
 
@@ -9,8 +9,8 @@
 
 #include "bpf/oncpu_skel.h"
 
-/* Made at a time: as many as there are already, and at most this many. A kernel waits an RCU grace
- * period (10 ms) for a change of a map of maps; with batches one wait does for all. */
+/* Segments made at a time: as many as there are already, and at most this many. A kernel waits an
+ * RCU grace period (10 ms) for a change of a map of maps; a batch waits once. */
 #define SEGMENTS_AT_A_TIME 16
 
 static size_t page_round(size_t bytes)
@@ -80,7 +80,7 @@ void load_tables_unmap(struct load_oncpu *l)
 	l->n_segments = 0;
 }
 
-/* A map of one segment: its descriptor, or a negative errno. */
+/* Makes the map of one segment. Returns its descriptor, or a negative errno. */
 static int segment_new(struct load_mapped *ret)
 {
 	const struct bpf_map_create_opts o = {.sz = sizeof(o), .map_flags = BPF_F_MMAPABLE};
@@ -93,13 +93,13 @@ static int segment_new(struct load_mapped *ret)
 		return fd;
 	r = map_fd(fd, ABI_SEGMENT_WORDS * sizeof(uint32_t), "a segment", ret, NULL);
 	if (r < 0) {
-		(void)close(fd); /* the mapping holds the map, else nothing does */
+		(void)close(fd); /* nothing else holds the map */
 		return r;
 	}
 	return fd;
 }
 
-/* Puts maps into the word space: 0 or a negative errno. */
+/* Inserts maps into the word space. Returns 0 or a negative errno. */
 static int insert(struct load_oncpu *l, const uint32_t *at, const int *fds, uint32_t n)
 {
 	int outer = bpf_map__fd(l->skel->maps.segments), r = -EINVAL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes and tasks are sampled: numbers to what the kernel side compares. */
+/* Target and filters: numbers of our pid namespace to the keys that the kernel side compares. */
 #include "loader/load_priv.h"
 
 #include <signal.h>
@@ -8,8 +8,8 @@
 
 #include "bpf/oncpu_skel.h"
 
-/* Times that children of children are looked for; a second one finds those that were forked during
- * the first. */
+/* Scans for children of children; each further one finds those that were forked during the one
+ * before. */
 #define CHILD_ROUNDS 16
 
 static int cmp_u32(const void *a, const void *b)
@@ -19,7 +19,7 @@ static int cmp_u32(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Index in v[n], ascending; -1: it is not there. */
+/* Returns the index in v[n], ascending; -1: it is not there. */
 static int64_t find_u32(const uint32_t *v, uint32_t n, uint32_t what)
 {
 	const uint32_t *p = n ? bsearch(&what, v, n, sizeof(*v), cmp_u32) : NULL;
@@ -62,14 +62,14 @@ struct task {
 	uint32_t tgid, ppid; /* the kernel's numbers */
 	enum {
 		IS_UNKNOWN = 0,
-		IS_ON_PATH, /* looked at now */
+		IS_ON_PATH, /* on the path to a root that is walked now */
 		IS_FOLLOWED,
 		IS_FOREIGN,
 	} is;
 	uint64_t start_ns;
 };
 
-/* What one look at all processes gives. */
+/* The result of one scan of all processes. */
 struct scan {
 	const struct load_procs *p;
 	VEC(struct task) v;
@@ -120,7 +120,7 @@ static void find_children(struct scan *k)
 			up->is = IS_ON_PATH;
 			up = parent_of(k, up);
 		}
-		/* Numbers that were used again meanwhile may make a circle. */
+		/* Numbers that the kernel reused meanwhile may make a circle. */
 		bool followed = up && up->is == IS_FOLLOWED;
 
 		for (up = t; up && up->is == IS_ON_PATH; up = next) {
@@ -130,7 +130,7 @@ static void find_children(struct scan *k)
 	}
 }
 
-/* Puts the followed ones into the table: how many it did not have, or negative errno. */
+/* Adds the followed tasks to the table. Returns how many it did not have, or negative errno. */
 static int put_tasks(struct load_oncpu *l, struct scan *k)
 {
 	int fd = bpf_map__fd(l->skel->maps.followed), added = 0;
@@ -148,8 +148,8 @@ static int put_tasks(struct load_oncpu *l, struct scan *k)
 	return added;
 }
 
-/* Those that exist and that the iterator does not show: seen on a virtual machine, of its pid 1.
- * Their numbers alone have to do. How many of all exist, or -ENOMEM. */
+/* Adds processes that exist but that the iterator does not show: seen on a virtual machine, of its
+ * pid 1. They are sampled by number alone. Returns how many of all exist, or -ENOMEM. */
 static int add_unseen(const struct load_oncpu *l, struct scan *k)
 {
 	int there = 0, r;
@@ -169,7 +169,8 @@ static int add_unseen(const struct load_oncpu *l, struct scan *k)
 	return there;
 }
 
-/* @roots: the processes themselves only, else what they forked before as well; how many are new. */
+/* Scans all tasks and adds the followed ones. @roots: the processes themselves only, else also
+ * their descendants. Returns how many are new, or negative errno. */
 static int scan_and_put(struct load_oncpu *l, const struct load_procs *p, bool roots)
 {
 	struct load_procs only = *p;
@@ -301,8 +302,8 @@ int load_filter_comms(struct load_oncpu *l, const char *const *comms, uint32_t n
 		struct abi_thread key = {{0}};
 		int r;
 
-		/* As the kernel cuts the name of a program: at the byte, whatever it is a part of.
-		 */
+		/* The kernel cuts the name of a program at the byte, in the middle of a character
+		 * too. */
 		memcpy(key.comm, comms[i], strnlen(comms[i], sizeof(key.comm) - 1));
 		r = bpf_map_update_elem(bpf_map__fd(l->skel->maps.comms), &key, &one, BPF_ANY);
 		if (r < 0)
@@ -319,7 +320,7 @@ int load_filter_cgroups(struct load_oncpu *l, const int *fds, uint32_t n, struct
 		uint64_t id;
 		int r = fstat(fds[i], &st) < 0 ? -errno : 0;
 
-		id = r < 0 ? 0 : st.st_ino; /* a cgroup's number is that of its folder */
+		id = r < 0 ? 0 : st.st_ino; /* a cgroup's id is the inode of its folder */
 		if (r == 0)
 			r = bpf_map_update_elem(bpf_map__fd(l->skel->maps.cgroups), &i, &fds[i],
 			                        BPF_ANY);

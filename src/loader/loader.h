@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * loader - BPF objects: probe, configure, size, load, attach; writing their maps, reading their
- * counters. Thread: the object is made and freed by C; what each call may be used by is said there.
+ * counters. Thread: the control thread makes and frees the objects; each call names its own.
  */
 #ifndef PA_LOADER_H
 #define PA_LOADER_H
@@ -23,9 +23,9 @@ struct load_sizes {
 	uint32_t tid_entries, comm_entries; /* of the filters; 0: none */
 	uint32_t image_entries;       /* images that can have an unwind table; 0: no tables (frame
 	                           * pointers only) */
-	uint32_t deferred_ring_bytes; /* power of two: first samples; a page at least */
+	uint32_t deferred_ring_bytes; /* power of two, at least a page: deferred samples */
 	bool no_sample;               /* without the program that samples: no load_oncpu_attach */
-	bool no_walk;         /* nor the one that sees mappings: nothing is walked beside it */
+	bool no_walk;         /* nor the program that reports mappings: no source walks stacks */
 	const char *programs; /* what the user asked for, for messages; NULL: "sampling program" */
 };
 
@@ -33,13 +33,14 @@ struct load_sizes {
  * load_oncpu_open - open, size and load the object; no program is attached yet
  * @cfg:   copied; shipped_mask, ring_wake_bytes and deferred_wake_bytes are filled in from @sizes
  * @sizes: copied; entries of each table, bytes of the ring
- * The fork programs are loaded only with cfg->follow, the sampling program unless @sizes says that
- * the maps alone are needed, for others: its verification takes most of the time of this call. The
- * program that sees mappings is attached here, where the kernel lets it (load_hooked): it marks
- * what load_watermark then clears. Where the kernel refuses tables that allocate as they go (-EINVAL,
- * before 6.1), it is tried again with preallocated ones. Returns: 0, -ENOMEM, errno of bpf(2), mmap
- * or the list of CPUs. @err names the call, the last words of libbpf or the verifier, and the
- * remedy where it is known (BTF, RLIMIT_MEMLOCK).
+ * Loads the fork programs only with cfg->follow, and the sampling program unless @sizes asks for
+ * the maps alone: its verification takes most of the time of this call. Attaches the program that
+ * reports mappings, where the kernel allows it (load_hooked): it adds the dirty ranges that
+ * load_watermark clears. Before 6.1 kernels refuse tables that allocate as they go (-EINVAL): a
+ * second try has preallocated ones.
+ * Returns: 0, -ENOMEM, errno of bpf(2), mmap or the list of CPUs. @err names the call, the last
+ * message of libbpf or the verifier, and the cause where it is known (BTF, RLIMIT_MEMLOCK,
+ * capabilities).
  */
 int load_oncpu_open(const struct abi_config *cfg, const struct load_sizes *sizes,
                     struct load_oncpu **ret, struct err *err);
@@ -53,13 +54,14 @@ void load_oncpu_freep(struct load_oncpu **l);
 /**
  * load_oncpu_attach - run the program on each sample of a perf event
  * @perf_fd: stays the caller's; to be closed after load_oncpu_detach
- * Through a link (5.15), else by PERF_EVENT_IOC_SET_BPF, which lasts until the event is closed.
+ * Attaches through a link (5.15), else by PERF_EVENT_IOC_SET_BPF, which lasts until the event is
+ * closed.
  * Returns: 0, -E2BIG (65,536 links), -ENOMEM, errno of BPF_LINK_CREATE.
  */
 int load_oncpu_attach(struct load_oncpu *l, int perf_fd, struct err *err);
 /**
- * load_oncpu_detach - close all links: those to events, those of load_follow, and the one that sees
- * mappings
+ * load_oncpu_detach - close all links: those to events, those of load_follow, and the one of the
+ * program that reports mappings
  */
 void load_oncpu_detach(struct load_oncpu *l);
 /**
@@ -77,10 +79,10 @@ struct load_procs {
 };
 /**
  * load_follow - sample these processes; with cfg's follow also what they fork from now on
- * Of several some may have ended. Children are found by their parents' numbers, after the fork
- * program is attached and until there are no new ones, so that none is missed; one whose parent has
- * ended has another parent, and is none of these. A failure takes back the links that it made;
- * those of load_oncpu_attach stay.
+ * Some of several may have ended. Scans find children by their parents' numbers, after the fork
+ * program is attached and until there are no new ones, so that none is missed. Children already
+ * reparented are not followed. A failure closes the links that it made; those of load_oncpu_attach
+ * stay.
  * Returns: 0, -ESRCH (none of them exists), -E2BIG (table or list of links full), -ENOMEM, errno of
  * BPF_RAW_TRACEPOINT_OPEN, of the table's update, or of load_tasks.
  */
@@ -88,7 +90,7 @@ int load_follow(struct load_oncpu *l, const struct load_procs *p, struct err *er
 /**
  * load_filter_tids - sample these threads only (ABI_FILTER_TID), not others that get their numbers
  * @tids: tids[n], ascending, n <= tid_entries: numbers in our pid namespace
- * Where the iterator fails the number alone counts, unless our pid namespace is a nested one.
+ * If the iterator fails the number alone counts, unless our pid namespace is a nested one.
  * Returns: 0, -ESRCH (@err names the first that does not exist), errno of the table's update or of
  * load_tasks. Cost: O(threads of the machine).
  */
@@ -101,27 +103,27 @@ int load_filter_tids(struct load_oncpu *l, const uint32_t *tids, uint32_t n, str
 int load_filter_comms(struct load_oncpu *l, const char *const *comms, uint32_t n, struct err *err);
 /**
  * load_filter_cgroups - sample tasks of these cgroups and of those below only (ABI_FILTER_CGROUP)
- * @fds: fds[n], n = cfg's n_cgroups: folders of the cgroup2 file system; may be closed behind it
+ * @fds: fds[n], n = cfg's n_cgroups: folders of the cgroup2 file system; may be closed after it
  * Returns: 0, errno of the table's update.
  */
 int load_filter_cgroups(struct load_oncpu *l, const int *fds, uint32_t n, struct err *err);
 
 /**
- * load_hooked - does the kernel side see mappings before their records are read?
+ * load_hooked - does the kernel side report mappings before user space reads their records?
  */
 bool load_hooked(const struct load_oncpu *l);
 
 /**
  * load_cpu_time_begin - measure the on-CPU time of the targets from now on (cfg's cpu_time)
  * @cpus: cpus[n]; those that are offline are left out
- * Between switch events, as the tracepoint sched_switch reports them. What runs now counts from now
- * on. Each CPU is interrupted once.
+ * Counts the time between switch events, as the tracepoint sched_switch reports them. Threads that
+ * run now count from now on. Each CPU is interrupted once.
  * Returns: 0, -E2BIG, -ENOMEM, errno of BPF_RAW_TRACEPOINT_OPEN or BPF_PROG_TEST_RUN.
  */
 int load_cpu_time_begin(struct load_oncpu *l, const uint32_t *cpus, uint32_t n, struct err *err);
 /**
- * load_cpu_time_end - what runs now counts up to now; nothing does from here on
- * Goes on after a failure. Returns: 0, the first errno of BPF_PROG_TEST_RUN.
+ * load_cpu_time_end - count the threads that run up to now, and nothing from here on
+ * Continues with the next CPU after a failure. Returns: 0, the first errno of BPF_PROG_TEST_RUN.
  */
 int load_cpu_time_end(struct load_oncpu *l, const uint32_t *cpus, uint32_t n);
 typedef void (*load_cpu_time_fn)(void *arg, const struct abi_cpu_time *t);
@@ -134,7 +136,7 @@ typedef void (*load_cpu_time_fn)(void *arg, const struct abi_cpu_time *t);
  */
 int load_cpu_times(struct load_oncpu *l, load_cpu_time_fn fn, void *arg, struct abi_cpu_clock *ret);
 
-/* ---- process map: thread W ------------------------------------------------------------------ */
+/* ---- process map: tracker thread ------------------------------------------------------------- */
 
 /**
  * load_range_cnt, load_ranges - the mapped array of address ranges, ranges[load_range_cnt]
@@ -143,31 +145,31 @@ int load_cpu_times(struct load_oncpu *l, load_cpu_time_fn fn, void *arg, struct 
 uint32_t load_range_cnt(const struct load_oncpu *l);
 struct abi_range *load_ranges(struct load_oncpu *l);
 /**
- * load_proc_set - publish where a process's ranges lie
+ * load_proc_set - publish where a process's ranges are
  * @p: copied; replaces the entry that is there
- * Returns: 0, -E2BIG (table full), -ENOMEM, what else bpf(2) gives.
+ * Returns: 0, -E2BIG (table full), -ENOMEM, any other errno of bpf(2).
  */
 int load_proc_set(struct load_oncpu *l, uint32_t tgid, const struct abi_proc *p);
 /**
- * load_proc_del - take a process's entry out
- * Returns: 0, -ENOENT (there is none), what else bpf(2) gives.
+ * load_proc_del - delete a process's entry
+ * Returns: 0, -ENOENT (there is none), any other errno of bpf(2).
  */
 int load_proc_del(struct load_oncpu *l, uint32_t tgid);
 /**
- * load_proc_ended - forget the marks of a process that has ended
+ * load_proc_ended - delete the dirty ranges of a process that has ended
  */
 void load_proc_ended(struct load_oncpu *l, uint32_t tgid);
 /**
  * load_ranges_reclaimed - ranges are about to be used for another list
- * To be called a grace period after the last entry that named them went: each CPU remembers the
- * entry of a process that it read last, and by which ranges stacks were walked. Where loads are
- * reordered, a program may have kept the old entry as if it were the new one.
+ * To be called a grace period after the last entry that named them was deleted. Each CPU caches the
+ * entry of a process that it read last, and the ranges by which stacks were walked. Where loads are
+ * reordered, a program may have cached the old entry as if it were the new one.
  */
 void load_ranges_reclaimed(struct load_oncpu *l);
 /**
- * load_watermark - the lists as published hold all that was mapped up to this time
+ * load_watermark - publish the time up to which the lists hold all mappings
  * @until_ns: CLOCK_MONOTONIC, never less than before
- * Marks of the kernel side that are not later hold no more.
+ * Clears the dirty ranges of the kernel side that are not later.
  */
 void load_watermark(struct load_oncpu *l, uint64_t until_ns);
 
@@ -176,22 +178,22 @@ void load_watermark(struct load_oncpu *l, uint64_t until_ns);
 /**
  * load_tables - the mapped tables that the walk reads
  * @rules:   for uw_rules_new
- * @backing: for uw_store_new; its segment() makes an inner map, maps it, and puts it in its place,
- *           which waits an RCU grace period (10 ms); several are made at a time
+ * @backing: for uw_store_new; its segment() makes an inner map, maps it, and inserts it, which
+ *           waits an RCU grace period (10 ms); several are made at a time
  * Borrowed until load_oncpu_free. Returns: 0, -ENOENT (image_entries was 0).
  */
 int load_tables(struct load_oncpu *l, struct uw_rules_mem *rules, struct uw_backing *backing);
 
-/* ---- what comes back: thread D -------------------------------------------------------------- */
+/* ---- rings and tables: drain thread ---------------------------------------------------------- */
 
 /* A whole record of the ring, @len bytes; borrowed until it returns. */
 typedef void (*load_ring_fn)(void *arg, const void *rec, size_t len);
 /**
- * load_ring_drain - hand on the stacks and the copies (first samples) that are in the rings
- * @copy: gets struct abi_deferred and its bytes
+ * load_ring_drain - hand on the stacks and the deferred samples that are in the rings
+ * @deferred: gets struct abi_deferred and its bytes
  * Returns: records handed on, or negative errno of libbpf's ring_buffer__consume. Allocates: no.
  */
-int load_ring_drain(struct load_oncpu *l, load_ring_fn stack, load_ring_fn copy, void *arg);
+int load_ring_drain(struct load_oncpu *l, load_ring_fn stack, load_ring_fn deferred, void *arg);
 /**
  * load_ring_fd - descriptor that polls readable once the ring is past its fill mark, half
  * Borrowed until load_oncpu_free. Thread: any.
@@ -203,8 +205,8 @@ typedef void (*load_count_fn)(void *arg, const struct abi_count_key *key,
                               const struct abi_count *val);
 /**
  * load_counts_drain - flip the two tables of counts, then empty the one that was active
- * Returns: entries handed on, or negative errno of bpf(2): what was handed on before it is gone
- * from the table, the rest comes when this table's turn comes again.
+ * Returns: entries handed on, or negative errno of bpf(2). After a failure the entries that were
+ * not handed on stay in the table until it is drained again.
  * Cost: waits until no program writes to it, an RCU grace period of 10 ms and more (100 ms where
  * membarrier(2) is refused); then a system call for 1,024 entries. Allocates: no.
  */
@@ -220,29 +222,29 @@ typedef void (*load_thread_fn)(void *arg, const struct abi_thread_key *key,
                                const struct abi_thread *val);
 /**
  * load_threads_read - hand on the table of thread names
- * @clear: empties it too; a thread's name comes again with its next sample
+ * @clear: empties it too; the next sample of a thread adds its name again
  * Returns: entries handed on, or negative errno of bpf(2). Allocates: no.
  */
 int load_threads_read(struct load_oncpu *l, bool clear, load_thread_fn fn, void *arg);
 
-/* ---- figures -------------------------------------------------------------------------------- */
+/* ---- statistics ------------------------------------------------------------------------------ */
 
 /**
  * load_counters, load_counters_drain - the programs' counters, summed over CPUs
  * Returns: 0, errno of bpf(2), load_counters also -ENOMEM.
  * Allocates: load_counters a row for each possible CPU, load_counters_drain nothing.
- * Thread: load_counters any, load_counters_drain D.
+ * Thread: load_counters any, load_counters_drain the drain thread.
  */
 int load_counters(const struct load_oncpu *l, struct abi_counters *ret);
 int load_counters_drain(struct load_oncpu *l, struct abi_counters *ret);
 /**
- * load_control - the mapped words that steer the running programs
+ * load_control - the mapped control words of the running programs
  * Shared with them; borrowed until load_oncpu_free.
  */
 struct abi_control *load_control(struct load_oncpu *l);
 /**
- * load_locked_bytes - memory of all maps, as their fdinfo tells ("memlock")
- * A map whose fdinfo cannot be read or parsed counts 0. Segments of tables made meanwhile count.
+ * load_locked_bytes - memory of all maps, by their fdinfo ("memlock")
+ * A map whose fdinfo cannot be read or parsed counts 0. Segments of tables are included.
  * Cost: a file in /proc for each map.
  */
 uint64_t load_locked_bytes(const struct load_oncpu *l);
@@ -252,8 +254,8 @@ typedef void (*load_task_fn)(void *arg, const struct abi_task *t);
 /**
  * load_tasks - hand on every process as the kernel knows it (exec id, exact start)
  * Returns: 0, errno of bpf(2) or of reading the iterator; some may have been handed on before it.
- * Cost: O(processes) in the kernel. Thread: one at a time (C in load_target, load_follow and
- * load_filter_tids, else W).
+ * Cost: O(processes) in the kernel. Thread: one at a time (control in load_target, load_follow and
+ * load_filter_tids, else tracker).
  */
 int load_tasks(struct load_oncpu *l, load_task_fn fn, void *arg);
 
@@ -264,13 +266,13 @@ struct load_offcpu;
 struct load_offcpu_options {
 	uint32_t states; /* bit 1 << enum abi_offcpu_state */
 	bool wakers;
-	uint64_t min_ns, max_ns; /* of one wait, inclusive */
+	uint64_t min_ns, max_ns; /* of one interval, inclusive */
 	uint32_t thread_entries; /* threads of the target at a time */
 	uint32_t count_entries;  /* each of the two tables */
 };
 
 /**
- * load_offcpu_open - load the programs of off-CPU time beside those of @base
+ * load_offcpu_open - load the off-CPU programs over the maps of @base
  * @base: whose target, filters, process map, tables, rings and table of names they use; must live
  *        longer
  * Returns: 0, -ENOMEM, errno of bpf(2); @err as for load_oncpu_open.
@@ -288,56 +290,56 @@ void load_offcpu_freep(struct load_offcpu **l);
  */
 int load_offcpu_attach(struct load_offcpu *l, struct err *err);
 /**
- * load_offcpu_follow - look at switches from here on; waits do not count yet
+ * load_offcpu_follow - follow switches from here on, without counting intervals yet
  */
 void load_offcpu_follow(struct load_offcpu *l);
 /**
- * load_offcpu_begin - waits count from here on; of those that go on, the part that is to come
- * Returns: when that was, CLOCK_MONOTONIC. Cost: 1 ms, asleep.
+ * load_offcpu_begin - count intervals from here on; of open ones the part from here on
+ * Returns: the time of it, CLOCK_MONOTONIC. Cost: 1 ms, asleep.
  */
 uint64_t load_offcpu_begin(struct load_offcpu *l);
 /**
- * load_offcpu_end - waits begin and end no more, from the first moment of the call on
- * Finds those that ended before @end_ns, CLOCK_MONOTONIC, and nobody told
- * (abi_offcpu_thread.ended_ns); where it fails they go on to the end.
- * @end_ns: now
+ * load_offcpu_end - stop opening and closing intervals, from the first moment of the call on
+ * @end_ns: now, CLOCK_MONOTONIC
+ * The final task scan finds intervals that ended before @end_ns without a switch event
+ * (abi_offcpu_thread.ended_ns). If it fails they last to the end.
  * Returns: 0, negative errno of bpf(2) or of reading the iterator. Cost: O(threads of the machine)
  * in the kernel, 1 us each.
  */
 int load_offcpu_end(struct load_offcpu *l, uint64_t end_ns);
 /**
- * load_offcpu_detach - takes the programs off
+ * load_offcpu_detach - detach the programs
  * Cost: an RCU grace period.
  */
 void load_offcpu_detach(struct load_offcpu *l);
 
-/* One entry of the tables of waits; both borrowed until it returns. */
+/* One entry of the tables of intervals; both borrowed until it returns. */
 typedef void (*load_offcpu_fn)(void *arg, const struct abi_offcpu_key *key,
                                const struct abi_offcpu_count *val);
 /**
- * load_offcpu_drain, load_offcpu_drain_final - as load_counts_drain and _final, of the waits that ended
+ * load_offcpu_drain, load_offcpu_drain_final - as load_counts_drain and _final, of closed intervals
  */
 int load_offcpu_drain(struct load_offcpu *l, load_offcpu_fn fn, void *arg);
 int load_offcpu_drain_final(struct load_offcpu *l, load_offcpu_fn fn, void *arg);
-/* A thread that waits, and the kernel's number of it. */
+/* A thread, and the kernel's number of it. */
 typedef void (*load_offcpu_thread_fn)(void *arg, uint32_t kernel_tid,
                                       const struct abi_offcpu_thread *t);
 /**
- * load_offcpu_threads - hand on all threads that are known: some wait (out_ns != 0)
+ * load_offcpu_threads - hand on all threads of the table; out_ns != 0: its interval is open
  * Returns: how many, or negative errno of bpf(2). For after load_offcpu_end.
  */
 int load_offcpu_threads(struct load_offcpu *l, load_offcpu_thread_fn fn, void *arg);
-/* A thread that waits since before the capture; borrowed until it returns. */
+/* A thread that was blocked when the capture began; borrowed until it returns. */
 typedef void (*load_blocked_fn)(void *arg, const struct abi_offcpu_blocked *b);
 /**
- * load_offcpu_blocked - enter the threads of the target that wait already, and hand them on
- * Once, between load_offcpu_follow and load_offcpu_begin. Returns: 0, errno of bpf(2) or of reading the
- * iterator. Cost: O(threads) in the kernel.
+ * load_offcpu_blocked - add the threads of the target that are blocked already, and hand them on
+ * Once, between load_offcpu_follow and load_offcpu_begin.
+ * Returns: 0, errno of bpf(2) or of reading the iterator. Cost: O(threads) in the kernel.
  */
 int load_offcpu_blocked(struct load_offcpu *l, load_blocked_fn fn, void *arg);
 /**
- * load_offcpu_is_open - is the thread in the wait whose user stack is known as @ustack?
- * False too once load_offcpu_end was called: entries tell nothing any more. Any thread.
+ * load_offcpu_is_open - is the interval of a thread whose user stack is @ustack still open?
+ * False too once load_offcpu_end was called: the programs change no entry any more. Thread: any.
  */
 bool load_offcpu_is_open(const struct load_offcpu *l, uint32_t kernel_tid, uint64_t ustack);
 /**
@@ -346,7 +348,7 @@ bool load_offcpu_is_open(const struct load_offcpu *l, uint32_t kernel_tid, uint6
  */
 int load_offcpu_counters(const struct load_offcpu *l, struct abi_counters *ret);
 /**
- * load_offcpu_locked_bytes - memory of the maps that are not those of the base
+ * load_offcpu_locked_bytes - memory of the maps that it does not share with the base
  */
 uint64_t load_offcpu_locked_bytes(const struct load_offcpu *l);
 
@@ -356,18 +358,18 @@ struct load_sched;
 
 struct load_sched_options {
 	bool per_process;    /* histograms and counters of each process */
-	uint32_t n_procs;    /* processes with a place, 1 … ABI_SCHED_PROCS; the rest is one */
+	uint32_t n_procs;    /* processes with a slot, 1 … ABI_SCHED_PROCS; the rest shares one */
 	uint32_t n_counters; /* 0 … ABI_COUNTERS_MAX */
-	bool counter_times;  /* also how long each was wanted and counted, where counters share
-	                      * hardware: 60 ns more for each at a switch. Without it enabled_ns
-	                      * and running_ns are 0, and a read(2) of an event at the end tells
-	                      * whether and how its CPU's values are to be scaled */
+	bool counter_times;  /* also the time that each was enabled and counted, where counters
+	                      * share hardware: 60 ns more for each at a switch. Without it
+	                      * enabled_ns and running_ns are 0, and a read(2) of an event at the
+	                      * end says whether and how its CPU's values are scaled */
 	uint32_t thread_entries; /* threads of the target at a time, at least */
 };
 
 /**
- * load_sched_open - load the programs of scheduler statistics beside those of @base
- * @base: whose target, filters and words that steer they use; must live longer
+ * load_sched_open - load the programs of scheduler statistics over the maps of @base
+ * @base: has the target, the filters and the control words that they use; must live longer
  * Returns: 0, -EINVAL (options), -ENOMEM, errno of bpf(2) or mmap; @err as for load_oncpu_open.
  */
 int load_sched_open(struct load_oncpu *base, const struct load_sched_options *o,
@@ -379,7 +381,7 @@ struct load_sched *load_sched_free(struct load_sched *l);
 void load_sched_freep(struct load_sched **l);
 /**
  * load_sched_counter - the event that counts @counter on a CPU
- * @counter: 0 … n_counters - 1; a meaning is the caller's to give
+ * @counter: 0 … n_counters - 1; the caller knows what each counts
  * @cpu:     0 … possible CPUs - 1
  * @perf_fd: a counting event of that CPU and no task, enabled; stays the caller's, and may be
  *           closed. Again for a CPU that came back.
@@ -387,28 +389,28 @@ void load_sched_freep(struct load_sched **l);
  */
 int load_sched_counter(struct load_sched *l, uint32_t counter, uint32_t cpu, int perf_fd);
 /**
- * load_sched_core_types - which kind of core each CPU is, before load_sched_attach
+ * load_sched_core_types - set the kind of core of each CPU, before load_sched_attach
  * @types: types[possible CPUs], 0 … ABI_CORE_TYPES_MAX - 1; without this call all are 0
  * Returns: 0, -ERANGE, -ENOMEM, errno of bpf(2).
  */
 int load_sched_core_types(struct load_sched *l, const uint32_t *types);
 /**
- * load_sched_attach - from here on time is counted, of every thread that is there now or begins
- * Once in its life.
- * Returns: 0, -ENOMEM, errno of
- * BPF_RAW_TRACEPOINT_OPEN (@err names the tracepoint), of BPF_PROG_TEST_RUN or the task iterator.
+ * load_sched_attach - count time from here on, of every thread that exists now or starts later
+ * Once for each object.
+ * Returns: 0, -ENOMEM, errno of BPF_RAW_TRACEPOINT_OPEN (@err names the tracepoint), of
+ * BPF_PROG_TEST_RUN or of the task iterator.
  * Cost: O(threads of the machine), an interrupt for each CPU if there are counters.
  */
 int load_sched_attach(struct load_sched *l, struct err *err);
 /**
- * load_sched_detach - count no more; what counters have counted up to now is taken
+ * load_sched_detach - stop counting; reads the hardware counters up to now
  * Cost: as load_sched_attach.
  */
 void load_sched_detach(struct load_sched *l);
 /**
  * load_sched_fold - read the 32-bit buckets of processes before they wrap
- * To be called every minute or so; does nothing but a look at the number of switches until there
- * were 2^31 of them. Returns: 0, -ENOMEM, errno of bpf(2). Thread: that of load_sched_read.
+ * To be called every minute or so; reads the number of switches only until there were 2^31 of them.
+ * Returns: 0, -ENOMEM, errno of bpf(2). Thread: that of load_sched_read.
  */
 int load_sched_fold(struct load_sched *l);
 
@@ -419,18 +421,18 @@ struct load_sched_total {
 	/* faults and migrations: of threads that ended. */
 	struct abi_sched_sums sums;
 	struct abi_counted counted[ABI_CORE_TYPES_MAX][ABI_COUNTERS_MAX];
-	uint64_t lost;       /* switches and wake-ups of threads that found no place in the table:
-	                      * their waits are in no sum */
-	uint64_t missed;     /* switches or wake-ups that the kernel told to no program: the times
-	                      * around them are in sums, of a phase that may not be right, and in
-	                      * no histogram */
-	uint64_t lost_procs; /* threads whose process found no slot */
-	bool scanned;        /* at all threads, when it ended */
-	uint64_t prog_ns;    /* what the program at switches cost, by one run in 64 */
+	uint64_t lost;       /* switches and wake-ups dropped because the thread table was full:
+	                      * their times are in no sum */
+	uint64_t missed;     /* switches or wake-ups whose event was missed: the times around them
+	                      * are in sums, of a phase that may not be right, and in no
+	                      * histogram */
+	uint64_t lost_procs; /* threads whose process has no slot: the table was full */
+	bool scanned;        /* the final scan of all threads succeeded */
+	uint64_t prog_ns;    /* cost of the program at switches, by one run in 64 */
 };
-/* A process. Two with the same tgid and start are one, and to be added up. */
+/* A process. Two with the same tgid and start are one: the caller adds them up. */
 struct load_sched_proc {
-	uint32_t slot; /* 0: all that found none */
+	uint32_t slot; /* 0: all processes without a slot */
 	uint32_t tgid, exec_id;
 	uint64_t start_ns;
 	char comm[16];
@@ -456,7 +458,7 @@ struct load_sched_sink {
 int load_sched_read(struct load_sched *l, const struct load_sched_sink *sink,
                     struct load_sched_total *ret);
 /**
- * load_sched_locked_bytes - memory of the maps that are not those of the base
+ * load_sched_locked_bytes - memory of the maps that it does not share with the base
  */
 uint64_t load_sched_locked_bytes(const struct load_sched *l);
 

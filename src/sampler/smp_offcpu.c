@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits: from the tables of the off-CPU programs, and of threads that wait at the beginning and at
- * the end. */
+/* Off-CPU intervals: from the tables of the off-CPU programs, and of threads that are blocked at
+ * the beginning and at the end. */
 #include "sampler/sampler_priv.h"
 
 #include <stdatomic.h>
@@ -13,15 +13,15 @@ struct smp_offcpu {
 	struct load_offcpu *loader;
 	struct load_offcpu_options options;
 	struct smp_offcpu_stats stats;
-	uint64_t counts_drained;     /* entries made when the table was last emptied */
-	uint64_t threads_drained;    /* of names of threads; likewise */
+	uint64_t counts_drained;     /* entries added when the table was last drained */
+	uint64_t threads_drained;    /* thread names; likewise */
 	const struct smp_sink *sink; /* during a call */
 	bool tables;
 	_Atomic bool ending, ended;
 	int end_error;       /* of load_offcpu_end */
-	VEC(uint32_t) tgids; /* of threads that are known at the end; some often */
+	VEC(uint32_t) tgids; /* of threads with an entry at the end; with duplicates */
 	VEC(struct abi_offcpu_blocked) blocked; /* when the capture began */
-	size_t next;                            /* of them: told up to here */
+	size_t next;                            /* of blocked: the first that was not handed on */
 	struct ev_frame frames[FP_FRAMES_MAX];
 	uint8_t bytes[SMP_STACK_BYTES];
 };
@@ -70,17 +70,17 @@ static void keep_blocked(void *arg, const struct abi_offcpu_blocked *b)
 	struct smp_offcpu *o = arg;
 
 	if (vec_push(&o->blocked, *b) < 0)
-		o->stats.read_errors++; /* its wait counts, its stack is lost */
+		o->stats.read_errors++; /* its interval counts, its stack is lost */
 }
 
-int smp_offcpu_begin(struct smp_offcpu *o, bool look)
+int smp_offcpu_begin(struct smp_offcpu *o, bool scan)
 {
 	int r = 0;
 
-	/* Every thread is known before the first wait counts: however long the look takes, on a
-	 * machine that has no time for it, no wait is missing. */
+	/* Every thread has an entry before the first interval counts. No interval is missing then,
+	 * however long the scan takes on a loaded machine. */
 	load_offcpu_follow(o->loader);
-	if (look)
+	if (scan)
 		r = load_offcpu_blocked(o->loader, keep_blocked, o);
 	if (r < 0)
 		o->stats.read_errors++;
@@ -139,17 +139,18 @@ int smp_offcpu_drain(struct smp_offcpu *o, const struct smp_sink *sink)
 	return r;
 }
 
-/* A wait that goes on counts up to now; what was woken and has not run yet, up to its wake-up. */
+/* Closes an open interval at the end of the capture; the blocked time of a thread that was woken
+ * and has not run yet ends at its wake-up. */
 static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_offcpu_thread *t)
 {
 	struct smp_offcpu *o = arg;
 	struct abi_offcpu_count v = {.intervals = 1};
 	struct ev_count c;
 	const uint64_t begin_ns = o->stats.begin_ns;
-	/* Of an earlier wait, where a program was just about to enter this one. */
+	/* ended_ns is of an earlier interval where a program was about to open this one. */
 	const uint64_t end_ns =
 	        t->ended_ns && t->ended_ns >= t->out_ns ? t->ended_ns : o->stats.end_ns;
-	/* Nobody wakes what is preempted. */
+	/* A preempted thread needs no wake-up. */
 	const bool woken = (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT !=
 	                           ABI_OFFCPU_PREEMPTED &&
 	                   t->wake_ns >= t->out_ns && t->wake_ns <= end_ns;
@@ -157,7 +158,7 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_offcpu_th
 
 	(void)kernel_tid;
 	if (o->tgids.n == 0 || o->tgids.p[o->tgids.n - 1] != t->key.tgid)
-		(void)vec_push(&o->tgids, t->key.tgid); /* without it one note too many */
+		(void)vec_push(&o->tgids, t->key.tgid); /* a failure gives one note too many */
 	if (t->pending.intervals) {
 		c = interval_of(&t->pending_key.k, t->pending_key.waker, &t->pending);
 		o->sink->count(o->sink->arg, &c);
@@ -182,16 +183,16 @@ void smp_offcpu_end(struct smp_offcpu *o)
 	if (atomic_load(&o->ended))
 		return;
 	o->stats.end_ns = now_ns();
-	atomic_store(&o->ending, true); /* before entries stand still */
-	/* Waits that nobody saw end go on to the end where it fails. */
+	atomic_store(&o->ending, true); /* before entries stop changing */
+	/* If it fails, intervals whose switch-in event was missed last to the end. */
 	o->end_error = load_offcpu_end(o->loader, o->stats.end_ns);
-	atomic_store(&o->ended, true); /* D, which comes next, sees all of it */
+	atomic_store(&o->ended, true); /* the drain thread, which comes next, reads all of it */
 }
 
-/* ---- threads that wait already --------------------------------------------------------------- */
+/* ---- threads that are blocked already -------------------------------------------------------- */
 
-/* Steps of the stack that can be read; a page that was never touched is a hole. False: we may not.
- */
+/* Reads the steps of a stack that are readable; a page that was never touched is a hole. Returns
+ * false if we may not read the process. */
 static bool read_stack(struct ev_deferred *c, uint8_t *buf)
 {
 	uint64_t sp = c->reg[ABI_REG_SP];
@@ -199,7 +200,7 @@ static bool read_stack(struct ev_deferred *c, uint8_t *buf)
 	uint64_t addr = (sp - ABI_DEFERRED_BELOW) & ~(uint64_t)(EV_DEFERRED_STEP - 1);
 	uint32_t n = 0;
 
-	/* One call for all that is there; what it stops at is gone over step by step. */
+	/* One call reads up to the first hole; the rest is read step by step. */
 	struct iovec to = {.iov_base = buf, .iov_len = SMP_STACK_BYTES};
 	struct iovec from = {.iov_base = (void *)(uintptr_t)addr, .iov_len = SMP_STACK_BYTES};
 	ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
@@ -225,7 +226,7 @@ static bool read_stack(struct ev_deferred *c, uint8_t *buf)
 	return may;
 }
 
-/* By frame pointers: addresses alone, placed later. */
+/* Walks by frame pointers. The frames are raw addresses, resolved to mappings later. */
 static void walk_fp(struct smp_offcpu *o, const struct ev_deferred *c)
 {
 	struct ev_stack st = {
@@ -259,7 +260,8 @@ static void walk_fp(struct smp_offcpu *o, const struct ev_deferred *c)
 	o->sink->stack(o->sink->arg, &st);
 }
 
-/* The thread went on while its stack was read, or it cannot be read: no frames, with the reason. */
+/* Hands on a stack without frames: the thread ran while its stack was read, or it is not readable.
+ * */
 static void report_frameless(struct smp_offcpu *o, uint64_t placeholder, enum ev_walk walk)
 {
 	const struct ev_stack st = {
@@ -280,7 +282,8 @@ static void report_name(struct smp_offcpu *o, const struct abi_offcpu_blocked *b
 	o->sink->thread(o->sink->arg, &t);
 }
 
-/* 1: a copy was handed on; 0: there is none; -EAGAIN: the capture ends, nothing is known of it. */
+/* Hands on the stack of a blocked thread. Returns 1 (as a deferred sample), 0 (otherwise), -EAGAIN
+ * (the capture ends, its stack may have changed). */
 static int on_blocked(struct smp_offcpu *o, const struct abi_offcpu_blocked *b)
 {
 	const struct abi_count none = {0};
@@ -317,7 +320,7 @@ size_t smp_offcpu_blocked(struct smp_offcpu *o, bool tables, size_t room,
 {
 	o->sink = sink;
 	o->tables = tables;
-	/* Names at once: a thread may have ended by the time it is its stack's turn. */
+	/* Names first: a thread may end before its stack is read. */
 	if (o->stats.blocked == 0) {
 		o->stats.blocked = o->blocked.n;
 		vec_each (b, &o->blocked)
@@ -334,7 +337,7 @@ size_t smp_offcpu_blocked(struct smp_offcpu *o, bool tables, size_t room,
 	return o->blocked.n - o->next;
 }
 
-/* Those for which there was no room, or no time. */
+/* Hands on the threads whose stacks were not read: there was no room, or no time. */
 static void drop_rest(struct smp_offcpu *o)
 {
 	for (; o->next < o->blocked.n; o->next++) {
@@ -348,7 +351,7 @@ static void drop_rest(struct smp_offcpu *o)
 	vec_done(&o->blocked);
 }
 
-/* ---- stacks that are larger than their copies ------------------------------------------------ */
+/* ---- stacks that are larger than their deferred samples -------------------------------------- */
 
 bool smp_offcpu_reread(const struct smp_offcpu *o, struct ev_deferred *c, uint8_t *buf)
 {
@@ -358,7 +361,7 @@ bool smp_offcpu_reread(const struct smp_offcpu *o, struct ev_deferred *c, uint8_
 	    !load_offcpu_is_open(o->loader, c->kernel_tid, c->placeholder))
 		return false;
 	(void)read_stack(&again, buf);
-	/* It has not moved meanwhile, and the number was that of its process all the time. */
+	/* The thread was blocked all the time, so the bytes are of this interval and process. */
 	if (!again.len || !load_offcpu_is_open(o->loader, c->kernel_tid, c->placeholder))
 		return false;
 	*c = again;

@@ -12,7 +12,7 @@ struct smp_oncpu {
 	uint32_t n_cpus;
 	_Atomic bool ended; /* by smp_oncpu_end */
 	struct smp_oncpu_stats stats;
-	uint64_t counts_drained;     /* entries made when the table was last emptied */
+	uint64_t counts_drained;     /* entries added when the table was last drained */
 	const struct smp_sink *sink; /* during a drain */
 };
 
@@ -112,7 +112,7 @@ int smp_oncpu_drain_all(struct smp_oncpu *s, const struct smp_sink *sink)
 	struct abi_counters c;
 
 	if (load_counters_drain(smp_walker_loader(s->walker), &c) == 0)
-		s->counts_drained = c.v[ABI_CNT_COUNTS_NEW]; /* else it is taken again early */
+		s->counts_drained = c.v[ABI_CNT_COUNTS_NEW]; /* else the next drain comes early */
 	return drain_counts(s, sink);
 }
 
@@ -126,7 +126,7 @@ int smp_oncpu_end(struct smp_oncpu *s)
 	if (s->n_cpus && s->stats.cpu_time_error == 0)
 		s->stats.cpu_time_error =
 		        load_cpu_time_end(smp_walker_loader(s->walker), s->cpus, s->n_cpus);
-	/* Last: who sees it, in another thread, may close the events. */
+	/* Last: a thread that reads true may close the events. */
 	s->ended = true;
 	return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The maps that all modes share, and what comes back through their rings. */
+/* The maps that all modes share, and the records of their rings. */
 #include "sampler/sampler_priv.h"
 
 struct smp_walker {
@@ -7,7 +7,7 @@ struct smp_walker {
 	struct load_sizes sizes;
 	struct smp_walker_stats stats;
 	struct abi_counters counters; /* of the last drain */
-	uint64_t threads_drained;     /* names made when their table was last emptied */
+	uint64_t threads_drained;     /* names added when their table was last drained */
 	const struct smp_sink *sink;  /* during a drain */
 	struct ev_frame frames[ABI_MAX_USER_FRAMES];
 };

@@ -6,7 +6,7 @@
 #include "proc/proc.h"
 #include "source/source.h"
 
-/* As source.encode, of those with a profile. */
+/* The encode of sources with a profile. */
 int src_encode_pprof(const struct src_product *p, const struct pfa_options *o, struct sbuf *b);
 
 /* ---- on-CPU ---------------------------------------------------------------------------------- */
@@ -23,12 +23,12 @@ struct oncpu {
 
 /* ---- off-CPU --------------------------------------------------------------------------------- */
 
-/* Counters of its programs, running or final. 0, -ENOMEM, errno of bpf(2). Any thread. */
+/* Reads the counters of its programs, running or final. Returns 0, -ENOMEM, errno of bpf(2).
+ * Thread: any. */
 int src_offcpu_counters(const void *src, struct abi_counters *ret);
-/* A note where many switches were missed, of the counters in the tally. */
+/* Adds a note if many switch events were missed, by the counters in the tally. */
 void src_offcpu_note_missed(const struct src_env *env);
-/* A note where threads of the target sleep and no interval of theirs was seen. @off: may be NULL.
- */
+/* Adds a note if threads of the target sleep without any interval. @off: may be NULL. */
 void src_offcpu_note_hidden(const struct src_env *env, const struct smp_offcpu *off);
 
 /* ---- scheduler statistics -------------------------------------------------------------------- */
@@ -38,38 +38,41 @@ struct sched {
 	struct load_sched *loader;
 	struct proc_cpus *cpus;
 	struct pev_counters counters;
-	uint32_t n_counting;                 /* counters that are open somewhere */
+	uint32_t n_counting;                 /* counters that are open on some CPU */
 	uint32_t counting[PEV_HARDWARE_CNT]; /* which: enum met_counter_id */
-	uint64_t folded_ns;                  /* D */
-	bool nested;                         /* we are in a pid namespace of our own */
+	uint64_t folded_ns;                  /* thread: drain */
+	bool nested;                         /* our pid namespace is not the initial one */
 	bool enabled, others;                /* others: there are processes without a slot */
 	bool per_process;
 
 	/* While the snapshot is made. */
-	/* By core type and counter: for how long it was wanted and counted, over all CPUs. Reading
+	/* By core type and counter: how long it was enabled and counted, over all CPUs. Reading
 	 * that at each switch would cost as much as the counter. */
 	struct pev_count times[PROC_CORE_TYPES_MAX][PEV_HARDWARE_CNT];
 	struct met_snapshot *snap;
-	uint64_t ended_unseen; /* threads that ended after they had left their CPU unseen */
-	VEC(uint32_t) shown;   /* processes of threads that a program was shown at the end, and */
-	VEC(uint32_t) hidden;  /* of those that it was not, though they are there; some often */
-	/* By slot. Two CPUs that meet a process at once give it two, which are one. */
+	uint64_t ended_unseen; /* threads that ended after a missed switch event */
+	/* Processes of threads that the final scan returned, and of living ones that it did not;
+	 * with duplicates. */
+	VEC(uint32_t) shown, hidden;
+	/* By slot. Two CPUs that add a process at once give it two slots. */
 	struct slot {
-		uint32_t tgid, first; /* first: the slot that stands for all of its process */
+		uint32_t tgid, first; /* first: the first slot of its process */
 		uint64_t start_ns;
 		uint32_t entry; /* of first: index in snap->procs + 1 */
 		bool several;
 		uint64_t total_ns[MET_TIME_CNT]; /* of first, where there are several */
 		struct met_hist *hist; /* of first, where there are several: hist[MET_TIME_CNT] */
 	} slots[ABI_SCHED_PROCS + 1];
-	struct met_hist *hist;           /* hist[MET_TIME_CNT], of the entry in work */
-	uint64_t total_ns[MET_TIME_CNT]; /* likewise: exact sums of the values in hist */
+	struct met_hist *hist; /* hist[MET_TIME_CNT], of the current entry */
+	uint64_t
+	        total_ns[MET_TIME_CNT]; /* of the current entry: exact sums of the values in hist */
 	uint64_t begin_ns, end_ns;
-	bool scanned; /* at all threads, when it ended */
+	bool scanned; /* the final scan of all threads succeeded */
 	int error;
 };
 
-/* src_sched_read.c: fills p->snap. 0, -ENOMEM, errno of bpf(2). @total: what of it is of all. */
+/* src_sched_read.c: fills p->snap. @total: gets the sums over all processes. Returns 0, -ENOMEM,
+ * errno of bpf(2). */
 int sched_read(struct sched *p, struct load_sched_total *total, struct err *err);
 
 #endif

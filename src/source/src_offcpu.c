@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Off-CPU intervals: what is asked for, whether they were all to be seen, and what their profile
- * says of itself. */
+/* Off-CPU intervals: options, programs, missed and hidden switches, quality lines. */
 #include <stddef.h>
 
 #include "source/source_priv.h"
@@ -60,9 +59,9 @@ static int offcpu_open(const struct src_env *env, void **ret, struct err *err)
 	return 0;
 }
 
-/* Intervals come as fast as they like, and each may be one that lasts: 1,024 deferred samples of a
- * process until a table is built, 256 of all until D has been woken; more are unwound
- * heuristically. */
+/* The rate of intervals has no bound. There is room for 1,024 deferred samples of a process until a
+ * table is built, and for 256 of all processes until the drain thread has been woken. More are
+ * unwound heuristically. */
 static void offcpu_config(const void *src, struct abi_config *cfg, struct load_sizes *sizes)
 {
 	(void)src;
@@ -81,7 +80,7 @@ static int offcpu_load(void *src, struct err *err)
 	        .wakers = (p->flags & PFA_OFFCPU_WAKERS) != 0,
 	        .min_ns = p->offcpu_min_ns,
 	        .max_ns = p->offcpu_max_ns ? p->offcpu_max_ns : UINT64_MAX,
-	        /* Memory is taken for those that there are. One process can have as many threads
+	        /* Entries take memory when they are added. One process can have as many threads
 	         * as a machine. */
 	        .thread_entries = p->offcpu_threads ? p->offcpu_threads : 32768,
 	        .count_entries = p->count_entries ? p->count_entries
@@ -103,7 +102,7 @@ static void offcpu_begin(void *src)
 {
 	struct offcpu *s = src;
 
-	/* What a command's process is blocked in is still our own code, for its start. */
+	/* The process of a command is still blocked in our own code, before exec. */
 	if (smp_offcpu_begin(s->sampler, s->env->o->target != PFA_TARGET_COMMAND) < 0)
 		tally_count(s->env->tally, TALLY_OFFCPU_SCAN_FAILED, 1);
 }
@@ -203,7 +202,7 @@ static void note_refused(const struct offcpu *s)
 		           (unsigned long long)n);
 }
 
-/* A few are nothing to talk about. */
+/* Up to this many missed events need no note. */
 #define MISSED_FEW     10
 #define MISSED_PER_100 1
 
@@ -215,7 +214,7 @@ void src_offcpu_note_missed(const struct src_env *env)
 	               all = tally_get(env->tally, TALLY_OFFCPU_SEEN) + begin,
 	               n = c->v[ABI_CNT_OFFCPU_IN_MISSED] + begin;
 
-	/* How long these were, and so whether they were asked for, is not known. */
+	/* The duration of a missed interval is not known, nor whether the filter passes it. */
 	if (o->offcpu_min_ns || o->offcpu_max_ns)
 		return;
 	if (n > MISSED_FEW && n * 100 > all * MISSED_PER_100)
@@ -226,7 +225,7 @@ void src_offcpu_note_missed(const struct src_env *env)
 		           (unsigned long long)all, (unsigned long long)n);
 }
 
-/* Are they all to be had, so that a process without one is remarkable? */
+/* Returns true if the options select all intervals, so that a process without one needs a note. */
 static bool all_wanted(const struct src_env *env)
 {
 	const uint32_t sleeps = 1U << EV_OFF_INTERRUPTIBLE | 1U << EV_OFF_UNINTERRUPTIBLE;
@@ -306,7 +305,7 @@ static void offcpu_built(void *src, const struct src_product *p, struct pfa_stat
 		final->offcpu_dropped += tally_get(tally, drops[i]);
 }
 
-/* ---- what its profile says of itself --------------------------------------------------------- */
+/* ---- quality lines --------------------------------------------------------------------------- */
 
 static void add_states(const struct offcpu *s, struct result_lines *to)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On-CPU samples: which event ticks, the time that the samples stand against, and what the profile
- * says of them. */
+/* On-CPU samples: the event that ticks, the CPU time that scales their weights, idle time, quality
+ * lines. */
 #include <linux/perf_event.h>
 #include <stddef.h>
 
@@ -23,7 +23,7 @@ static int choose_event(struct oncpu *s, struct err *err)
 		s->cycles = true;
 		return 0;
 	}
-	/* Refused, not absent: err has the call and the remedy. */
+	/* Refused, not absent: @err has the call and the remedy. */
 	if (o->event == PFA_EVENT_CYCLES && e == EACCES)
 		return err ? err->code : -e;
 	if (o->event == PFA_EVENT_CYCLES)
@@ -72,7 +72,7 @@ static void oncpu_config(const void *src, struct abi_config *cfg, struct load_si
 	const struct oncpu *s = src;
 
 	sizes->no_sample = false;
-	/* Weights of other events are no time. */
+	/* Weights of other events are not times. */
 	cfg->cpu_time = !s->cycles;
 	cfg->few_weight = ABI_CPU_TIME_SAMPLES * s->spec.period;
 }
@@ -146,7 +146,7 @@ static void on_cpu_time(void *arg, const struct smp_cpu_time *v)
 		a->error = result_cpu_time_add(a->to, v);
 }
 
-/* Without it samples weigh their periods, and how much of the time they cover is not known. */
+/* Reads the CPU time. Without it samples weigh their periods, and their coverage is not known. */
 static void read_cpu_time(struct oncpu *s)
 {
 	struct tally *tally = s->env->tally;
@@ -182,7 +182,7 @@ static void oncpu_collect(void *src)
 	const struct smp_oncpu_stats *st = smp_oncpu_stats(s->sampler);
 	const struct smp_walker_stats *w = smp_walker_stats(s->env->walker);
 	struct tally *tally = s->env->tally;
-	uint64_t taken = st->read_samples + w->ring_samples + w->deferred_samples, idle_ns;
+	uint64_t read = st->read_samples + w->ring_samples + w->deferred_samples, idle_ns;
 	struct abi_counters *c = &tally->kernel;
 
 	if (s->idle_start_ns && proc_idle_ns(s->env->cpus, s->env->n_cpus, &idle_ns) == 0)
@@ -190,10 +190,10 @@ static void oncpu_collect(void *src)
 	else
 		s->idle_start_ns = 0;
 	if (!c->v[ABI_CNT_SEEN] && !c->v[ABI_CNT_KEPT]) /* they could not be read */
-		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = taken;
-	/* With those in records of the ring of copies that contradicted themselves. */
-	if (c->v[ABI_CNT_KEPT] > taken)
-		tally_count(tally, TALLY_DROP_UNREAD, c->v[ABI_CNT_KEPT] - taken);
+		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = read;
+	/* Includes deferred samples in records that contradicted themselves. */
+	if (c->v[ABI_CNT_KEPT] > read)
+		tally_count(tally, TALLY_DROP_UNREAD, c->v[ABI_CNT_KEPT] - read);
 	tally_count(tally, TALLY_READ_ERRORS, st->read_errors);
 	read_cpu_time(s);
 }
@@ -229,7 +229,7 @@ static void oncpu_built(void *src, const struct src_product *p, struct pfa_stats
 	final->dropped = tally_dropped(tally, &tally->kernel);
 }
 
-/* ---- what its profile says of itself --------------------------------------------------------- */
+/* ---- quality lines --------------------------------------------------------------------------- */
 
 static int add_counter(void *arg, const char *name, uint64_t value)
 {
@@ -248,11 +248,11 @@ static int add_samples(const struct oncpu *s, const struct pfa_stats *final,
 	return to->error;
 }
 
-/* The ticks cover this much more or less than all of the time before a note says so, besides three
+/* A note is added if the samples cover the time by this much too much or too little, beyond three
  * standard deviations. */
 #define COVERED_ROOM_PCT 5.0
 
-/* The target's on-CPU time, and how much of it the samples cover. */
+/* Adds the target's on-CPU time, and the share of it that the samples cover. */
 static void add_cpu_time(const struct oncpu *s, struct result_lines *to)
 {
 	const struct result_cpu_time_total *t;
@@ -267,7 +267,8 @@ static void add_cpu_time(const struct oncpu *s, struct result_lines *to)
 		return;
 	covered = result_pct(t->seen, t->ran_ns);
 	off = (covered > 100 ? covered - 100 : 100 - covered) - COVERED_ROOM_PCT;
-	/* The variance of a share, in percent, of as many samples as the time would give. */
+	/* The variance of a share, in percent, with the number of samples that the time would give.
+	 * */
 	if (off > 0 && off * off > 9 * 1e4 * (double)s->spec.period / (double)t->ran_ns)
 		tally_note(s->env->tally,
 		           "samples cover %.0f %% of the CPU time of the target, which is measured "
@@ -283,16 +284,17 @@ static void add_cpu_time(const struct oncpu *s, struct result_lines *to)
 	(void)result_line(to, "cpu_time_covered_pct: %.2f", covered);
 }
 
-/* /proc/stat counts idle time in steps of 10 ms a CPU: below this a share of it says nothing. */
+/* /proc/stat counts idle time in steps of 10 ms a CPU: a share of less than this has no precision.
+ * */
 #define IDLE_MIN_NS NSEC_PER_SEC
 
-/* CPUs that idled, and deferred samples. */
+/* Adds the idle share of the CPUs, and the deferred samples. */
 static void add_ticks(const struct oncpu *s, const struct pfa_stats *final, struct result_lines *to)
 {
 	const uint64_t all_ns = (uint64_t)s->env->n_cpus * final->elapsed_ns;
 	const uint64_t walked = tally_get(s->env->tally, TALLY_DEFERRED_UNWOUND);
 
-	/* Says something of the machine, not of one process on it. */
+	/* It is a property of the machine, not of one process on it. */
 	if (tgt_all(s->env->target) && s->idle_start_ns && final->elapsed_ns >= IDLE_MIN_NS)
 		(void)result_line(to, "idle_pct: %.2f",
 		                  result_pct(MIN_OF(s->idle_ns, all_ns), all_ns));

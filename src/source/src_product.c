@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The results that a source leaves, and the bytes of a profile. */
+/* The results of a source, and the bytes of a profile. */
 #include "encode/encode.h"
 #include "source/source_priv.h"
 

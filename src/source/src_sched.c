@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scheduler statistics and hardware counters: what counts, and what their snapshot says of itself.
- */
+/* Scheduler statistics and hardware counters: options, counters, programs, notes of the snapshot.
+ * */
 #include <stddef.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 #include "source/source_priv.h"
 
 #define FOLD_NS (60 * NSEC_PER_SEC)
-/* Threads of the target at a time; their counts lie in an array that is mapped, 192 bytes each. */
+/* Threads of the target at a time; their counts are in a mapped array, 192 bytes each. */
 #define THREADS_ONE  8192U
 #define THREADS_MANY 32768U
 
@@ -54,7 +54,7 @@ static int open_counters(struct sched *p, struct err *err)
 	return r;
 }
 
-/* The programs read a counter where its event stands in their table. */
+/* Gives the programs the events of the counters. */
 static int give_counters(struct sched *p, struct err *err)
 {
 	_cleanup_free_ uint32_t *types = calloc(PROC_CPUS_MAX, sizeof(*types));
@@ -124,14 +124,14 @@ static int sched_load(void *src, struct err *err)
 	const struct target *t = p->env->target;
 	struct load_sched_options o = {.per_process = p->per_process};
 	struct err why = {0};
-	/* Without counters the times are still worth having. */
+	/* Without counters there are still the times. */
 	int r = open_counters(p, &why);
 
 	if (r < 0)
 		tally_note(p->env->tally, "no hardware counters: %s", why.msg);
 	o.n_counters = r < 0 ? 0 : p->n_counting;
 	o.n_procs = opts->target == PFA_TARGET_PID && !tgt_follows(t)
-	                    /* Two CPUs that meet a process at once may take two. */
+	                    /* Two CPUs that add a process at once may use two slots. */
 	                    ? MIN_OF(2 * t->n + 6, (uint32_t)ABI_SCHED_PROCS)
 	                    : ABI_SCHED_PROCS;
 	o.thread_entries = opts->offcpu_threads ? opts->offcpu_threads
@@ -194,7 +194,7 @@ static bool is_shown(const struct sched *p, uint32_t pid)
 	return false;
 }
 
-/* What a reader might take for the whole, or for nothing that happened. */
+/* Adds a note if statistics are incomplete, or empty, without saying so. */
 static void note_unseen(const struct sched *p, uint64_t lost)
 {
 	const struct target *t = p->env->target;
@@ -204,7 +204,7 @@ static void note_unseen(const struct sched *p, uint64_t lost)
 
 	vec_each (pid, &p->hidden)
 		threads += is_shown(p, *pid);
-	/* Where all had room. */
+	/* Only if no thread was dropped: the table had room. */
 	for (uint32_t i = 0; i < t->n && p->scanned && !lost && !p->others && !tgt_filtered(t);
 	     i++) {
 		uint64_t n = is_shown(p, t->pids[i]) ? 0 : tgt_asleep_cnt(t, t->pids[i]);

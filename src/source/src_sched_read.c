@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The snapshot of scheduler statistics, from what the programs counted. */
+/* The snapshot of scheduler statistics, from the counts of the programs. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ static void add_sums(struct met_entry *e, const struct abi_sched_sums *sums)
 	}
 }
 
-/* How much of the time each counter had a counter of the hardware. */
+/* Reads how long each counter was enabled, and how long it had a hardware counter. */
 static void read_times(struct sched *p)
 {
 	for (uint32_t i = 0; p->n_counting && i < p->cpus->n; i++) {
@@ -58,7 +58,7 @@ static int add_counter(struct met_entry *e, enum met_counter_id id, uint32_t typ
 	return vec_push(&e->counters, m);
 }
 
-/* Hardware counters of an entry, those too that this machine lacks. */
+/* Adds the hardware counters of an entry, those too that this machine lacks. */
 static int add_counters(const struct sched *p, struct met_entry *e,
                         const struct abi_counted (*counted)[ABI_COUNTERS_MAX])
 {
@@ -115,7 +115,7 @@ static struct met_entry *entry_of_slot(struct sched *p, uint32_t slot)
 	return entry ? &p->snap->procs.p[entry - 1] : NULL;
 }
 
-/* Which slots are of one process. */
+/* Finds the slots of one process. */
 static void on_slot(void *arg, const struct load_sched_proc *q)
 {
 	struct sched *p = arg;
@@ -138,7 +138,7 @@ static void no_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thr
 	(void)t;
 }
 
-/* A process whose figures stand in several slots. */
+/* Adds up a process that has several slots. */
 static int add_several(struct sched *p, struct slot *first, const struct load_sched_proc *q)
 {
 	if (!first->hist)
@@ -176,7 +176,7 @@ static void on_proc(void *arg, const struct load_sched_proc *q)
 	struct met_entry e, *known = entry_of_slot(p, q->slot);
 	int r = 0;
 
-	/* The first is of all that found no slot. */
+	/* Slot 0 has all processes without a slot. */
 	if (p->error < 0 || (q->slot == 0 && (!p->per_process || !p->others)))
 		return;
 	for (int i = 0; i < MET_TIME_CNT; i++) {
@@ -221,9 +221,9 @@ static enum met_time time_of_phase(uint32_t phase)
 	return phase == ABI_PHASE_ON ? MET_SLICE : phase == ABI_PHASE_RUNQ ? MET_RUNQ : MET_OFF;
 }
 
-/* Two CPUs that meet a thread at once may both have made an entry of it. The one that went on has
- * more switches; what the other has counted is a moment, and an interval without an end. False: @m
- * is that other. */
+/* Two CPUs that add a thread at once may both have made an entry of it. The one that stayed in use
+ * has more switches; the other has counted a moment, and an interval without an end. Returns false
+ * if @m is that other. */
 static bool is_newer(struct met_entry *of, struct met_entry *all, const struct met_thread *m)
 {
 	uint64_t now = 0, before = 0;
@@ -241,7 +241,7 @@ static bool is_newer(struct met_entry *of, struct met_entry *all, const struct m
 			return false;
 		for (int k = 0; k < MET_TIME_CNT; k++)
 			of->ns[k] -= o->ns[k];
-		/* Its open interval is that of one who waits. */
+		/* Its open interval was counted as blocked time. */
 		all->ns[MET_OFF] -= MIN_OF(all->ns[MET_OFF], o->open_ns);
 		*o = of->threads.p[--of->threads.n];
 		return true;
@@ -249,13 +249,14 @@ static bool is_newer(struct met_entry *of, struct met_entry *all, const struct m
 	return true;
 }
 
-/* It is there, and not to be seen: where a security module hides a thread from programs, that it
- * went to sleep again was told to nobody, and what it does now is not known. */
+/* Returns true if a thread lives but the final scan did not return it: a security module hides it
+ * from programs. Its last switch event was missed then, and its present state is not known. */
 static bool is_hidden(const struct sched *p, uint32_t kernel_tid, const struct abi_sched_thread *t)
 {
 	char path[32];
 
-	/* Of another pid namespace the number is the kernel's, which is somebody else's in ours. */
+	/* A thread of another pid namespace has the kernel's number, which is another thread's in
+	 * ours. */
 	if (!p->scanned || t->scanned || !t->tid || t->phase == ABI_PHASE_LOST ||
 	    (p->nested && t->tid == kernel_tid))
 		return false;

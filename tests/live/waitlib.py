@@ -222,7 +222,7 @@ def check_waits(p, told, name, tid, site, body='repeat', state='interruptible', 
          f'({100 * (blocked + queued) / max(1, truth.ns) - 100:+.2f} %), {queued / 1e6:.2f} ms of it in run queues, '
          f'longest {longest(mine) / 1e6:.3f} ms of {truth.longest / 1e6:.3f} ms')
     others = [s for s in p.of(tid=tid) if s not in mine]
-    # A few switches are told to no program [tried: 6.18 in a virtual machine]; each of them is counted.
+    # A few switch events are missed [tried: 6.18 in a virtual machine]; each of them is counted.
     unseen = p.number('offcpu_switch_out_missed')
     within(unseen, 0, 5 + truth.waits // 50, 'waits that nobody told')
     if not hidden:
@@ -251,7 +251,7 @@ class Stats:
         said = json.loads(text)
         self.said, self.all, self.scope, self.notes = said, said['all'], said['scope'], said['notes']
         self.duration_ns = said['duration_ns']
-        # Switches and wake-ups that the kernel told to no program.
+        # sched_switch and sched_wakeup events that were missed.
         self.missed = sum(int(text.split()[0]) for text in self.notes if 'events were missed: the times around them' in text)
         self.processes = {p['pid']: p for p in said['processes']}
         start_ns = to_monotonic(said['time_realtime_ns'])

@@ -65,7 +65,7 @@ static void test_sleepers_without_an_interval_are_noted(void **state)
 	end(kid);
 }
 
-/* How many notes there are beside so many waits, of which so many more were not told. */
+/* Returns the number of notes with so many intervals, and so many more that were missed. */
 static size_t notes_of_unseen(uint64_t seen, uint64_t end, uint64_t begin, uint64_t min_ns)
 {
 	const struct pfa_options o = {.offcpu_min_ns = min_ns};
