@@ -5,10 +5,10 @@
 
 #include "proc/proc.h"
 
-/* Far above the processes of a capture; those past it have no labels. */
+/* Far above the processes of a capture; further ones have no labels. */
 #define PROCS_MAX (1U << 20)
 
-/* What is one process: another program that it executes does not change it. */
+/* The identity of a process, which exec does not change. */
 struct proc_key {
 	uint64_t start_ns;
 	uint32_t pid;
@@ -28,7 +28,7 @@ struct labels {
 		void *arg;
 	} enrichers[PFA_ENRICHERS_MAX];
 	uint32_t n_enrichers;
-	struct intern *keys; /* struct proc_key -> index of procs; NULL: no process was met yet */
+	struct intern *keys; /* struct proc_key -> index of procs; NULL: no process yet */
 	VEC(struct label_list) procs;
 };
 
@@ -62,7 +62,7 @@ bool labels_any(const struct labels *l)
 
 /* ---- one label ------------------------------------------------------------------------------- */
 
-/* 0x80 to 0x9f are control characters too: in UTF-8 behind 0xc2. */
+/* 0x80 to 0x9f are control characters too: in UTF-8 after 0xc2. */
 static bool has_control(const char *s)
 {
 	for (const uint8_t *p = (const uint8_t *)s; *p; p++)
@@ -130,7 +130,8 @@ static void labels_done(struct met_label *v, uint32_t n)
 	}
 }
 
-/* Appends its cgroup, as long as it lives: a number that is in use again is another process. */
+/* Appends the cgroup of a living process. The start time tells whether the kernel reused its
+ * number. */
 static void find_cgroup(const struct proc_key *key, struct sbuf *b)
 {
 	uint64_t before, after;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * label - labels that enrichers of the caller's give to processes. Each enricher is asked once a
- * process, when the process is first met in what becomes an output. Thread: C, in pfa_stop.
+ * label - labels that the caller's enrichers give to processes. Each enricher is called once a
+ * process, when an output first contains the process. Thread: control, in pfa_stop.
  */
 #ifndef PA_LABEL_H
 #define PA_LABEL_H
@@ -19,23 +19,23 @@ struct label_list {
 };
 
 /**
- * labels_new, labels_free - without enrichers; NULL is accepted, free returns NULL
+ * labels_new, labels_free - make one without enrichers; NULL is accepted, free returns NULL
  * Returns: 0, -ENOMEM.
  */
 int labels_new(struct labels **ret);
 struct labels *labels_free(struct labels *l);
 /**
- * labels_add_enricher - who is asked about each process, after those that were added before
+ * labels_add_enricher - add an enricher, to be called after those that were added before
  * Returns: 0, -EINVAL (no function), -E2BIG (PFA_ENRICHERS_MAX).
  */
 int labels_add_enricher(struct labels *l, pfa_enrich_fn fn, void *arg, struct err *err);
 bool labels_any(const struct labels *l); /* is there an enricher? */
 /**
- * labels_of - labels of a process; asks the enrichers where that was not done yet
- * @trk: knows its name; may be NULL
- * @foreign_ns: its number is the kernel's, not ours
- * @comm: its name where @trk does not know it; may be NULL
- * Returns: 0 (without enrichers, and past a million processes: no labels), -ENOMEM.
+ * labels_of - labels of a process; calls the enrichers when the process is new
+ * @trk: has its name; may be NULL
+ * @foreign_ns: its number is that of the initial pid namespace, not of ours
+ * @comm: its name if @trk does not have it; may be NULL
+ * Returns: 0 (no labels without enrichers, and past a million processes), -ENOMEM.
  */
 int labels_of(struct labels *l, const struct trk *trk, const struct ev_proc_id *proc,
               bool foreign_ns, const char *comm, struct label_list *ret);
@@ -45,11 +45,11 @@ int labels_of(struct labels *l, const struct trk *trk, const struct ev_proc_id *
  */
 int labels_of_metrics(struct labels *l, const struct trk *trk, struct met_snapshot *m);
 /**
- * labels_forget - forget what was said in a capture; the enrichers stay
+ * labels_forget - free the labels of a capture; the enrichers stay
  */
 void labels_forget(struct labels *l);
 /**
- * label_add - what pfa_label_add does
+ * label_add - implements pfa_label_add
  */
 int label_add(struct pfa_label_sink *sink, const char *key, const char *value);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * result - from what was counted to a profile: a function of the aggregation, of what addresses
- * mean and of the measured time. It changes none of them and does not ask whether the capture has
- * ended, so a running one may be looked at as well.
+ * result - makes a profile: a function of the aggregation, of resolved and symbolized addresses and
+ * of the measured time. It changes none of them and does not depend on the end of the capture, so a
+ * running one can have a profile as well.
  *
  * Thread: the owner of the aggregation.
  */
@@ -21,52 +21,54 @@
 /* ---- the target's on-CPU time -----------------------------------------------------------------
  */
 
-/* What samples weigh by the time between switch events: result_cpu_time.c says why. */
+/* Weights of samples by the time between switch events: result_cpu_time.c says why. */
 struct result_cpu_time;
 struct result_cpu_time_total {
 	uint64_t ran_ns;
-	uint64_t seen; /* weight of samples as they came, kept or dropped; the agent's not */
+	uint64_t seen; /* unscaled weight of samples, kept or dropped; without the agent's */
 };
 /**
- * result_cpu_time_new, result_cpu_time_free - no thread yet; NULL is accepted, free returns NULL
+ * result_cpu_time_new, result_cpu_time_free - begin without threads; NULL is accepted, free returns
+ * NULL
  * @few: threads whose samples weigh less share a ratio of time to weight
  * Returns: 0, -ENOMEM.
  */
 int result_cpu_time_new(uint64_t few, struct result_cpu_time **ret);
 struct result_cpu_time *result_cpu_time_free(struct result_cpu_time *t);
 /**
- * result_cpu_time_add - the sums of a thread
+ * result_cpu_time_add - add the sums of a thread
  * Returns: 0, -ENOMEM, -E2BIG.
  */
 int result_cpu_time_add(struct result_cpu_time *t, const struct smp_cpu_time *v);
 /**
- * result_cpu_time_add_rest - sums of threads without an entry: they share a ratio however many
- * samples they have
+ * result_cpu_time_add_rest - add the sums of threads without an entry, which share a ratio however
+ * many samples they have
  */
 void result_cpu_time_add_rest(struct result_cpu_time *t, uint64_t ran_ns, uint64_t seen);
 /**
- * result_cpu_time_total - of all threads; borrowed until the next change
+ * result_cpu_time_total - sums of all threads; borrowed until the next change
  */
 const struct result_cpu_time_total *result_cpu_time_total(const struct result_cpu_time *t);
 /**
- * result_cpu_time_weight - weight of a count, scaled to the time of its thread
+ * result_cpu_time_weight - returns the weight of a count, scaled to the time of its thread
  */
 uint64_t result_cpu_time_weight(const struct result_cpu_time *t, const struct ev_count *c);
 
-/* ---- what addresses mean ----------------------------------------------------------------------
+/* ---- meaning of addresses ---------------------------------------------------------------------
  */
 
-/* A file whose code had a frame without a rule, so that its caller was found heuristically. */
+/* The file of an uncovered frame: no rule covers it, so its caller was found heuristically. */
 struct result_uncovered {
-	uint32_t image; /* 0: no mapping was known there */
+	uint32_t image; /* 0: in no known mapping */
 	bool bare;      /* it has no table now */
 };
 
-/* Whoever knows: the tracker and the symbolizer of a capture, tables in tests. */
+/* Call-backs that give addresses their meaning: from the tracker and the symbolizer of a capture,
+ * from tables in tests. */
 struct result_source {
 	uint32_t n_images; /* ids 1 … n_images */
 	const struct trk_image *(*image)(void *arg, uint32_t id);
-	/* Resolves a raw frame of a process to its mapping; RAW as it was where there is none. */
+	/* Resolves a raw frame of a process to its mapping; it stays RAW if there is none. */
 	void (*resolve)(void *arg, const struct ev_proc_id *proc, const struct ev_frame *raw,
 	                struct ev_frame *ret);
 	/* As trk_place_image. */
@@ -82,8 +84,8 @@ struct result_source {
 	 * an earlier frame of it was. @placed: the frame resolved. */
 	bool (*uncovered)(void *arg, const struct ev_stack *st, uint32_t i,
 	                  const struct ev_frame *resolved, bool any, struct result_uncovered *ret);
-	/* Labels of a process: 0 with (*ret)[*ret_n], at most PFA_LABELS_MAX, borrowed until the
-	 * next call; -ENOMEM. NULL: there are none. */
+	/* Returns the labels of a process: 0 with (*ret)[*ret_n], at most PFA_LABELS_MAX, borrowed
+	 * until the next call; -ENOMEM. NULL: there are none. */
 	int (*labels)(void *arg, const struct ev_count *c, const char *comm,
 	              const struct met_label **ret, uint32_t *ret_n);
 	struct jit *jit; /* may be NULL */
@@ -93,12 +95,12 @@ struct result_source {
 /* ---- the profile ------------------------------------------------------------------------------
  */
 
-/* What kind of profile, and of what time. */
+/* The kind and the time of a profile. */
 struct result_kind {
 	bool offcpu;       /* counts with a state; else those without */
 	bool cycles;       /* on-CPU weights are cycles, else nanoseconds */
-	bool all;          /* the whole machine: its main mapping is the kernel */
-	bool freq;         /* the kernel chose periods: the mean is the profile's */
+	bool all;          /* the whole machine: the main mapping is the kernel */
+	bool freq;         /* the kernel chose periods: the profile has their mean */
 	const char *event; /* "cpu-clock": static; for the line "event" */
 	uint32_t rate_hz;  /* for the line "sample_rate_hz"; 0: none */
 	uint32_t target_pid;
@@ -106,14 +108,14 @@ struct result_kind {
 	uint64_t begin_realtime_ns, duration_ns;
 };
 
-/* How good the stacks are, in weight. */
+/* Quality of the stacks, in weight. */
 struct result_quality {
 	uint64_t weight;
-	/* Of samples that have a user stack: kernel threads have none, nor have exiting tasks. */
+	/* Weight of samples with a user stack: kernel threads and exiting tasks have none. */
 	uint64_t user_weight;
 	uint64_t walk[EV_WALK_CNT]; /* by outcome of the user walk */
 	uint64_t kernel_cut, stack_lost;
-	/* Frames times weight, which may pass 64 bits; and those of them with a name. */
+	/* Frames times weight, which may exceed 64 bits; and the part of frames with a name. */
 	double user_frames, user_named, kernel_frames, kernel_named;
 	uint64_t reason_frames[EV_REASON_CNT]; /* distinct frames by reason */
 	uint64_t heuristic, jit;               /* user stacks with such a frame */
@@ -121,28 +123,28 @@ struct result_quality {
 	 * incomplete[n_incomplete], by id; [0] JIT code. NULL: none. */
 	uint64_t *incomplete;
 	uint32_t n_incomplete;
-	uint64_t incomplete_unknown; /* in no known mapping, or without a frame */
+	uint64_t incomplete_unknown; /* last frame in no known mapping, or no frame */
 	/* Heuristic stacks by the image of a frame without a rule: heuristic_in[2 * n_incomplete],
 	 * two for each image: it has a table, and it has none; [0]: no known mapping. A stack
 	 * counts for each of its images. NULL: none. */
 	uint64_t *heuristic_in;
-	uint64_t heuristic_early; /* all of whose frames have a rule by now */
+	uint64_t heuristic_early; /* stacks whose frames all have a rule by now */
 };
 
 struct result {
 	struct prof_model *model; /* NULL: it could not be made */
-	uint64_t kept, weight;    /* samples or intervals in it, and what they weigh */
+	uint64_t kept, weight;    /* samples or intervals in it, and their weight */
 	uint64_t dropped;         /* over a limit of the profile, or without memory */
-	uint64_t lost_stacks;     /* samples in it whose stack never arrived */
+	uint64_t lost_stacks;     /* samples in it whose stack was lost */
 	struct result_quality quality;
 };
 
 /**
- * result_build - the profile of one kind
- * @before: negative: no sample fits, and that is returned: what the caller lacks
- * @cpu_time: scales the weights of on-CPU samples; NULL: they weigh what they came with
- * @ret: zeroed; filled as far as it went, also after a failure; for result_done
- * A sample that does not fit is dropped, and counted there.
+ * result_build - build the profile of one kind
+ * @before: an earlier error of the caller: if negative all samples are dropped, and it is returned
+ * @cpu_time: scales the weights of on-CPU samples; NULL: weights stay
+ * @ret: zeroed; filled as far as possible, also after a failure; for result_done
+ * Samples that do not fit are dropped, and counted in @ret.
  * Returns: 0, -ENOMEM, -E2BIG. Cost: O(frames of all distinct stacks).
  */
 int result_build(const struct prof_agg *agg, const struct result_kind *kind,
@@ -161,22 +163,22 @@ static inline bool result_has_user_stack(enum ev_walk walk)
 	return walk != EV_WALK_NONE && walk != EV_WALK_LEFT;
 }
 
-/* ---- what a profile says of itself --------------------------------------------------------- */
+/* ---- quality lines ------------------------------------------------------------------------- */
 
-/* One "key: value" a line, each malloc'ed. All zero: none. */
+/* Lines "key: value", each malloc'ed. All zero: none. */
 struct result_lines {
 	VEC(char *) v;
-	int error; /* of the first line that could not be added; later ones are left out */
+	int error; /* of the first line that could not be added; later lines are dropped */
 };
 #define RESULT_LINES_MAX 1024
 /**
  * result_line - add a line
- * Returns: 0, -ENOMEM, -E2BIG; also an earlier failure.
+ * Returns: 0, -ENOMEM, -E2BIG, or the error of an earlier line.
  */
 int result_line(struct result_lines *l, const char *fmt, ...) PRINTF_FMT(2, 3);
 void result_lines_done(struct result_lines *l); /* free all; leaves it zeroed */
 /**
- * result_pct - a share in percent; of nothing 0
+ * result_pct - a share in percent; 0 if @whole is 0
  */
 static inline double result_pct(uint64_t part, uint64_t whole)
 {
@@ -187,8 +189,8 @@ static inline double result_pct(uint64_t part, uint64_t whole)
  */
 
 /**
- * result_sites - in which functions of programs threads were blocked, longest first
- * @m: of an off-CPU profile; @ret: ret[max]; strings are the model's
+ * result_sites - functions of programs in which threads were blocked, longest first
+ * @m: an off-CPU profile; @ret: ret[max]; strings are the model's
  * An interval belongs to the innermost user frame that is in no library of the system (libc and the
  * like); where there is none to the innermost user frame, else to the kernel function. Addresses
  * without a name are one entry for each module and kernel function.
@@ -196,9 +198,9 @@ static inline double result_pct(uint64_t part, uint64_t whole)
  */
 int result_sites(const struct prof_model *m, struct pfa_offcpu_site *ret, size_t max);
 /**
- * result_is_switch - is a function of the kernel part of every off-CPU interval?
+ * result_is_switch - is a kernel function part of every off-CPU stack?
  * @path: of its mapping
- * That is what switches threads, and the program that is called by it.
+ * These functions switch threads, or call our program.
  */
 bool result_is_switch(const char *path, const char *name);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts to samples of the model, and how good their stacks are. */
+/* Counts to samples of the model, and the quality of their stacks. */
 #include "result/result_priv.h"
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -11,7 +11,7 @@ struct named {
 
 static struct named count_named(const struct build *b, size_t first, uint8_t walk)
 {
-	/* The last is no frame but a mark: [truncated]. */
+	/* The last is not a frame but "[truncated]". */
 	struct named ret = {.n = (uint32_t)(b->locs.n - first) - (walk == EV_WALK_DEPTH)};
 
 	for (uint32_t i = 0; i < ret.n; i++) {
@@ -36,12 +36,11 @@ static void add_uncovered(struct build *b, const struct result_outcome *user, ui
 	}
 }
 
-/* The figures of a sample none of whose stacks was lost. */
+/* Adds the outcome of a sample none of whose stacks was lost. */
 static void add_outcome(struct build *b, const struct result_outcome *user, bool kernel_cut,
                         uint64_t weight)
 {
-	/* What is incomplete for its kernel stack alone is of no outcome; where there is no user
-	 * stack nothing of it is missing. */
+	/* A truncated kernel stack makes the sample incomplete, but is not a user-walk outcome. */
 	if (kernel_cut)
 		b->ret->quality.kernel_cut += weight;
 	if (!kernel_cut || !result_has_user_stack(user->walk))
@@ -82,7 +81,7 @@ static void add_number(struct labels *l, uint32_t key, uint64_t num, uint32_t un
 	        .key = key, .num = (int64_t)MIN_OF(num, (uint64_t)INT64_MAX), .unit = unit};
 }
 
-/* The thread that woke it: its stack, and a label. */
+/* Adds the waker: its stack, and a label. */
 static int add_waker(struct build *b, const struct ev_count *c, struct labels *l)
 {
 	const char *name;
@@ -91,7 +90,7 @@ static int add_waker(struct build *b, const struct ev_count *c, struct labels *l
 	return r < 0 ? r : add_text(b, l, b->key.waker, name);
 }
 
-/* What is said of waits: their state, and figures that do not add up from sample to sample. */
+/* Adds the state of an interval, and values that do not add up from sample to sample. */
 static int add_wait_labels(struct build *b, const struct ev_count *c, struct labels *l)
 {
 	int r = add_text(b, l, b->key.state, ev_off_name((enum ev_off)c->off));
@@ -101,7 +100,7 @@ static int add_wait_labels(struct build *b, const struct ev_count *c, struct lab
 	return r;
 }
 
-/* What enrichers say of the process. */
+/* Adds the labels that enrichers gave to the process. */
 static int add_process_labels(struct build *b, const struct ev_count *c, struct labels *l)
 {
 	const struct met_label *v;
@@ -117,8 +116,8 @@ static int add_process_labels(struct build *b, const struct ev_count *c, struct 
 	return r;
 }
 
-/* Of a process that has no number here nothing but its stack can be read. Who only looks at what
- * could not be found calls that ended, or not there yet. */
+/* Corrects the outcome of a process without a number in our pid namespace: nothing but its stack is
+ * readable, so a failed look-up does not mean that it ended or has no table yet. */
 static void name_foreign(struct result_outcome *user)
 {
 	if (user->walk == EV_WALK_GONE || user->walk == EV_WALK_NO_TABLE ||
@@ -195,11 +194,11 @@ static int add_sample(struct build *b, const struct ev_count *c, uint64_t weight
 		add_outcome(b, &user_end, kernel_end.walk == EV_WALK_DEPTH, weight);
 	}
 	if (!user_end.shared)
-		b->uncovered.n = user_end.uncovered; /* none refers to them any more */
+		b->uncovered.n = user_end.uncovered; /* the outcome is not used any more */
 	return 0;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- profile --------------------------------------------------------------------------------- */
 
 static int set_header(struct build *b)
 {
@@ -242,7 +241,7 @@ static int set_header(struct build *b)
 	return 0;
 }
 
-/* The target's own executable comes first: pprof takes it for the main binary. */
+/* Makes the mapping of the target's executable the first: pprof takes it for the main binary. */
 static int main_mapping(struct build *b)
 {
 	const struct ev_proc_id id = {.pid = b->kind->target_pid};
@@ -258,7 +257,7 @@ static int main_mapping(struct build *b)
 		if (image && image <= b->n_images && b->images[image].v.n)
 			map = b->images[image].v.p[0].mapping;
 		else if (image && b->src->mapping(b->src->arg, &id, image, TRK_OFF_ANY, &pl) == 0)
-			/* Not sampled itself; its mapping still belongs there. */
+			/* It was not sampled, but must be the first mapping. */
 			(void)result_image_address(b, &id, image, pl.map_pgoff, &map, &addr);
 	}
 	if (r == 0 && map)
@@ -266,10 +265,10 @@ static int main_mapping(struct build *b)
 	return r;
 }
 
-/* Of one image: they are looked through; frames past them have no mapping. */
+/* Stretches of one image: the search is linear. Frames in further ones have no mapping. */
 #define STRETCHES_MAX 1024
 
-/* What all samples need. */
+/* Makes the tables that all samples need. */
 static int prepare(struct build *b)
 {
 	struct result_quality *q = &b->ret->quality;
@@ -297,8 +296,8 @@ static int prepare(struct build *b)
 	return r == 0 ? set_header(b) : r;
 }
 
-/* Adds all samples; one that cannot be added is counted and left out, and without memory (@r too)
- * so are all that follow. */
+/* Adds all samples. A sample that cannot be added is dropped and counted; after -ENOMEM (also of
+ * @r) so are all that follow. */
 static int add_samples(struct build *b, int r)
 {
 	for (size_t i = 0; i < prof_agg_count_cnt(b->agg); i++) {

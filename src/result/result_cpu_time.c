@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On-CPU time of the target between switch events, and the weight of its samples. Thread: C.
+ * On-CPU time of the target between switch events, and the weight of its samples. Thread: control.
  *
- * Ticks say where a thread spends its time; how much, the switches say exactly. Ticks that come
- * late or in step with what runs, and chance, make the sum of a thread's samples differ from its
- * time: the weights of a thread's samples are scaled to it. The ratio of a few samples is mostly
- * chance, and that of threads without a sample does not exist, so threads with less than
- * ABI_CPU_TIME_SAMPLES share one ratio. (In surveys: post-stratification with collapsed strata.)
+ * Ticks show where a thread spends its time; switch events give the exact amount. Late ticks, ticks
+ * in step with the workload, and chance make the sum of a thread's samples differ from its time. So
+ * the weights of a thread's samples are scaled to it. The ratio of a few samples is mostly chance,
+ * and threads without a sample have none: threads with less than ABI_CPU_TIME_SAMPLES share one
+ * ratio. (In surveys: post-stratification with collapsed strata.)
  */
 #include "result/result.h"
 
@@ -108,7 +108,7 @@ uint64_t result_cpu_time_weight(const struct result_cpu_time *t, const struct ev
 	uint32_t id = intern_find(t->keys, &k, sizeof(k));
 	const struct sums *of = id == INTERN_NONE ? &t->rest : &t->threads.p[id];
 
-	/* Samples without a time: on a CPU that was not measured. */
+	/* Samples without a time are of a CPU that was not measured. */
 	if (!of->seen || !of->ran_ns)
 		return c->weight;
 	return (uint64_t)((unsigned __int128)c->weight * of->ran_ns / of->seen);

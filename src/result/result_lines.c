@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Quality lines. */
 #include "result/result.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames to locations: the mapping that shows a file, names and lines, why there is no name. */
+/* Frames to locations: mapping, names and lines, or the reason why there is no name. */
 #include "result/result_priv.h"
 
 #include <stdio.h>
 
-/* What the location of a frame depends on. */
+/* The key of a location. */
 struct frame_key {
 	struct ev_frame frame;
 	uint32_t jit, epoch; /* process (jit_find_proc) and time, for code that has no file */
@@ -29,7 +29,7 @@ static int add_mapping(struct build *b, const char *path, const uint8_t *build_i
 	return r < 0 ? r : prof_model_mapping(b->m, &map, ret);
 }
 
-/* One mapping for the kernel and its modules: kallsyms does not tell where modules end. */
+/* One mapping for the kernel and its modules: kallsyms does not have the ends of modules. */
 int result_kernel_mapping(struct build *b, uint32_t *ret)
 {
 	uint8_t id[EV_BUILD_ID_MAX];
@@ -38,7 +38,7 @@ int result_kernel_mapping(struct build *b, uint32_t *ret)
 
 	if (!b->kernel_mapping) {
 		if (proc_kernel_build_id(id, &len) < 0)
-			len = 0; /* the mapping then has none */
+			len = 0; /* the mapping has none then */
 		r = add_mapping(b, "[kernel]", id, len, 0xffff000000000000ULL, UINT64_MAX, 0,
 		                &b->kernel_mapping);
 	}
@@ -56,8 +56,8 @@ static int jit_mapping(struct build *b, uint32_t *ret)
 	return r;
 }
 
-/* Where file offset @off of an image is shown: 0, -EINVAL (mapped nowhere), -E2BIG (the image has
- * too many stretches, or the profile too many mappings), -ENOMEM. */
+/* Returns 0, -EINVAL (mapped nowhere), -E2BIG (the image has too many stretches, or the profile too
+ * many mappings), -ENOMEM. */
 int result_image_address(struct build *b, const struct ev_proc_id *proc, uint32_t image,
                          uint64_t off, uint32_t *ret_map, uint64_t *ret_addr)
 {
@@ -119,7 +119,8 @@ static int frame_line(struct build *b, const struct sym_frame *f, struct prof_li
 	return r < 0 ? r : prof_model_function(b->m, &fn, &ret->function);
 }
 
-/* @shown: the address by which people know an unnamed frame; @module: of it, or NULL. */
+/* Makes a location with its names. @shown: the address of an unnamed frame in the profile; @module:
+ * its file, or NULL. */
 static int named_location(struct build *b, uint32_t mapping, uint64_t address,
                           const struct sym_named *n, uint64_t shown, const char *module,
                           uint32_t *ret)
@@ -150,14 +151,13 @@ static int named_location(struct build *b, uint32_t mapping, uint64_t address,
 	if (r == 0)
 		r = prof_model_location(b->m, mapping, address, (uint8_t)n->reason, lines, n_lines,
 		                        ret);
-	/* Outside of what stands for it, as an address near the ends of the range can be: shown
-	 * without. */
+	/* Outside of its mapping, as an address near the ends of the range can be: no mapping. */
 	if (r == -EINVAL)
 		r = prof_model_location(b->m, 0, address, (uint8_t)n->reason, lines, n_lines, ret);
 	return r;
 }
 
-/* As make_location; -ENOENT: nothing is known of it. */
+/* As result_make_location, for JIT code; -ENOENT: it has no symbol. */
 static int jit_location(struct build *b, const struct ev_proc_id *proc, const struct frame_key *key,
                         uint32_t *ret)
 {
@@ -197,7 +197,7 @@ int result_make_location(struct build *b, const struct ev_proc_id *proc, const s
 		if (r == -ENOMEM)
 			return r;
 		if (r < 0)
-			address = look; /* and map is 0: its name says the file */
+			address = look; /* and map is 0: its name has the file */
 		return named_location(b, map, address, &n, n.start,
 		                      f->image <= b->n_images
 		                              ? str_base_name(
@@ -228,7 +228,6 @@ static struct result_cached *cached_of(struct build *b, const struct ev_frame *f
 	return &b->cache[(mixed >> 32) % RESULT_CACHE_FRAMES];
 }
 
-/* Location of a frame whose meaning does not depend on the process, unless it is JIT code. */
 int result_frame_location(struct build *b, const struct ev_proc_id *proc, const struct ev_frame *f,
                           uint32_t *ret)
 {
@@ -255,7 +254,7 @@ int result_frame_location(struct build *b, const struct ev_proc_id *proc, const 
 			*cache = (struct result_cached){*f, *ret};
 		return 0;
 	}
-	/* Key and location are added together or not at all: a frame that failed is met again. */
+	/* Key and location are added together or not at all: a frame that failed may come again. */
 	if (key.jit)
 		r = jit_location(b, proc, &key, &loc);
 	if (r == -ENOENT)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In which functions of programs threads wait, of a finished off-CPU profile. Thread: C. */
+/* Functions of programs in which threads are blocked, of an off-CPU profile. Thread: control. */
 #include "result/result.h"
 
-/* A function (where is 0), or all addresses of a file that have no name (name is 0): those are
- * apart by what they wait in, which is all that is known of them. Hashed as bytes. */
+/* A function (where is 0), or all addresses of a file that have no name (name is 0). The latter
+ * differ by the function in which they are blocked. Hashed as bytes. */
 struct site_key {
 	uint32_t name, path, where; /* strings */
 };
@@ -45,7 +45,7 @@ static void report_done(struct report *rep)
 
 bool result_is_switch(const char *path, const char *name)
 {
-	/* From our program, which is the leaf, to what every wait has in common. */
+	/* From our program, which is the leaf, to the functions that all intervals share. */
 	static const char *const prefixes[] = {
 	        "bpf_prog_",    "bpf_trampoline_",  "bpf_trace_run",  "__bpf_trace_sched_switch",
 	        "__traceiter_", "trace_sched_",     "__schedule",     "schedule",
@@ -60,7 +60,7 @@ bool result_is_switch(const char *path, const char *name)
 	return false;
 }
 
-/* Libraries that wait on behalf of every program: who asked them to is what one wants to know. */
+/* Libraries that block on behalf of every program: their caller is the site. */
 static bool is_system(const char *path)
 {
 	static const char *const names[] = {
@@ -90,12 +90,12 @@ static uint32_t name_of(const struct prof_model *m, const struct prof_location *
 	return function ? m->functions.p[function - 1].name : 0;
 }
 
-/* Of a sample; NULL: it has none. */
+/* Frames of a sample; NULL: it has none. */
 struct frames {
 	const struct prof_location *own;    /* innermost of the program's own */
 	const struct prof_location *user;   /* innermost of all in user space */
-	const struct prof_location *kernel; /* in which it waits */
-	const struct prof_location *mark;   /* what stands for a stack that there is not */
+	const struct prof_location *kernel; /* in which it is blocked */
+	const struct prof_location *mark;   /* replaces a stack that is missing */
 };
 
 static struct frames frames_of(const struct prof_model *m, const struct prof_sample *s)
@@ -114,7 +114,8 @@ static struct frames frames_of(const struct prof_model *m, const struct prof_sam
 			if (!f.mark)
 				f.mark = loc;
 		} else if (strcmp(path, "[kernel]") == 0) {
-			/* Where all of them are the scheduler's, the outermost. */
+			/* The innermost outside of the scheduler; if there is none the outermost.
+			 * */
 			if (!f.kernel ||
 			    result_is_switch(path, prof_model_str(m, name_of(m, f.kernel))))
 				f.kernel = loc;
@@ -128,7 +129,7 @@ static struct frames frames_of(const struct prof_model *m, const struct prof_sam
 	return f;
 }
 
-/* String of what the sample's threads wait in: a kernel function or, where that says nothing, the
+/* Returns the string for the cause of blocking: a kernel function or, if that is of no use, the
  * state. */
 static uint32_t where_of(const struct report *rep, const struct prof_sample *s,
                          const struct frames *f)
@@ -142,8 +143,8 @@ static uint32_t where_of(const struct report *rep, const struct prof_sample *s,
 		if (l->key == rep->key_state)
 			state = l->str;
 	}
-	/* Where it was preempted is by chance; and a kernel thread's function stands there anyway.
-	 */
+	/* The site of a preemption is chance; the site of a kernel thread is its function anyway.
+	 * */
 	if (!f->kernel || !f->user || strcmp(prof_model_str(m, state), "preempted") == 0)
 		return state;
 	return name_of(m, f->kernel);
@@ -160,7 +161,7 @@ static int64_t longest_of(const struct report *rep, const struct prof_sample *s)
 	return 0;
 }
 
-/* The number of the site of a location at which is waited in @where. */
+/* Finds or adds the site of a location, blocked in @where. */
 static int site_of(struct report *rep, const struct prof_location *loc, uint32_t where,
                    uint32_t *ret)
 {
@@ -206,7 +207,7 @@ static int add_wait(struct report *rep, const struct prof_sample *s)
 	int r;
 
 	if (!loc)
-		return 0; /* each sample has a frame, or what stands for it */
+		return 0; /* cannot happen: each sample has a frame, or its replacement */
 	r = site_of(rep, loc, key.where, &key.site);
 	if (r == 0)
 		r = vec_reserve(&rep->pairs, 1);
@@ -235,11 +236,11 @@ static int cmp_sites(const void *a, const void *b, void *arg)
 	r = strcmp(prof_model_str(m, x->name), prof_model_str(m, y->name));
 	if (r == 0)
 		r = strcmp(prof_model_str(m, x->path), prof_model_str(m, y->path));
-	/* Addresses without a name stand there once for each. */
+	/* Sites without a name have one entry for each cause. */
 	return r ? r : strcmp(prof_model_str(m, x->where), prof_model_str(m, y->where));
 }
 
-static size_t take(struct report *rep, struct pfa_offcpu_site *ret, size_t max)
+static size_t copy_sites(struct report *rep, struct pfa_offcpu_site *ret, size_t max)
 {
 	const struct prof_model *m = rep->m;
 	size_t n = MIN_OF(rep->sites.n, max);
@@ -286,7 +287,7 @@ int result_sites(const struct prof_model *m, struct pfa_offcpu_site *ret, size_t
 	for (size_t i = 0; i < m->samples.n && r == 0; i++)
 		r = add_wait(&rep, &m->samples.p[i]);
 	if (r == 0)
-		r = (int)take(&rep, ret, max); /* fits: see above */
+		r = (int)copy_sites(&rep, ret, max); /* fits: see above */
 	report_done(&rep);
 	return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks to lists of locations, each distinct one once. */
+/* Stacks to lists of locations, which are cached for shared stacks. */
 #include "result/result_priv.h"
 
 static const char *kernel_name(const struct build *b, const struct ev_frame *f)
@@ -9,7 +9,8 @@ static const char *kernel_name(const struct build *b, const struct ev_frame *f)
 	return n.n ? n.frames[0].name : "";
 }
 
-/* What a kernel stack of a switch or a wake-up begins with: our program, and how it was called. */
+/* Frames at the top of a kernel stack of a switch or a wake-up: our program, and its callers in the
+ * tracepoint. */
 #define TRACED_MAX 12
 static uint32_t skip_traced(const struct build *b, const struct ev_stack *st)
 {
@@ -29,8 +30,8 @@ static uint32_t skip_traced(const struct build *b, const struct ev_stack *st)
 	return skip < st->n ? skip : 0;
 }
 
-/* Frames of a waker's kernel stack up to where an interrupt came in, 0: none did. The rest is what
- * was interrupted, and has nothing to do with it. */
+/* Returns the number of frames of a waker's kernel stack up to the entry of an interrupt, 0: none.
+ * The rest is the interrupted code, which is not the waker. */
 static uint32_t interrupt_depth(const struct build *b, const struct ev_stack *st)
 {
 	static const char *const names[] = {"asm_sysvec_", "asm_common_interrupt",
@@ -48,8 +49,8 @@ static uint32_t interrupt_depth(const struct build *b, const struct ev_stack *st
 	return 0;
 }
 
-/* Appends the file of frame @i where its caller was found heuristically, unless it is there from
- * index @first on. */
+/* Appends the file of frame @i if it is uncovered, unless the files from index @first on have it.
+ * */
 static int append_uncovered(struct build *b, const struct ev_stack *st, uint32_t i,
                             const struct ev_frame *resolved, size_t first)
 {
@@ -65,7 +66,6 @@ static int append_uncovered(struct build *b, const struct ev_stack *st, uint32_t
 	return vec_push(&b->uncovered, uncovered);
 }
 
-/* Appends the locations of a stack to b->locs; *ret: how it ended, as far as is known now. */
 int result_append_frames(struct build *b, const struct ev_proc_id *proc, const struct ev_stack *st,
                          struct result_outcome *ret)
 {
@@ -78,7 +78,7 @@ int result_append_frames(struct build *b, const struct ev_proc_id *proc, const s
 	                               .shared = true,
 	                               .uncovered = (uint32_t)b->uncovered.n};
 	if (st->kernel && st->n == 0) {
-		/* The sample was in the kernel: without this frame it would pass for user code. */
+		/* The sample was in the kernel: without this frame it would look like user code. */
 		r = result_synthetic(b, "[kernel stack failed]", &loc);
 		return r < 0 ? r : vec_push(&b->locs, loc);
 	}
@@ -91,8 +91,8 @@ int result_append_frames(struct build *b, const struct ev_proc_id *proc, const s
 			b->src->resolve(b->src->arg, proc, &st->frames[i], &f);
 			if (f.space == EV_SPACE_RAW && i > 0 &&
 			    b->src->proc_reason(b->src->arg, proc) == EV_REASON_NAMED) {
-				/* Not code of a process whose mappings are known: the frame pointer
-				 * led astray. */
+				/* No code of a process with known mappings: the frame pointer was a
+				 * general register. */
 				ret->walk = EV_WALK_IMPLAUSIBLE;
 				return 0;
 			}
@@ -181,7 +181,7 @@ int result_append_waker(struct build *b, const struct ev_count *c, const char **
 	bool lost;
 	int r = result_synthetic(b, "[woken by]", &loc);
 
-	/* The leaf stays where the thread is blocked. */
+	/* The leaf stays the function in which the thread is blocked. */
 	if (r == 0)
 		r = vec_push(&b->locs, loc);
 	*ret = w ? (w->tid && !irq ? w->comm : "[interrupt]") : "[waker lost]";

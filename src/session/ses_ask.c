@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session is asked. Thread: C, but for ses_stats. */
+/* Questions about a session. Thread: control, but for ses_stats. */
 #include "session/session_priv.h"
 
 uint32_t ses_modes_run(const struct ses *s)
@@ -36,8 +36,8 @@ int ses_command_pid(const struct ses *s)
 	return s->cmd.pid ? (int)s->cmd.pid : -EINVAL;
 }
 
-/* The kernel side's counters as of now: of the running programs, or the final ones; of a running
- * capture also what its sources add to @ret. With stats_lock, or on C. */
+/* Reads the kernel side's counters: of the running programs, or the final ones. Sources of a
+ * running capture also add to @ret. Thread: any with stats_lock, or control. */
 static int counters_now(struct ses *s, struct abi_counters *all, struct pfa_stats *ret)
 {
 	int r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be known before anything is opened, and what a refusal of the kernel means. */
+/* Checks before anything is opened, and the causes of refusals of the kernel. */
 #include "session/session_priv.h"
 
 #include <dirent.h>
@@ -10,8 +10,7 @@
 
 #include "proc/proc.h"
 
-/* /proc shows the numbers of the namespace it was mounted for: another one's would be believed to
- * be ours. */
+/* Returns -ESRCH if /proc is of another pid namespace: its numbers would be taken for ours. */
 static int check_proc_is_ours(struct err *err)
 {
 	char self[32];
@@ -48,9 +47,9 @@ int ses_check_start(const struct ses *s, struct err *err)
 	return 0;
 }
 
-/* What a capture holds open at the same time beside one file of each image: maps, programs and
- * their links, BTF, the rings, the output, pidfd, epoll and eventfd; more while libbpf probes the
- * kernel. For each CPU: an event, its link, its ring. */
+/* Descriptors that a capture holds open, without one file of each image: maps, programs and their
+ * links, BTF, the rings, the output, pidfd, epoll and eventfd; more while libbpf probes the kernel.
+ * For each CPU: an event, its link, its ring. */
 #define DESCRIPTORS         58
 #define DESCRIPTORS_PER_CPU 3
 

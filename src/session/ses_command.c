@@ -55,7 +55,7 @@ int ses_command_spawn(const char *const *argv, struct ses_command *ret, struct e
 	if (pid < 0)
 		return err_set(err, -errno, "fork: %s", err_name(errno));
 	if (pid == 0) {
-		(void)close(go_w); /* else its own copy would keep the pipe open when we die */
+		(void)close(go_w); /* else its own descriptor keeps the socket open when we die */
 		child(go_r, error_w, argv);
 	}
 	ret->pid = pid;
@@ -66,7 +66,7 @@ int ses_command_spawn(const char *const *argv, struct ses_command *ret, struct e
 	return 0;
 }
 
-/* Waits for its end. */
+/* Waits until the command has ended. */
 static void reap(struct ses_command *c)
 {
 	pid_t r;
@@ -125,7 +125,7 @@ int ses_command_poll(struct ses_command *c)
 void ses_command_done(struct ses_command *c)
 {
 	if (c->pid && c->go_fd >= 0 && !c->ended) {
-		(void)kill(c->pid, SIGKILL); /* still held before its exec: it is ours alone */
+		(void)kill(c->pid, SIGKILL); /* still held before its exec: no program of others */
 		reap(c);
 	}
 	closep(&c->go_fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the library itself costs: CPU time and memory. Thread: any, with stats_lock, or C. */
+/* The cost of the library itself: CPU time and memory. Thread: any with stats_lock, or control. */
 #include "session/session_priv.h"
 
 uint64_t ses_threads_cpu_ns(struct ses *s)
@@ -18,7 +18,7 @@ uint64_t ses_agent_cpu_ns(struct ses *s, const struct abi_counters *c)
 
 	sum -= MIN_OF(sum, s->cost.before_ns);
 	sum += c->v[ABI_CNT_PROG_NS];
-	/* Of ticks that hit none of ours some were timed: with --pid one in 64, else all. */
+	/* Ticks that hit no target were timed in part: with --pid one in 64, else all. */
 	if (c->v[ABI_CNT_FOREIGN_TIMED])
 		sum += (uint64_t)((double)c->v[ABI_CNT_FOREIGN_NS] * (double)ticks /
 		                  (double)c->v[ABI_CNT_FOREIGN_TIMED]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a profile says of itself: one "key: value" a line. docs/output.md explains each key.
- * Thread: C. */
+/* The quality lines of a profile: one "key: value" a line. docs/output.md explains each key.
+ * Thread: control. */
 #include "session/session_priv.h"
 
 /* "depth limit" -> "depth_limit" */
@@ -12,7 +12,7 @@ static void key_of(const char *name, char *ret, size_t size)
 			*p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : '_';
 }
 
-/* ---- what was asked for ---------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int add_filter(void *arg, const char *key, const char *value)
 {
@@ -76,7 +76,7 @@ static int add_request(const struct ses *s, const struct src_product *p, struct 
 	return result_line(to, "duration_s: %.3f", (double)p->result.model->duration_ns / 1e9);
 }
 
-/* ---- where stacks end too early, or were found heuristically --------------------------------- */
+/* ---- files with incomplete or heuristic stacks ----------------------------------------------- */
 
 #define FILE_LINES      5
 #define FILE_NAME_BYTES 128 /* bytes of a name: file names have up to 255 */
@@ -104,7 +104,7 @@ static int cmp_weight(const void *a, const void *b)
 	return cmp_name(a, b);
 }
 
-/* Files of one name are one: the same library of many containers. */
+/* Adds up files of one name: the same library of many containers. */
 static size_t merge_names(struct file_share *p, size_t n)
 {
 	size_t to = 0;
@@ -120,7 +120,7 @@ static size_t merge_names(struct file_share *p, size_t n)
 	return to;
 }
 
-/* A line for each of those with most weight. */
+/* Adds a line for each file with most weight, and one for the rest. */
 static int add_shares(struct result_lines *to, const char *key, struct file_share *p, size_t n,
                       uint64_t whole)
 {
@@ -182,7 +182,7 @@ static int add_heuristic(const struct ses *s, struct result_lines *to,
 	return add_shares(to, "heuristic_in", p, n, whole);
 }
 
-/* How the walks of user stacks ended. */
+/* Adds the outcomes of the walks of user stacks. */
 static int add_walks(const struct ses *s, struct result_lines *to, const struct result_quality *q)
 {
 	uint64_t whole = q->user_weight;
@@ -210,7 +210,7 @@ static int add_walks(const struct ses *s, struct result_lines *to, const struct 
 	return r;
 }
 
-/* How good the stacks are, and their names. */
+/* Adds the quality of the stacks, and of symbolization. */
 static int add_stacks(const struct ses *s, struct result_lines *to, const struct result_quality *q)
 {
 	char key[64];
@@ -264,7 +264,7 @@ static int add_cost(struct ses *s, struct result_lines *to)
 	return result_line(to, "agent_cpu_pct: %.2f", result_pct(agent, s->final.elapsed_ns));
 }
 
-/* Tags, these lines and notes, in this order, as comments of the profile. */
+/* Adds tags, quality lines and notes, in this order, as comments of the profile. */
 static int add_comments(const struct ses *s, const struct src_product *p)
 {
 	struct prof_model *m = p->result.model;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a capture know, for its profiles. Thread: C, after D and W. */
+/* The profiles of a capture: resolves, symbolizes, builds, writes. Thread: control, after the drain
+ * and tracker threads have ended. */
 #include "session/session_priv.h"
 
 #define SYMBOLIZE_MS 30000 /* symbolization after the end of sampling */
 
-/* ---- places ---------------------------------------------------------------------------------- */
+/* ---- raw frames ------------------------------------------------------------------------------ */
 
 struct raw_key {
 	struct ev_proc_id proc;
@@ -21,7 +22,7 @@ struct resolved {
 static void resolved_init(struct resolved *p)
 {
 	p->frames.max = UINT32_MAX;
-	(void)intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &p->keys); /* NULL: looked up each time */
+	(void)intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &p->keys); /* NULL: resolved each time */
 }
 
 static void resolved_done(struct resolved *p)
@@ -51,8 +52,8 @@ static void find_mapping(struct ses *s, const struct ev_proc_id *proc, const str
 	}
 }
 
-/* Resolves a raw frame; RAW as it was, if it is no code there. Looked up once: threads and samples
- * share addresses. */
+/* Resolves a raw frame to its mapping; it stays RAW if there is none. Results are cached: threads
+ * and samples share addresses. */
 static void resolve_raw(struct ses *s, struct resolved *p, const struct ev_proc_id *proc,
                         const struct ev_frame *f, struct ev_frame *ret)
 {
@@ -64,15 +65,15 @@ static void resolve_raw(struct ses *s, struct resolved *p, const struct ev_proc_
 		return;
 	}
 	find_mapping(s, proc, f, ret);
-	/* Without memory it is looked up again. */
+	/* Without memory it is resolved again. */
 	if (p->keys && vec_reserve(&p->frames, 1) == 0 &&
 	    intern_add(p->keys, &key, sizeof(key), &id, NULL) == 0)
-		(void)vec_push(&p->frames, *ret); /* has its room */
+		(void)vec_push(&p->frames, *ret); /* there is room */
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- symbolization --------------------------------------------------------------------------- */
 
-/* The frames of a user stack that belong to its process. */
+/* Requests the frames of a user stack whose meaning depends on the process. */
 static void request_stack(struct ses *s, struct resolved *p, const struct ev_count *c)
 {
 	const struct ev_stack *st = c->ustack ? prof_agg_stack(s->walk.agg, c->ustack) : NULL;
@@ -94,7 +95,7 @@ static void request_stack(struct ses *s, struct resolved *p, const struct ev_cou
 	}
 }
 
-/* Asks for what raw frames turn out to be, and for frames that W's queue had no room for. */
+/* Requests resolved raw frames, and addresses that the tracker's queue dropped. */
 static void request_rest(struct ses *s, struct resolved *p)
 {
 	bool all = queue_drops(s->walk.queue) > 0;
@@ -125,22 +126,22 @@ static void request_rest(struct ses *s, struct resolved *p)
 	}
 }
 
-/* ---- what addresses mean, for the result ----------------------------------------------------- */
+/* ---- call-backs of the result ---------------------------------------------------------------- */
 
-struct knows {
+struct capture {
 	struct ses *s;
 	struct resolved *resolved;
 };
 
 static const struct trk_image *image(void *arg, uint32_t id)
 {
-	return trk_image(((const struct knows *)arg)->s->walk.trk, id);
+	return trk_image(((const struct capture *)arg)->s->walk.trk, id);
 }
 
 static void resolve(void *arg, const struct ev_proc_id *proc, const struct ev_frame *raw,
                     struct ev_frame *ret)
 {
-	const struct knows *k = arg;
+	const struct capture *k = arg;
 
 	resolve_raw(k->s, k->resolved, proc, raw, ret);
 }
@@ -148,24 +149,24 @@ static void resolve(void *arg, const struct ev_proc_id *proc, const struct ev_fr
 static int mapping(void *arg, const struct ev_proc_id *proc, uint32_t id, uint64_t off,
                    struct trk_place *ret)
 {
-	return trk_place_image(((const struct knows *)arg)->s->walk.trk, proc, id, off, ret);
+	return trk_place_image(((const struct capture *)arg)->s->walk.trk, proc, id, off, ret);
 }
 
 static uint32_t main_image(void *arg, uint32_t pid)
 {
 	const struct ev_proc_id id = {.pid = pid};
 
-	return trk_main_image(((const struct knows *)arg)->s->walk.trk, &id);
+	return trk_main_image(((const struct capture *)arg)->s->walk.trk, &id);
 }
 
 static enum ev_reason proc_reason(void *arg, const struct ev_proc_id *proc)
 {
-	return trk_proc_reason(((const struct knows *)arg)->s->walk.trk, proc);
+	return trk_proc_reason(((const struct capture *)arg)->s->walk.trk, proc);
 }
 
 static struct sym_named name(void *arg, uint32_t id, uint64_t addr)
 {
-	return symbolizer_find(((const struct knows *)arg)->s->walk.symbolizer, id, addr);
+	return symbolizer_find(((const struct capture *)arg)->s->walk.symbolizer, id, addr);
 }
 
 static bool uncovered(void *arg, const struct ev_stack *st, uint32_t i,
@@ -173,7 +174,8 @@ static bool uncovered(void *arg, const struct ev_stack *st, uint32_t i,
 {
 	struct deferred_gap at;
 
-	if (!deferred_gap_at(((const struct knows *)arg)->s->walk.deferred, st, i, frame, any, &at))
+	if (!deferred_gap_at(((const struct capture *)arg)->s->walk.deferred, st, i, frame, any,
+	                     &at))
 		return false;
 	*ret = (struct result_uncovered){.image = at.image, .bare = at.bare};
 	return true;
@@ -182,7 +184,7 @@ static bool uncovered(void *arg, const struct ev_stack *st, uint32_t i,
 static int labels(void *arg, const struct ev_count *c, const char *comm,
                   const struct met_label **ret, uint32_t *ret_n)
 {
-	const struct ses *s = ((const struct knows *)arg)->s;
+	const struct ses *s = ((const struct capture *)arg)->s;
 	struct label_list of;
 	int r = labels_of(s->labels, s->walk.trk, &c->proc, c->foreign_ns, comm, &of);
 
@@ -206,7 +208,7 @@ void ses_kind(struct ses *s, size_t i)
 	src_all[i]->kind(s->src[i], k);
 }
 
-/* @r: what went wrong before: then no sample fits. */
+/* Builds the profile of source @i. @r: an earlier failure: then no sample fits. */
 static int build_product(struct ses *s, size_t i, const struct result_source *src, int r)
 {
 	const struct source *source = src_all[i];
@@ -222,7 +224,7 @@ static int build_product(struct ses *s, size_t i, const struct result_source *sr
 int ses_profile_build(struct ses *s, struct err *err)
 {
 	_cleanup_(resolved_done) struct resolved resolved = {0};
-	struct knows knows = {.s = s, .resolved = &resolved};
+	struct capture capture = {.s = s, .resolved = &resolved};
 	struct result_source src = {.image = image,
 	                            .resolve = resolve,
 	                            .mapping = mapping,
@@ -232,7 +234,7 @@ int ses_profile_build(struct ses *s, struct err *err)
 	                            .uncovered = uncovered,
 	                            .labels = labels_any(s->labels) ? labels : NULL,
 	                            .jit = s->walk.jit,
-	                            .arg = &knows};
+	                            .arg = &capture};
 	const struct prof_agg_stats *as = prof_agg_stats(s->walk.agg);
 	const uint64_t limit_ms =
 	        s->hooks.symbolize_limit_ms ? s->hooks.symbolize_limit_ms : SYMBOLIZE_MS;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes of the walker's maps, by target, rate and CPUs. Thread: C. */
+/* Sizes of the walker's maps, by target, rate and CPUs. Thread: control. */
 #include "session/session_priv.h"
 
 #include <dirent.h>
 
 #include "proc/proc.h"
 
-/* Of the process map, 32 bytes each. */
+/* Entries of the process map, 32 bytes each. */
 #define RANGES_MAX         (1ULL << 20)
 #define RANGES_SPARE       1024ULL
 #define RANGES_PER_PROCESS 24ULL /* of browsers and desktops; others have 6 */
@@ -40,15 +40,15 @@ static uint64_t count_processes(void)
 	return n;
 }
 
-/* Executable mappings that the process map holds, by what there is now: a list is written anew
- * beside the one that it follows. */
+/* Returns the size of the process map, by the executable mappings that exist now. There is room for
+ * two lists of a process: a new list is written before the old one is freed. */
 static uint32_t range_entries(const struct ses *s)
 {
 	uint64_t n = 0;
 
 	if (s->o.target == PFA_TARGET_PID && !tgt_follows(&s->target) &&
 	    s->target.n <= RANGES_COUNTED) {
-		/* What cannot be counted here is found again, and said, by the first look. */
+		/* The first scan meets an error again, and reports it. */
 		for (uint32_t i = 0; i < s->target.n; i++)
 			(void)proc_maps_read(s->target.pids[i], count_mapping, &n, NULL, NULL);
 		n = MAX_OF(2 * n + RANGES_SPARE, 16384ULL);
@@ -68,17 +68,17 @@ void ses_sizes(const struct ses *s, bool walks, struct load_sizes *z)
 	const uint64_t per_s = (uint64_t)s->o.sample_rate_hz * s->env.n_cpus,
 	               page = (uint64_t)sysconf(_SC_PAGESIZE);
 
-	z->no_sample = true; /* unless a source wants it */
+	z->no_sample = true; /* unless a source needs it */
 	if (!walks) {
-		/* Target and filters alone, whose sizes are set. */
+		/* Target and filters only, whose sizes are set. */
 		z->no_walk = true;
 		z->ring_bytes = z->deferred_ring_bytes = (uint32_t)page;
 		z->count_entries = z->thread_entries = z->range_entries = z->proc_entries =
 		        z->shipped_entries = 1;
 		return;
 	}
-	/* Stacks: what a second of nothing but new, deep stacks needs is more than anyone has; 256
-	 * KiB hold 1,000 of 30 frames, and a stack that finds no place comes again. */
+	/* Stacks: a second of nothing but new, deep stacks would need too much. 256 KiB hold 1,000
+	 * of 30 frames, and a stack that was dropped comes again. */
 	z->ring_bytes = pow2_at_least(
 	        MAX_OF(s->o.ring_bytes ? s->o.ring_bytes
 	                               : (one ? 262144U : MAX_OF(524288U, s->env.n_cpus * 65536U)),
@@ -93,15 +93,16 @@ void ses_sizes(const struct ses *s, bool walks, struct load_sizes *z)
 	z->shipped_entries = one ? 16384 : 65536;
 	if (s->o.unwind == PFA_UNWIND_FP)
 		return;
-	/* 32 bytes each. The rest of a machine with more files than this is walked by guesses. */
+	/* 32 bytes each. On a machine with more files the rest is unwound heuristically. */
 	z->image_entries = tgt_all(&s->target) ? 65536 : 8192;
-	/* 64 or 128 deferred samples until D has been woken; more are unwound heuristically. */
+	/* 64 or 128 deferred samples until the drain thread has been woken; more are unwound
+	 * heuristically. */
 	z->deferred_ring_bytes = pow2_at_least(MAX_OF((one ? 1ULL : 2ULL) << 20, page));
 }
 
-/* Deferred samples of a process in an image without a table: until D was woken and a table built, a
- * quarter of a second on one CPU; more are unwound heuristically. Their ring bounds them besides.
- */
+/* Returns how many samples of a process in an image without a table are deferred: enough for a
+ * quarter of a second on one CPU, until the drain thread was woken and the table built. More are
+ * unwound heuristically. The size of their ring is a second bound. */
 uint32_t ses_deferred_quota(const struct ses *s)
 {
 	return MIN_OF(MAX_OF(s->o.sample_rate_hz / 4, 32U), 1024U);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a capture is started with: outputs, sources, the walker, the target. Thread: C. */
+/* The start of a capture: outputs, sources, the walker, the target. Thread: control. */
 #include "session/session_priv.h"
 
 #include <stdio.h>
@@ -13,8 +13,8 @@ static bool any_walks(const struct ses *s)
 	return false;
 }
 
-/* Where a step is over that takes long, and last of all before the target is let go: an
- * ses_interrupt() that comes behind that last look found sampling begun. */
+/* Called after each step that takes long, and right before the command executes. An ses_interrupt()
+ * after that last check has no effect: sampling has begun. */
 static int check_interrupted(struct ses *s, struct err *err)
 {
 	if (!atomic_load(&s->interrupted))
@@ -32,13 +32,13 @@ static int ended_early(const struct ses *s, struct err *err)
 	               s->target.pid);
 }
 
-/* A step that no longer found the target says so. */
+/* Describes -ESRCH of a step: the target has ended. */
 static int if_ended(const struct ses *s, int r, struct err *err)
 {
 	return r == -ESRCH && !tgt_all(&s->target) ? ended_early(s, err) : r;
 }
 
-/* Before anything is captured: an output that cannot be written is refused now. */
+/* Opens the outputs before anything is captured: a bad path fails the start. */
 static int open_outputs(struct ses *s, struct err *err)
 {
 	int r = 0;
@@ -52,8 +52,8 @@ static int open_outputs(struct ses *s, struct err *err)
 	return r;
 }
 
-/* A source that cannot be started does not end the others: noted now, and an error once they are
- * written. @r: what its call returned. */
+/* Leaves out a source that cannot be started, if another one can: a note now, an error of ses_stop
+ * later. @r: the result of its call. */
 static int leave_out(struct ses *s, size_t i, int r, struct err *err)
 {
 	const uint32_t mode = src_all[i]->mode;
@@ -133,7 +133,7 @@ static int open_walker(struct ses *s, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "/proc/self/ns/pid: %s", err_name(r));
 	tgt_config(&s->target, &cfg, &sizes);
-	/* A command's samples are never ours, and who profiles its own process asks for it. */
+	/* A command's samples are never ours, and a program that profiles itself wants its own. */
 	cfg.agent_tgid = s->o.target == PFA_TARGET_COMMAND ? 0 : (uint32_t)getpid();
 	cfg.agent_whole = tgt_all(&s->target) && (s->o.flags & PFA_EXCLUDE_OWN_PROCESS);
 	cfg.kernel_stacks = !(s->o.flags & PFA_NO_KERNEL_STACKS);
@@ -174,7 +174,7 @@ static int find_cpus(struct ses *s, struct err *err)
 	return ses_check_descriptors(s, err);
 }
 
-/* Until nothing runs yet. */
+/* Opens and loads everything; no program runs yet. */
 static int prepare(struct ses *s, struct err *err)
 {
 	int r = check_interrupted(s, err);
@@ -205,7 +205,7 @@ static int prepare(struct ses *s, struct err *err)
 	return r == 0 ? check_interrupted(s, err) : r;
 }
 
-/* From here on samples may come. */
+/* Attaches and starts everything; from here on samples may come. */
 static int begin(struct ses *s, struct err *err)
 {
 	const struct load_procs procs = tgt_procs(&s->target);

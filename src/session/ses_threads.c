@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of a capture: D drains, W identifies. */
+/* The threads of a capture: the drain thread and the tracker. */
 #include "session/session_priv.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
 
-/* ---- D --------------------------------------------------------------------------------------- */
+/* ---- drain thread ---------------------------------------------------------------------------- */
 
 static void push_item(struct ses *s, const struct ses_item *item)
 {
@@ -14,7 +14,7 @@ static void push_item(struct ses *s, const struct ses_item *item)
 		tally_count(&s->tally, TALLY_QUEUE_FULL, 1);
 		atomic_store(&s->walk.events_dropped, true);
 	}
-	/* Frames that found no place are named at the end. */
+	/* Addresses that were dropped here are symbolized at stop. */
 }
 
 static void on_proc_event(void *arg, const struct ev_proc *ev)
@@ -27,7 +27,7 @@ static void on_proc_event(void *arg, const struct ev_proc *ev)
 		symbolizer_kernel_record(s->walk.symbolizer, ev);
 		return;
 	}
-	/* With known processes to watch, the rest of the machine is dropped here. */
+	/* With a fixed set of processes, events of all others are dropped here. */
 	if (s->o.target == PFA_TARGET_PID && !tgt_follows(&s->target) && ev->type != EV_PROC_LOST &&
 	    !tgt_has(&s->target, ev->pid))
 		return;
@@ -87,7 +87,7 @@ static void on_count(void *arg, const struct ev_count *c)
 	struct ev_count count = *c;
 
 	jit_stamp(s->walk.jit, &count);
-	if (count.samples)                                     /* else it told whose stack it is */
+	if (count.samples) /* else it only names the process of a stack */
 		(void)prof_agg_add_count(s->walk.agg, &count); /* counted by the aggregation */
 }
 
@@ -104,7 +104,7 @@ static void on_waker(void *arg, const struct ev_waker *w)
 	struct ses *s = arg;
 
 	(void)prof_agg_add_waker(s->walk.agg, w); /* counted by the aggregation */
-	/* Each stack of theirs is told once; without room the next one says it. */
+	/* Each waker stack is reported once; if the queue is full the next one asks again. */
 	if (w->ustack && !w->foreign_ns && !w->kthread && !tgt_all(&s->target))
 		push_item(s, &item);
 }
@@ -119,25 +119,26 @@ static void on_deferred(void *arg, const struct ev_deferred *c)
 	deferred_add(s->walk.deferred, &copy);
 }
 
-/* All that is known of processes up to now is on its way to W. */
+/* Tells the tracker that all process events up to this time were pushed. */
 static void push_watermark(struct ses *s)
 {
 	const struct ses_item item = {.type = SES_ITEM_WATERMARK,
 	                              .watermark_ns =
 	                                      pev_sideband_stats(s->walk.sideband)->settled_ns};
 
-	push_item(s, &item); /* without room the next one says it */
+	push_item(s, &item); /* if the queue is full the next one does */
 }
 
-/* A program that has just loaded one thing in the place of another is likely to do it again, and
- * until that is heard of its samples there have to wait, or are wrong where the kernel side cannot
- * see mappings: its events are read so often for so long. */
+/* A program that has just replaced a mapping is likely to do it again. Until the tracker knows, its
+ * samples there are deferred, or wrong where the kernel side cannot report mappings. So its events
+ * are read this often for this long. */
 #define FOLLOW_EVERY_MS 5
 #define FOLLOW_NS       NSEC_PER_SEC
 
 #define COUNT_EVERY_MS 1000
 
-/* Stacks that were to be had before the capture are read as W has room for them, as often. */
+/* Stacks of threads that were blocked before the capture are read this often, as the tracker has
+ * room for them. */
 #define BACKLOG_EVERY_MS 2
 
 size_t ses_deferred_room(const struct ses *s)
@@ -149,8 +150,8 @@ size_t ses_deferred_room(const struct ses *s)
 	return MIN_OF(deferred_room(s->walk.deferred), queued < max ? max - queued : 0);
 }
 
-/* Stacks that were to be had before the capture, as far as W has room for them: how many are left.
- */
+/* Hands on stacks of threads that were blocked before the capture, as far as the tracker has room.
+ * Returns how many are left. */
 static size_t hand_on_backlog(struct ses *s, const struct smp_sink *sink)
 {
 	const bool tables = deferred_has_tables(s->walk.deferred);
@@ -161,7 +162,7 @@ static size_t hand_on_backlog(struct ses *s, const struct smp_sink *sink)
 		if (!src_all[i]->backlog)
 			continue;
 		room = ses_deferred_room(s);
-		/* Most are much shorter than there is room for. */
+		/* Most stacks are much shorter than their room. */
 		do {
 			before = room;
 			left = src_all[i]->backlog(src, tables, room, sink);
@@ -197,7 +198,7 @@ static void drain_main(void *arg)
 	                         .waker = on_waker,
 	                         .arg = s};
 	const struct smp_sink sink = drain;
-	/* The last is -1, passed over, unless there are several processes. */
+	/* The last is -1, which poll ignores, unless there are several processes. */
 	struct pollfd p[] = {{.fd = s->stop_fd, .events = POLLIN},
 	                     {.fd = smp_walker_poll_fd(s->walker), .events = POLLIN},
 	                     {.fd = pev_sideband_poll_fd(s->walk.sideband), .events = POLLIN},
@@ -216,7 +217,8 @@ static void drain_main(void *arg)
 			wait_ms = MIN_OF(wait_ms, FOLLOW_EVERY_MS);
 		if (backlog > 0)
 			wait_ms = MIN_OF(wait_ms, BACKLOG_EVERY_MS);
-		(void)poll(p, ARRAY_SIZE(p), wait_ms); /* early or late: the drain is the same */
+		(void)poll(p, ARRAY_SIZE(p),
+		           wait_ms); /* a failure only changes the time of the drain */
 		if (p[0].revents)
 			break;
 		if (p[3].revents)
@@ -236,7 +238,7 @@ static void drain_main(void *arg)
 	finish(s, &sink);
 }
 
-/* The same for sources that walk no stacks: there are no rings and no side-band. */
+/* The drain thread of sources that walk no stacks: there are no rings and no side-band. */
 static void count_main(void *arg)
 {
 	struct ses *s = arg;
@@ -245,7 +247,7 @@ static void count_main(void *arg)
 
 	ses_agent_thread(s, 0);
 	for (;;) {
-		(void)poll(p, ARRAY_SIZE(p), COUNT_EVERY_MS); /* early or late: it is the same */
+		(void)poll(p, ARRAY_SIZE(p), COUNT_EVERY_MS); /* a failure only changes the time */
 		if (p[0].revents)
 			break;
 		if (p[1].revents)
@@ -254,7 +256,7 @@ static void count_main(void *arg)
 	}
 }
 
-/* ---- W --------------------------------------------------------------------------------------- */
+/* ---- tracker thread -------------------------------------------------------------------------- */
 
 static void handle_item(struct ses *s, struct ses_item *item)
 {
@@ -284,7 +286,7 @@ static void handle_item(struct ses *s, struct ses_item *item)
 		deferred_hurry(s->walk.deferred, true);
 		break;
 	case SES_ITEM_WATERMARK:
-		/* Those that D had to drop came before it. */
+		/* Events that the drain thread dropped are earlier than this watermark. */
 		if (!atomic_load(&s->walk.events_dropped))
 			trk_settled(s->walk.trk, item->watermark_ns);
 		deferred_hurry(s->walk.deferred, false);
@@ -292,7 +294,7 @@ static void handle_item(struct ses *s, struct ses_item *item)
 	}
 }
 
-/* Tells D to read events often for a while. */
+/* Makes the drain thread read events often for a while, if a mapping was replaced. */
 static void follow_closely(struct ses *s)
 {
 	uint64_t replaced = trk_stats(s->walk.trk)->replaced;
@@ -310,8 +312,8 @@ int ses_tracker_round(struct ses *s)
 	uint64_t end_ns;
 	int r = queue_pop(s->walk.queue, &item, 100 * NSEC_PER_MSEC);
 
-	/* Not until the queue is empty: where events come faster than they can be worked on, the
-	 * process map in the kernel would never be brought up to date. */
+	/* Not until the queue is empty: if events come faster than they are handled, the process
+	 * map in the kernel would never be updated. */
 	end_ns = now_ns() + ROUND_NS;
 	for (int n = 1; r == 0; n++) {
 		handle_item(s, &item);
@@ -327,9 +329,9 @@ int ses_tracker_round(struct ses *s)
 	follow_closely(s);
 	trk_flush(s->walk.trk);
 	jit_round(s->walk.jit, now_ns(), (uint32_t)trk_image_cnt(s->walk.trk));
-	deferred_round(s->walk.deferred, now_ns()); /* before the names: they wait longer */
+	deferred_round(s->walk.deferred, now_ns()); /* before symbolization, which can wait */
 	(void)symbolizer_send(s->walk.symbolizer, now_ns(),
-	                      false); /* what finds no room goes in a later round */
+	                      false); /* addresses without room go in a later round */
 	return r;
 }
 
@@ -339,8 +341,8 @@ static void tracker_main(void *arg)
 
 	ses_agent_thread(s, 1);
 	if (tgt_all(&s->target)) {
-		/* After sampling began: until then frames are raw addresses, which are placed at
-		 * the end. */
+		/* Sampling has begun: frames are raw addresses until then, and are resolved to
+		 * mappings at the end. */
 		s->walk.scan_error = trk_scan(s->walk.trk, NULL);
 		trk_flush(s->walk.trk);
 	}

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stacks need: the aggregation, the tracker, unwind tables, JIT code, the symbolizer; and how
- * they reach each other. Thread: C, but for the calls that the modules make. */
+/* The parts for stacks: aggregation, tracker, unwind tables, JIT code, symbolizer; and the calls
+ * between them. Thread: control, but for the call-backs of the modules. */
 #include "session/session_priv.h"
 
 #include <poll.h>
 
-#define WORKERS_MAX  4                     /* B: more do not pay (design: cores - 1, at most 4) */
+#define WORKERS_MAX  4                     /* symbolizer threads: more have no benefit */
 #define BUDGET_BYTES ((uint64_t)256 << 20) /* uw_store_new has the same default */
-#define POOL_JOBS    256                   /* tables and turns of the symbolizer that wait */
+#define POOL_JOBS    256                   /* tables and symbolizer batches in the queue */
 
 void ses_agent_thread(const struct ses *s, uint32_t slot)
 {
@@ -71,7 +71,7 @@ static bool push_deferred(void *arg, struct deferred_sample *k)
 	return queue_push(((const struct ses *)arg)->walk.queue, &item) == 0;
 }
 
-/* W need not be woken while it has work. Closed: it waits for tables by itself. */
+/* Wakes the tracker unless it has work. If the queue is closed it waits for tables by itself. */
 static void wake_tracker(void *arg)
 {
 	const struct ses_item item = {.type = SES_ITEM_WAKE};
@@ -147,7 +147,7 @@ static void open_image(void *arg, uint32_t image, struct trk_open *ret)
 	trk_image_open(s->walk.trk, image, true, ret);
 }
 
-/* Tells the kernel side that samples of the symbolizer process are the agent's. */
+/* Tells the kernel side that samples of the symbolizer process are those of the agent. */
 static void on_symbolizer_process(void *arg, uint32_t pid)
 {
 	const struct ses *s = arg;
@@ -198,7 +198,7 @@ int ses_walk_new(struct ses *s)
 	return r;
 }
 
-/* After the tracker and the aggregation. */
+/* Opens the unwind tables; tracker and aggregation exist. */
 static int open_tables(struct ses *s, struct err *err)
 {
 	struct load_oncpu *l = smp_walker_loader(s->walker);
@@ -214,7 +214,7 @@ static int open_tables(struct ses *s, struct err *err)
 	return ses_deferred_new(s, &rules, &backing, load_control(l), err);
 }
 
-/* Processes that are known; tables of what they map. */
+/* Scans the processes of the target, and builds the tables of the images that they map. */
 static int learn_targets(struct ses *s, struct err *err)
 {
 	int r = trk_scan(s->walk.trk, err);
@@ -223,12 +223,12 @@ static int learn_targets(struct ses *s, struct err *err)
 		return r;
 	trk_flush(s->walk.trk);
 	ses_check_privileges(s, 0);
-	/* B alone: it reads files, and waits for nobody. */
+	/* Symbolizer threads build the tables. */
 	r = start_workers(s, err);
 	if (r < 0)
 		return r;
 	r = deferred_prepare(s->walk.deferred, check_prepare, &s->walk.prepare_ns);
-	/* The caller looks whether it was interrupted. */
+	/* The caller checks whether it was interrupted. */
 	return r == -EINTR ? 0
 	       : r < 0     ? err_set(err, -ESRCH,
 	                             "the target ended while the capture was being started")
@@ -246,7 +246,7 @@ int ses_walk_open(struct ses *s, struct err *err)
 
 	if (r < 0)
 		return err_set(err, r, "aggregation: %s", err_name(r));
-	/* Rings first: what changes while /proc is read is then reported by a record. */
+	/* Rings first: records then report changes that happen while /proc is read. */
 	r = pev_sideband_open(s->env.cpus, s->env.n_cpus, tgt_all(&s->target) ? 64 : 32,
 	                      &s->walk.sideband, err);
 	if (r < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a session: one capture after another from one set of options. Thread: C. */
+/* The life of a session: one capture after another from one set of options. Thread: control. */
 #include "session/session_priv.h"
 
 int ses_new(const struct pfa_options *o, struct ses **ret, struct err *err)
@@ -56,7 +56,7 @@ static void forget_results(struct ses *s)
 	pthread_mutex_unlock(&s->stats_lock);
 }
 
-/* Everything of one capture but its results. Threads must have ended. */
+/* Releases everything of one capture but its results. Threads must have ended. */
 static void release(struct ses *s)
 {
 	ses_walk_free(s);
@@ -127,8 +127,8 @@ void ses_interrupt(struct ses *s)
 
 /* ---- stop ------------------------------------------------------------------------------------ */
 
-/* CPUs that are online now and were not at the start, and those that are not any more (@ret_gone).
- * Events exist for those of the start. */
+/* Returns how many CPUs came online since the start; @ret_gone: how many went offline. Events exist
+ * for the CPUs of the start only. */
 static uint32_t came_online(const struct ses *s, uint32_t *ret_gone)
 {
 	_cleanup_free_ uint32_t *now = calloc(PEV_CPUS_MAX, sizeof(*now));
@@ -148,7 +148,7 @@ static uint32_t came_online(const struct ses *s, uint32_t *ret_gone)
 	return came;
 }
 
-/* Switches are seen on every CPU. */
+/* Adds a note: programs at switches run on every CPU, events exist on those of the start. */
 static void count_changed_cpus(struct ses *s, uint32_t changed)
 {
 	if (!changed)
@@ -161,7 +161,7 @@ static void count_changed_cpus(struct ses *s, uint32_t changed)
 	           changed, changed == 1 ? "" : "s", changed == 1 ? "it" : "them");
 }
 
-/* What all sources share; then what each of them counted. */
+/* Collects the counters that all sources share, then those of each source. */
 static void collect(struct ses *s)
 {
 	const struct smp_walker_stats *st = smp_walker_stats(s->walker);
@@ -200,7 +200,7 @@ static void final_statistics(struct ses *s)
 	s->final.agent_cpu_ns = ses_agent_cpu_ns(s, c);
 }
 
-/* All outputs of the capture, whatever becomes of one: what one lacks is no loss of the others. */
+/* Makes and writes all outputs of the capture: a failure of one does not affect the others. */
 static int make_results(struct ses *s, struct err *err)
 {
 	int r = 0;
@@ -232,8 +232,8 @@ static void mark_end(struct ses *s)
 	s->cost.stop_ns = thread_own_cpu_ns();
 }
 
-/* Now, and not when D has come to its end: that may wait for a grace period. The capture has ended
- * when the first of them has: on-CPU samples, which keep no time of their own. */
+/* Ends the sources before the drain thread ends, which may wait for a grace period. The capture
+ * ends with the first source: on-CPU samples, which have no end time of their own. */
 static void end_sources(struct ses *s)
 {
 	ses_each_source(s, i, src)
@@ -265,12 +265,13 @@ int ses_stop(struct ses *s, struct err *err)
 		r = err_copy(err, &s->left_out);
 	if (s->o.target == PFA_TARGET_COMMAND)
 		(void)ses_command_poll(&s->cmd); /* asked again by ses_command_status */
-	/* Before the sources go: from here on pfa_stats of another thread answers with the final
-	 * figures. */
+	/* Before the sources are freed: from here on pfa_stats of another thread returns the final
+	 * statistics. */
 	pthread_mutex_lock(&s->stats_lock);
 	s->state = SES_STOPPED;
 	pthread_mutex_unlock(&s->stats_lock);
-	atomic_store(&s->interrupted, false); /* it came too late, and is not for the next start */
+	atomic_store(&s->interrupted,
+	             false); /* it came too late; it does not affect the next start */
 	release(s);
 	return r;
 }

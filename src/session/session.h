@@ -2,9 +2,10 @@
 /*
  * session - threads, wiring, lifetime: one capture after another from one set of options.
  *
- * Threads: C is the caller's. D drains the kernel's rings. W knows processes and images. B × (cores
- * - 1, 1 to 4) name addresses. Everything belongs to one of them; what crosses goes through a
- * queue. All end in ses_stop.
+ * Threads: the caller's is the control thread. The drain thread drains the kernel's rings. The
+ * tracker thread knows processes and images. Symbolizer threads (cores - 1, 1 to 4) symbolize and
+ * build tables. Each object belongs to one thread; data crosses through queues. All of them end in
+ * ses_stop.
  */
 #ifndef PA_SESSION_H
 #define PA_SESSION_H
@@ -19,26 +20,26 @@ struct ses;
 
 #define SES_BUDGET_MIN_BYTES ((uint64_t)1 << 20)
 #define SES_BUDGET_MAX_BYTES ((uint64_t)1 << 30)
-/* Of debug information, in user space. */
+/* Memory for debug information, in user space. */
 #define SES_SYMBOLS_MIN_BYTES ((uint64_t)1 << 20)
 #define SES_SYMBOLS_MAX_BYTES ((uint64_t)16 << 30)
 #define SES_DEBUG_DIRS_MAX    64
 
-/* For tests and benchmarks; all zero: as users have it. */
+/* For tests and benchmarks; all zero: the behaviour that users have. */
 struct ses_hooks {
 	uint32_t walk_flags;         /* ABI_WALK_NO_CACHE … */
 	uint32_t symbolize_limit_ms; /* symbolization after the end of sampling; 0: 30 s */
-	/* A deferred sample, and the hash of its walk in the kernel (walk_flags with
-	 * ABI_WALK_DEFER_ALL); may be NULL. Thread: D. */
+	/* Gets a deferred sample, and the hash of its walk in the kernel (walk_flags with
+	 * ABI_WALK_DEFER_ALL); may be NULL. Thread: drain. */
 	void (*deferred)(void *arg, const struct ev_deferred *c);
 	void *arg;
 };
 
-/* Thread of all below: C, but for ses_stats. */
+/* Thread of all below: control, but for ses_stats. */
 
 /**
- * ses_new - a session; checks the options and opens nothing
- * @o: of the size of this library's; copied, strings too
+ * ses_new - make a session: checks the options and opens nothing
+ * @o: copied, strings too; of the size of this library's
  * Returns: 0, -EINVAL (the message names the option), -ENOMEM.
  */
 int ses_new(const struct pfa_options *o, struct ses **ret, struct err *err);
@@ -49,30 +50,31 @@ int ses_new(const struct pfa_options *o, struct ses **ret, struct err *err);
 void ses_set_hooks(struct ses *s, const struct ses_hooks *h);
 /**
  * ses_start - begin a capture: check, open, start the threads and the command
- * Results of the capture before are forgotten. A failure takes everything back; a command
- * that was not started yet is ended.
+ * Drops the results of the capture before. A failure releases everything and kills a command that
+ * has not executed yet.
  * Returns: 0; -EBUSY (running), -EINVAL (the rate is over the kernel's limit, the pid is a thread
  * or a kernel thread, a tid of another process, or a cgroup that is none), -ESRCH (no such process
  * or thread, all ended meanwhile, or /proc is of another pid namespace), -ENOENT and -ENOTDIR (a
- * cgroup), -EMFILE, -EPERM or -EACCES (@err says what is missing), -ENODEV, -EOPNOTSUPP and the
+ * cgroup), -EMFILE, -EPERM or -EACCES (@err has the cause), -ENODEV, -EOPNOTSUPP and the
  * like (event cycles), -ECHILD or errno of execve (the command), -EINTR (ses_interrupt), -ENOMEM;
- * what else opening the output, the sampler, the side-band or the threads gives.
+ * other errors of opening the output, the sampler, the side-band or the threads.
  */
 int ses_start(struct ses *s, struct err *err);
 /**
- * ses_interrupt - make a start end with -EINTR, the one that goes on or the next
- * The command is then not started. Once sampling has begun it does nothing.
+ * ses_interrupt - make a start return -EINTR, the one in progress or the next
+ * The command is then not started. After sampling has begun it does nothing.
  * Thread: any; a signal handler too.
  */
 void ses_interrupt(struct ses *s);
 /**
- * ses_stop - end the capture, name what was seen, write the output
- * The command goes on. After a failure too the session is stopped and can be started again.
- * Returns: 0, -EINVAL (not running), -ENOMEM, -E2BIG, what enc_output_commit gives.
+ * ses_stop - end the capture, symbolize, write the outputs
+ * The command keeps running. After a failure too the session is stopped and can be started again.
+ * Returns: 0, -EINVAL (not running), -ENOMEM, -E2BIG, errors of enc_output_commit; if a mode was
+ * left out and all else succeeded its error, with ERR_LEFT_OUT.
  */
 int ses_stop(struct ses *s, struct err *err);
 /**
- * ses_free - end it; a capture that still runs leaves no output
+ * ses_free - end and free it; a running capture leaves no output
  * NULL is accepted. Returns: NULL.
  */
 struct ses *ses_free(struct ses *s);
@@ -82,15 +84,15 @@ struct ses *ses_free(struct ses *s);
 bool ses_running(const struct ses *s);
 
 /**
- * ses_ended_fd - readable once the process or command has ended, of several all of them
- * Borrowed until ses_stop. -1: all processes are the target, or no capture runs.
+ * ses_ended_fd - descriptor that is readable once all processes of the target, or the command,
+ * ended Borrowed until ses_stop. -1: all processes are the target, or no capture runs.
  */
 int ses_ended_fd(const struct ses *s);
 /**
  * ses_command_status - how the command of the newest capture ended
  * @ret: as waitpid gives it; written when 1 is returned
- * Returns: 1 (ended), 0 (runs), -EINVAL (no command), -ECHILD (ended, and somebody else took its
- * status). Reaps the command.
+ * Returns: 1 (ended), 0 (runs), -EINVAL (no command), -ECHILD (ended, and another waiter has
+ * its status). Reaps the command.
  */
 int ses_command_status(struct ses *s, int *ret);
 /**
@@ -98,8 +100,8 @@ int ses_command_status(struct ses *s, int *ret);
  */
 int ses_command_pid(const struct ses *s);
 /**
- * ses_stats - figures up to now, or of the capture that was stopped
- * While it runs weight is 0: it is known once the profile is built.
+ * ses_stats - statistics up to now, or of the capture that was stopped
+ * While it runs weight is 0: building the profile computes it.
  * @ret: without its size
  * Returns: 0, -ENOMEM, errno of reading the counters. Thread: any.
  */
@@ -111,8 +113,9 @@ int ses_stats(struct ses *s, struct pfa_stats *ret);
  */
 int ses_counter(struct ses *s, size_t i, struct pfa_counter *ret);
 /**
- * ses_note, ses_quality - line @i of what the user should know; of the profile's quality
- * Quality is there after ses_stop only. NULL past the last. Borrowed until the next start or free.
+ * ses_note, ses_quality - note @i for the user; line @i of the profile's quality
+ * Quality lines exist after ses_stop only. NULL past the last. Borrowed until the next start or
+ * free.
  */
 const char *ses_note(const struct ses *s, size_t i);
 const char *ses_quality(const struct ses *s, enum pfa_kind kind, size_t i);
@@ -123,34 +126,34 @@ const char *ses_quality(const struct ses *s, enum pfa_kind kind, size_t i);
  */
 int ses_top(const struct ses *s, enum pfa_kind kind, struct pfa_function *ret, size_t max);
 /**
- * ses_top_offcpu_sites - in which functions of programs the capture that was stopped waited, longest first
+ * ses_top_offcpu_sites - functions in which threads were blocked in the stopped capture, longest first
  * @ret: ret[max]
- * A wait belongs to the innermost user frame that is in no library of the system (libc and the
+ * An interval belongs to the innermost user frame that is in no library of the system (libc and the
  * like); where there is none to the innermost user frame, else to the kernel function. Addresses
  * without a name are one entry for each module and kernel function.
  * Returns: how many, -EINVAL (no off-CPU profile), -ENOMEM, -E2BIG. Cost: O(frames of all samples).
  */
 int ses_top_offcpu_sites(const struct ses *s, struct pfa_offcpu_site *ret, size_t max);
 /**
- * ses_metrics - scheduler statistics of the capture that was stopped, NULL: there are none
+ * ses_metrics - scheduler statistics of the stopped capture, NULL: there are none
  * Borrowed until the next start or free.
  */
 const struct met_snapshot *ses_metrics(const struct ses *s);
 /**
- * ses_add_enricher - who is asked about each process while outputs are built
- * Called once a process by ses_stop, in the order in which they were added. What they add are
- * string labels of all samples of the process and of its entry in the metrics. Stays for later
+ * ses_add_enricher - add a call-back that gives labels to processes
+ * ses_stop calls all of them once a process, in the order in which they were added. Their labels
+ * are string labels of all samples of the process and of its entry in the metrics. Stays for later
  * captures.
  * Returns: 0, -EINVAL, -EBUSY (running), -E2BIG (PFA_ENRICHERS_MAX).
  */
 int ses_add_enricher(struct ses *s, pfa_enrich_fn fn, void *arg, struct err *err);
 /**
- * ses_modes_run - PFA_MODE_…: modes of the capture, less those that were left out; 0: it never
+ * ses_modes_run - PFA_MODE_…: modes of the capture without those that were left out; 0: it never
  * started
  */
 uint32_t ses_modes_run(const struct ses *s);
 /**
- * ses_modes_written - those whose output ses_stop has written whole, whatever it returned
+ * ses_modes_written - modes whose output ses_stop has written completely, whatever it returned
  */
 uint32_t ses_modes_written(const struct ses *s);
 /**

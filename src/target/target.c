@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The processes, threads and filters of a capture. */
 #include "target/target.h"
 
 #include <dirent.h>
@@ -23,7 +24,7 @@ static int cmp_u32(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts v[n]; returns how many are left without duplicates. */
+/* Sorts v[n] and drops duplicates. Returns how many are left. */
 static uint32_t sort_unique(uint32_t *v, uint32_t n)
 {
 	uint32_t out = 0;
@@ -54,7 +55,8 @@ static size_t strings_cnt(const char *const *v)
 	return n;
 }
 
-/* One number more than v[0 … 0], @first unless it is 0, as a set: 0, -ENOMEM. */
+/* Makes a set of @first, unless it is 0, and of the numbers of @v, which a 0 ends. Returns 0,
+ * -ENOMEM. */
 static int make_set(int64_t first, const int32_t *v, uint32_t **ret, uint32_t *ret_n)
 {
 	size_t n = numbers_cnt(v), k = 0;
@@ -142,7 +144,7 @@ int tgt_check(const struct pfa_options *o, struct err *err)
 
 /* ---- before the start ------------------------------------------------------------------------ */
 
-/* Is it there, and can it be a target? Its pidfd, or negative errno. */
+/* Checks that a process exists and can be a target. Returns its pidfd, or negative errno. */
 static int open_process(uint32_t pid, struct err *err)
 {
 	struct proc_status st;
@@ -179,7 +181,7 @@ static int open_process(uint32_t pid, struct err *err)
 	return fd;
 }
 
-/* The process of a thread: its number, or negative errno. */
+/* Returns the number of the process of a thread, or negative errno. */
 static int64_t process_of(const struct target *t, uint32_t tid, struct err *err)
 {
 	struct proc_status st;
@@ -205,7 +207,7 @@ static int64_t process_of(const struct target *t, uint32_t tid, struct err *err)
 	return st.tgid;
 }
 
-/* Threads stand for their processes where no process is given. */
+/* Opens the threads of the options. Without --pid their processes are the target. */
 static int open_threads(struct target *t, struct err *err)
 {
 	_cleanup_free_ uint32_t *procs = NULL;
@@ -362,7 +364,7 @@ int tgt_load(struct target *t, struct load_oncpu *l, struct tally *tally, struct
 {
 	int r = 0;
 
-	/* Where the iterator does not show the target, its number alone has to do. */
+	/* If the iterator does not show the target, its number alone is compared. */
 	if (t->o->target == PFA_TARGET_PID && !tgt_tree(t))
 		(void)load_target(l, t->pid);
 	if (t->n_tids)
@@ -378,12 +380,12 @@ int tgt_load(struct target *t, struct load_oncpu *l, struct tally *tally, struct
 	if (r == 0 && t->cgroups.n)
 		r = load_filter_cgroups(l, t->cgroups.p, (uint32_t)t->cgroups.n, err);
 	vec_each (fd, &t->cgroups)
-		closep(fd); /* the table holds them */
+		closep(fd); /* the table holds the cgroup */
 	vec_done(&t->cgroups);
 	return r;
 }
 
-/* ---- their end ------------------------------------------------------------------------------- */
+/* ---- end of the processes -------------------------------------------------------------------- */
 
 bool tgt_ended(const struct target *t)
 {
@@ -409,7 +411,7 @@ int tgt_watch(struct target *t, struct err *err)
 			return err_set(err, -errno, "epoll_ctl of process %u: %s", t->pids[i],
 			               err_name(errno));
 	}
-	tgt_reap(t); /* those that have ended meanwhile */
+	tgt_reap(t); /* some may have ended meanwhile */
 	return 0;
 }
 
@@ -423,7 +425,8 @@ void tgt_reap(struct target *t)
 		for (int i = 0; i < n; i++) {
 			int *fd = &t->fds[e[i].data.u32];
 
-			/* Closing alone does not take it out while a child of ours has it, too. */
+			/* Closing alone does not remove it while a child process of ours has it,
+			 * too. */
 			(void)epoll_ctl(t->epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
 			closep(fd);
 			if (--t->left == 0)
