@@ -35,7 +35,7 @@
 
 /**
  * TAKE_PTR, TAKE_FD - move a pointer or descriptor out of a variable
- * What stays in it, NULL or -EBADF, the cleanup attribute does not free or close.
+ * Leaves NULL or -EBADF in it, which the cleanup attribute does not free or close.
  */
 #define TAKE_PTR(p)                                                                                \
 	({                                                                                         \
@@ -51,10 +51,10 @@
 	})
 
 /**
- * freep, closep - free or close what a variable holds, leave NULL or -EBADF in it
+ * freep, closep - free or close the value of a variable, leave NULL or -EBADF in it
  * @p:  points to a pointer variable of any type
  * @fd: closed if *fd >= 0; errno is kept
- * For the cleanup attribute; so is every x_freep, which leaves NULL as well.
+ * For the cleanup attribute, like every x_freep, which leaves NULL as well.
  */
 void freep(void *p);
 void closep(int *fd);
@@ -64,7 +64,7 @@ void closep(int *fd);
 /* The reason of a failure, where a caller decides on it. The object of a failure depends on it.
  * Reaches the public header (enum pfa_cause): append-only. */
 enum err_cause {
-	ERR_NONE = 0,       /* not known, or nobody decides on it */
+	ERR_NONE = 0,       /* not known, or no caller decides on it */
 	ERR_CAPABILITY = 1, /* the capabilities that are missing: "CAP_BPF, CAP_PERFMON" */
 	ERR_USER_NS = 2,    /* capabilities of a user namespace do not count; no object */
 	ERR_SECCOMP = 3,    /* a seccomp filter or a security module refuses; the system call */
@@ -130,7 +130,7 @@ const char *err_name(int code);
 
 /**
  * size_mul, size_add - a * b and a + b in *ret
- * Returns: false when the result does not fit; *ret is then what is left of it modulo 2^64.
+ * Returns: false when the result does not fit; *ret is then the result modulo 2^64.
  */
 static inline bool size_mul(size_t a, size_t b, size_t *ret)
 {
@@ -162,16 +162,17 @@ int parse_u64(const char *s, int base, uint64_t *ret);
  */
 int parse_i64_range(const char *s, int64_t min, int64_t max, int64_t *ret);
 /**
- * str_base_name - what follows the last slash of a path, or all of it; borrowed from @path
+ * str_base_name - returns the part of a path after the last slash, or all of it; borrowed from
+ * @path
  */
 const char *str_base_name(const char *path);
 /**
- * str_starts - whether @s begins with @prefix
+ * str_starts - returns whether @s begins with @prefix
  */
 bool str_starts(const char *s, const char *prefix);
 
-/* A growing string or byte buffer with a cap. The first failure sticks in .err (-ENOMEM, -E2BIG)
- * and later additions do nothing, so that only the end needs a check. */
+/* A growing string or byte buffer with a cap. The first failure stays in .err (-ENOMEM, -E2BIG),
+ * and later additions do nothing: one check at the end is enough. */
 struct sbuf {
 	char *p; /* p[len] is always 0 once anything was added; NULL while empty */
 	size_t len, cap, max;
@@ -189,7 +190,7 @@ void sbuf_reset(struct sbuf *b);
  * sbuf_add, sbuf_str, sbuf_char, sbuf_addf - append bytes, a string, a byte, formatted text
  * @data: @len bytes, outside of @b: it may move
  * All or nothing is added.
- * Returns: 0, -E2BIG (over the cap), -ENOMEM, or the error that stood in .err already.
+ * Returns: 0, -E2BIG (over the cap), -ENOMEM, or the earlier error of .err.
  */
 int sbuf_add(struct sbuf *b, const void *data, size_t len);
 int sbuf_str(struct sbuf *b, const char *s);
@@ -202,36 +203,36 @@ int sbuf_addf(struct sbuf *b, const char *fmt, ...) PRINTF_FMT(2, 3);
  */
 void *sbuf_reserve(struct sbuf *b, size_t len);
 /**
- * sbuf_take - move the string out ("" if empty), for free(); the buffer is empty after
- * Returns: NULL if .err is set, also for want of memory for "".
+ * sbuf_take - move the string out ("" if empty), for free(); the buffer is empty then
+ * Returns: NULL if .err is set, or without memory for "".
  */
 char *sbuf_take(struct sbuf *b);
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
 /**
- * file_read_all - the whole of a (small or /proc) file
+ * file_read_all - read a whole (small or /proc) file
  * @dirfd: AT_FDCWD or a directory
  * @b:     appended to; its cap bounds the read: -E2BIG with .err set past it
- * Returns: 0, negative errno; what was read before a failure stays in @b. Reads in chunks until end
+ * Returns: 0, negative errno; bytes read before a failure stay in @b. Reads in chunks until end
  * of file, so sizes of 0 in /proc do not matter. Does not wait for the writer of a FIFO.
  */
 int file_read_all(int dirfd, const char *path, struct sbuf *b, struct err *err);
 /**
- * file_read_fd - the same from a descriptor at its current position
- * Returns: 0, -E2BIG, -ENOMEM, errno of read; what was read before a failure stays in @b.
+ * file_read_fd - read a whole file from the current position of a descriptor
+ * Returns: 0, -E2BIG, -ENOMEM, errno of read; bytes read before a failure stay in @b.
  */
 int file_read_fd(int fd, struct sbuf *b);
 /**
- * file_pread_full - pread until @len bytes or end of file; EINTR retried
+ * file_pread_full - pread until @len bytes or end of file; retries EINTR
  * Returns: bytes read, less than @len only at the end of the file; -EINVAL (past 2^63), errno of
  * pread.
  */
 ssize_t file_pread_full(int fd, void *buf, size_t len, uint64_t off);
 /**
- * file_write_full - write until all is written; EINTR retried
- * @fd: one that blocks
- * Returns: 0, -EIO (write took nothing), errno of write; a part may be written then.
+ * file_write_full - write all bytes; retries EINTR
+ * @fd: blocking
+ * Returns: 0, -EIO (write wrote nothing), errno of write; a part may be written then.
  */
 int file_write_full(int fd, const void *buf, size_t len);
 
@@ -268,12 +269,12 @@ int file_write_full(int fd, const void *buf, size_t len);
 		(v)->p = NULL;                                                                     \
 		(v)->n = (v)->cap = 0;                                                             \
 	} while (0)
-/* NULL + 0 is undefined: an empty vector is asked for its length first. The sum has a type without
- * the const of a vector that is not ours to change. */
+/* NULL + 0 is undefined: the length is checked first. The sum has a type without the const of a
+ * read-only vector. */
 #define vec_each(it, v)                                                                            \
 	for (__typeof__((v)->p + 0) it = (v)->p; (v)->n && it != (v)->p + (v)->n; it++)
 /**
- * vec_grow_ - what vec_push and vec_reserve are made of
+ * vec_grow_ - makes room; the function of vec_push and vec_reserve
  * @pp:  points to the pointer to the elements, whatever its type
  * @cap: room now, in elements; @n in use, @more wanted, @max at most, of @item_size bytes each
  * Doubles the room, so that pushing is O(1).
@@ -283,8 +284,8 @@ int vec_grow_(void *pp, size_t *cap, size_t n, size_t more, size_t max, size_t i
 
 /* ---- arena ---------------------------------------------------------------------------------- */
 
-/* Bump allocator, freed whole. Memory is zeroed and 8-byte aligned. The cap is on used_bytes, all
- * memory held: chunks with their headers and unused ends, not only what was handed out. */
+/* Bump allocator, freed whole. Memory is zeroed and 8-byte aligned. The cap bounds used_bytes: all
+ * memory of chunks, with their headers and unused ends. */
 struct arena_chunk;
 struct arena {
 	struct arena_chunk *head;
@@ -296,27 +297,28 @@ struct arena {
 void arena_init(struct arena *a, size_t max_bytes);
 void arena_done(struct arena *a);
 /**
- * arena_alloc, arena_strndup - @len bytes; a copy of at most @len bytes of a string, with a NUL
- * Returns: memory that stays where it is until arena_done, distinct even for 0 bytes; NULL at the
+ * arena_alloc, arena_strndup - allocate @len bytes; copy at most @len bytes of a string, with a NUL
+ * Returns: memory that does not move until arena_done, distinct even for 0 bytes; NULL at the
  * cap or without memory.
  */
 void *arena_alloc(struct arena *a, size_t len);
 char *arena_strndup(struct arena *a, const char *s, size_t len);
 
 /**
- * hash_bytes - 64 bits over @len bytes (XXH3): the same on every machine and in every version
+ * hash_bytes - returns a 64-bit hash of @len bytes (XXH3), the same on every machine and in every
+ * version
  */
 uint64_t hash_bytes(const void *p, size_t len);
 
 /* ---- interner ------------------------------------------------------------------------------- */
 
 /* Bytes to dense ids, in order of insertion, from 0. Open addressing over XXH3; keys are copied
- * into the interner's own storage and stay where they are until intern_done. */
+ * into the interner's own storage and do not move until intern_free. */
 struct intern;
 #define INTERN_NONE UINT32_MAX
 /**
- * intern_new - an empty interner
- * @max_items, @max_bytes: caps; the bytes are all that intern_bytes counts but the handle
+ * intern_new - make an empty interner
+ * @max_items, @max_bytes: caps; bytes as intern_bytes counts them, without the handle
  * Returns: 0, -ENOMEM.
  */
 int intern_new(uint32_t max_items, size_t max_bytes, struct intern **ret);
@@ -325,25 +327,25 @@ int intern_new(uint32_t max_items, size_t max_bytes, struct intern **ret);
  */
 struct intern *intern_free(struct intern *in);
 /**
- * intern_add - id of a key, added if it is new
- * @key:     @len bytes, copied; where they lie does not matter to whether two are equal
+ * intern_add - find the id of a key, add it if it is new
+ * @key:     @len bytes, copied
  * @ret_new: may be NULL
  * Returns: 0, -E2BIG (at a cap), -ENOMEM. Cost: O(@len), amortized.
  */
 int intern_add(struct intern *in, const void *key, size_t len, uint32_t *ret_id, bool *ret_new);
 /**
- * intern_find - id of a key, INTERN_NONE if it was never added
+ * intern_find - returns the id of a key, INTERN_NONE if it was never added
  */
 uint32_t intern_find(const struct intern *in, const void *key, size_t len);
 /**
- * intern_get - key of an id, 8-byte aligned and followed by a NUL byte
- * @id:      < intern_count, else an assert stops
+ * intern_get - returns the key of an id, 8-byte aligned and followed by a NUL byte
+ * @id:      < intern_count, else an assert fails
  * @ret_len: may be NULL; bytes without that NUL
  * Borrowed until intern_free.
  */
 const void *intern_get(const struct intern *in, uint32_t id, size_t *ret_len);
 /**
- * intern_count, intern_bytes - number of keys; memory held
+ * intern_count, intern_bytes - return the number of keys; the memory in use
  */
 uint32_t intern_count(const struct intern *in);
 size_t intern_bytes(const struct intern *in);
@@ -356,20 +358,20 @@ void intern_freep(struct intern **in);
  */
 int u64_cmp(const void *a, const void *b);
 /**
- * u64_lower_bound - index of the first of v[n], ascending, that is at least @x; @n if there is none
+ * u64_lower_bound - returns the index of the first of v[n], ascending, that is at least @x, else @n
  * Cost: O(log n).
  */
 size_t u64_lower_bound(const uint64_t *v, size_t n, uint64_t x);
 
 /* ---- untrusted bytes ------------------------------------------------------------------------ */
 
-/* What is left to read: [p, end). Every reader below returns 0, or -ENODATA when the bytes end
- * first, leaving cursor and @ret as they were. Allocates: no. */
+/* The bytes left to read: [p, end). Every reader below returns 0, or -ENODATA when the bytes end
+ * first; cursor and @ret are unchanged then. Allocates: no. */
 struct cursor {
 	const uint8_t *p, *end;
 };
 /**
- * cursor_of, cursor_left - a cursor over bytes that stay the caller's; bytes left to read
+ * cursor_of, cursor_left - make a cursor over borrowed bytes; count the bytes left to read
  */
 static inline struct cursor cursor_of(const void *p, size_t len)
 {
@@ -381,9 +383,9 @@ static inline size_t cursor_left(const struct cursor *c)
 	return (size_t)(c->end - c->p);
 }
 /**
- * cursor_u8 … cursor_u64, cursor_uleb, cursor_sleb - a number, little-endian or LEB128
+ * cursor_u8 … cursor_u64, cursor_uleb, cursor_sleb - read a number, little-endian or LEB128
  * Returns: 0, -ENODATA; *leb also -ERANGE (does not fit 64 bits).
- * Source: LEB128, DWARF 5 §7.6; padded ones of any length are taken.
+ * Source: LEB128, DWARF 5 §7.6; padded ones of any length are accepted.
  */
 int cursor_u8(struct cursor *c, uint8_t *ret);
 int cursor_u16(struct cursor *c, uint16_t *ret);
@@ -392,7 +394,7 @@ int cursor_u64(struct cursor *c, uint64_t *ret);
 int cursor_uleb(struct cursor *c, uint64_t *ret);
 int cursor_sleb(struct cursor *c, int64_t *ret);
 /**
- * cursor_skip, cursor_bytes, cursor_sub - pass over the next @n bytes
+ * cursor_skip, cursor_bytes, cursor_sub - skip, copy, or make a cursor over the next @n bytes
  * @dst: gets a copy of them
  * @ret: a cursor over them
  * Returns: 0, -ENODATA (fewer are left).
@@ -401,12 +403,12 @@ int cursor_skip(struct cursor *c, size_t n);
 int cursor_bytes(struct cursor *c, void *dst, size_t n);
 int cursor_sub(struct cursor *c, size_t n, struct cursor *ret);
 /**
- * cursor_str - a NUL-terminated string, borrowed from the bytes
+ * cursor_str - read a NUL-terminated string, borrowed from the bytes
  * Returns: 0, -ENODATA (no NUL is left).
  */
 int cursor_str(struct cursor *c, const char **ret);
 /**
- * cursor_line - a line without its '\n' (the last may lack it), borrowed from the bytes
+ * cursor_line - read a line without its '\n' (the last may lack it), borrowed from the bytes
  * @ret: *ret_len bytes, not NUL-terminated
  * Returns: 0, -ENODATA (no byte is left).
  */
@@ -415,26 +417,26 @@ int cursor_line(struct cursor *c, const char **ret, size_t *ret_len);
 /* ---- time ----------------------------------------------------------------------------------- */
 
 /**
- * now_ns, now_realtime_ns, now_boottime_ns - what a clock shows, in ns
+ * now_ns, now_realtime_ns, now_boottime_ns - return the time of a clock, in ns
  */
 uint64_t now_ns(void);          /* CLOCK_MONOTONIC */
 uint64_t now_realtime_ns(void); /* CLOCK_REALTIME */
 uint64_t now_boottime_ns(void); /* CLOCK_BOOTTIME */
 /**
- * now_and_realtime_ns - two clocks at one moment
+ * now_and_realtime_ns - read two clocks at one moment
  * @real_ns: CLOCK_REALTIME, ns
- * Returns: CLOCK_MONOTONIC, ns. Cost: below 1 us, some more on a machine that holds the thread up.
+ * Returns: CLOCK_MONOTONIC, ns. Cost: below 1 us, more if the thread is preempted.
  */
 uint64_t now_and_realtime_ns(uint64_t *real_ns);
 
 /* ---- capabilities --------------------------------------------------------------------------- */
 
-/* Effective capability of the calling thread by number (CAP_*). */
+/* Returns whether the calling thread has an effective capability, by number (CAP_*). */
 bool cap_effective(int cap);
-/* Is this the first user namespace, the only one whose capabilities count for bpf(2) and
- * perf_event_open(2)? By /proc/self/uid_map; true if that cannot be read. */
+/* Returns whether this is the initial user namespace, the only one whose capabilities count for
+ * bpf(2) and perf_event_open(2). By /proc/self/uid_map; true if that cannot be read. */
 bool cap_ns_initial(void);
-/* Parser behind it: is this the first namespace's map, all numbers to themselves? */
+/* Its parser: returns whether a map is that of the initial namespace, all numbers to themselves. */
 bool cap_uid_map_is_initial(const char *text, size_t len);
 /**
  * cap_explain - describe a refusal of bpf(2) or perf_event_open(2) that missing privileges explain
@@ -451,9 +453,9 @@ bool cap_explain(struct err *e, int code, const char *what);
  * Thread: any, several producers and consumers. Its mutex guards all of it and is a leaf. */
 struct queue;
 /**
- * queue_new - an empty queue of @max_items of @item_size bytes
+ * queue_new - make an empty queue of @max_items of @item_size bytes
  * Returns: 0, -EINVAL (a size of 0), -ENOMEM, errno of pthread_mutex_init or pthread_cond_init.
- * Allocates: all that it will ever need.
+ * Allocates: all memory of the queue.
  */
 int queue_new(size_t item_size, size_t max_items, struct queue **ret);
 /**
@@ -466,17 +468,18 @@ struct queue *queue_free(struct queue *q);
  */
 int queue_push(struct queue *q, const void *item);
 /**
- * queue_pop - copy the oldest item out, wait until there is one
- * @timeout_ns: 0: do not wait, UINT64_MAX: for ever
+ * queue_pop - copy the oldest item out; waits until there is one
+ * @timeout_ns: 0: do not wait, UINT64_MAX: wait for ever
  * Returns: 0, -ETIMEDOUT, -EPIPE (closed and empty).
  */
 int queue_pop(struct queue *q, void *ret_item, uint64_t timeout_ns);
 /**
- * queue_close - refuse new items and wake all who wait; what is queued can still be popped
+ * queue_close - refuse new items and wake all waiting threads; queued items can still be popped
  */
 void queue_close(struct queue *q);
 /**
- * queue_drops, queue_len - items that found no room, ever; items in it now
+ * queue_drops, queue_len - return how many items were refused because it was full; how many are in
+ * it
  */
 uint64_t queue_drops(struct queue *q);
 size_t queue_len(struct queue *q);
@@ -490,31 +493,32 @@ struct thread {
 	pthread_t id;
 	bool has_lock;           /* set by the first start */
 	bool made;               /* started, and not yet joined */
-	_Atomic uint64_t cpu_ns; /* CPU time in the end, or when the join began; 0: neither yet */
+	_Atomic uint64_t cpu_ns; /* CPU time when it ended, or when the join began; 0: not yet */
 	void (*fn)(void *arg);
 	void *arg;
 };
 /**
  * thread_start - run @fn in a new thread with all signals blocked
- * @name: for people who look with ps; 15 bytes at most
+ * @name: shown by ps; at most 15 bytes
  * Returns: 0, -EBUSY (it runs), errno of pthread_create or pthread_mutex_init.
  */
 int thread_start(struct thread *t, void (*fn)(void *arg), void *arg, const char *name);
 /**
- * thread_join - wait until it has ended; nothing where there is none
+ * thread_join - wait until it has ended; does nothing if there is none
  */
 void thread_join(struct thread *t);
 /**
- * thread_done - release what thread_start made; the thread must have been joined
+ * thread_done - release the resources of thread_start; the thread must have been joined
  */
 void thread_done(struct thread *t);
 /**
- * thread_cpu_ns, thread_own_cpu_ns - CPU time of a thread up to now, or in the end; of the caller
+ * thread_cpu_ns, thread_own_cpu_ns - return the CPU time of a thread, up to now or its end; of the
+ * caller
  */
 uint64_t thread_cpu_ns(struct thread *t);
 uint64_t thread_own_cpu_ns(void);
 
-/* Threads that run jobs in the order in which they were pushed. */
+/* Threads that run jobs in the order of pool_push. */
 struct pool;
 #define POOL_THREADS_MAX 16
 struct pool_job {
@@ -523,7 +527,7 @@ struct pool_job {
 };
 struct pool_options {
 	const char *name;   /* of the threads */
-	uint32_t n_threads; /* at most POOL_THREADS_MAX; 0: whoever calls pool_pop runs the jobs */
+	uint32_t n_threads; /* at most POOL_THREADS_MAX; 0: callers of pool_pop run the jobs */
 	size_t max_jobs;
 	void (*begin)(void *arg, uint32_t i); /* first in thread number @i; may be NULL */
 	void *arg;
@@ -534,28 +538,28 @@ struct pool_options {
  */
 int pool_new(const struct pool_options *o, struct pool **ret);
 /**
- * pool_push - run a job as soon as those before it are taken; never waits
+ * pool_push - queue a job; never waits
  * Returns: 0, -EAGAIN (full), -EPIPE (closed). Thread: any.
  */
 int pool_push(struct pool *p, const struct pool_job *job);
 /**
- * pool_pop - the oldest job that waits, which the caller runs
+ * pool_pop - remove the oldest queued job, for the caller to run
  * @timeout_ns: as of queue_pop
- * Returns: 0, -ETIMEDOUT, -EPIPE (closed, and none waits). Thread: any.
+ * Returns: 0, -ETIMEDOUT, -EPIPE (closed, and none queued). Thread: any.
  */
 int pool_pop(struct pool *p, struct pool_job *ret, uint64_t timeout_ns);
 /**
- * pool_close - take no more jobs; those that were pushed still run
+ * pool_close - refuse new jobs; queued ones still run
  */
 void pool_close(struct pool *p);
 /**
- * pool_free - pool_close, run what is left, release; NULL is accepted
+ * pool_free - pool_close, run the queued jobs, release; NULL is accepted
  * Returns: NULL.
  */
 struct pool *pool_free(struct pool *p);
 /**
- * pool_cpu_ns, pool_size - CPU time of all its threads up to now; how many jobs run at a time, at
- * least 1. Thread: any.
+ * pool_cpu_ns, pool_size - return the CPU time of all its threads up to now; the number of jobs
+ * that run at a time, at least 1. Thread: any.
  */
 uint64_t pool_cpu_ns(struct pool *p);
 uint32_t pool_size(const struct pool *p);

@@ -75,7 +75,7 @@ int cursor_sleb(struct cursor *c, int64_t *ret)
 		if (shift < 63) {
 			val |= (uint64_t)(byte & 0x7f) << shift;
 		} else if (shift == 63) {
-			/* Bit 63 is the sign; the six bits behind it must repeat it. */
+			/* Bit 63 is the sign; the six bits after it must repeat it. */
 			if ((byte & 0x7f) != 0 && (byte & 0x7f) != 0x7f)
 				return -ERANGE;
 			val |= (uint64_t)(byte & 1) << 63;

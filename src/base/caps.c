@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 
-#define UID_MAP_MAX_BYTES 65536 /* 340 lines of three numbers are what the kernel takes */
+#define UID_MAP_MAX_BYTES 65536 /* the kernel accepts 340 lines of three numbers */
 
 bool cap_effective(int cap)
 {

@@ -30,7 +30,7 @@ uint64_t now_and_realtime_ns(uint64_t *real_ns)
 {
 	uint64_t begin, end, gap = UINT64_MAX, now = 0;
 
-	/* What holds the thread up between the two would move them apart. */
+	/* A preemption between the two reads would move them apart. */
 	for (int i = 0; i < CLOCK_TRIES && gap > CLOCK_GAP_NS; i++) {
 		uint64_t real;
 

@@ -135,7 +135,7 @@ struct intern_key {
 	uint32_t len;
 };
 
-/* The hash beside the id keeps a miss within one cache line and makes growing cheap. */
+/* The hash next to the id keeps a miss within one cache line and makes growing cheap. */
 struct intern_slot {
 	uint32_t hash;
 	uint32_t id1; /* id + 1, 0 = free */
@@ -148,7 +148,7 @@ struct intern {
 	size_t n_slots;
 	uint32_t count, cap, max_items;
 	size_t max_bytes;
-	struct arena keys; /* its cap is what max_bytes leaves */
+	struct arena keys; /* its cap is the rest of max_bytes */
 };
 
 static size_t tables_bytes(size_t cap, size_t n_slots)
@@ -156,7 +156,7 @@ static size_t tables_bytes(size_t cap, size_t n_slots)
 	return cap * sizeof(struct intern_key) + n_slots * sizeof(struct intern_slot);
 }
 
-/* Gives the arena what tables of this size leave of the cap. */
+/* Gives the arena the rest of the cap after tables of this size. */
 static int budget_tables(struct intern *in, size_t cap, size_t n_slots)
 {
 	size_t tables = tables_bytes(cap, n_slots);
@@ -251,7 +251,7 @@ static int grow_slots(struct intern *in)
 	return 0;
 }
 
-/* The slot of the key, or the free one where it would go. n_slots > 0. */
+/* Returns the slot of the key, or the free slot for it. n_slots > 0. */
 static struct intern_slot *slot_of(const struct intern *in, const void *key, size_t len,
                                    uint32_t hash)
 {

@@ -19,7 +19,7 @@ void closep(int *fd)
 	int saved = errno;
 
 	if (*fd >= 0)
-		(void)close(*fd); /* who must know whether data arrived closes by hand */
+		(void)close(*fd); /* callers that must know whether data arrived close by hand */
 	*fd = -EBADF;
 	errno = saved;
 }

@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-#define READ_CHUNK_BYTES 4096 /* what seq_file gives at once */
+#define READ_CHUNK_BYTES 4096 /* seq_file returns this much at once */
 
 /* At the cap one byte more tells a file that just fits from one that does not. */
 static int expect_eof(int fd, struct sbuf *b)
@@ -54,7 +54,7 @@ int file_read_all(int dirfd, const char *path, struct sbuf *b, struct err *err)
 	_cleanup_close_ int fd = -EBADF;
 	int r;
 
-	/* O_NONBLOCK: a FIFO that a target put in the place of a file must not hang its reader. */
+	/* O_NONBLOCK: a target may replace a file by a FIFO, which must not block its reader. */
 	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0) {
 		r = -errno;

@@ -64,7 +64,7 @@ int queue_new(size_t item_size, size_t max_items, struct queue **ret)
 		return r;
 	r = cond_init_monotonic(&q->filled);
 	if (r < 0) {
-		(void)pthread_mutex_destroy(&q->lock); /* nobody can hold it */
+		(void)pthread_mutex_destroy(&q->lock); /* no thread can hold it */
 		return r;
 	}
 	q->item_size = item_size;

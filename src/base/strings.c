@@ -44,7 +44,7 @@ int parse_u64(const char *s, int base, uint64_t *ret)
 		s += 2;
 	if (*s == '\0')
 		return -EINVAL;
-	/* Junk behind a number too large is still junk, so the whole string is looked at. */
+	/* Junk after a number too large is still junk, so the whole string is read. */
 	for (; *s; s++) {
 		int digit = digit_of(*s);
 
@@ -98,7 +98,7 @@ void sbuf_reset(struct sbuf *b)
 		b->p[0] = '\0';
 }
 
-/* Room for @len bytes more and the NUL. */
+/* Makes room for @len more bytes and the NUL. */
 void *sbuf_reserve(struct sbuf *b, size_t len)
 {
 	size_t need, cap;

@@ -83,8 +83,8 @@ void thread_join(struct thread *t)
 
 	if (!t->made)
 		return;
-	/* A joined thread has no clock. What it used up to now is what others read until it has
-	 * written its own sum. */
+	/* A joined thread has no clock. Other threads read its time up to now until it has written
+	 * its own sum. */
 	pthread_mutex_lock(&t->lock);
 	so_far = running_cpu_ns(t);
 	(void)atomic_compare_exchange_strong(&t->cpu_ns, &unset, so_far); /* fails when it ended */

@@ -414,7 +414,7 @@ void load_sched_detach(struct load_sched *l);
  */
 int load_sched_fold(struct load_sched *l);
 
-/* All that was counted, 57 KiB. The open intervals of threads are not in any sum. */
+/* The sums of all counts, 57 KiB. The open intervals of threads are not in any sum. */
 struct load_sched_total {
 	uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC: of attaching, and of detaching or reading */
 	struct abi_cpu_hist hist[ABI_HIST_CNT]; /* with the exact sums of their values */
@@ -442,7 +442,7 @@ struct load_sched_proc {
 	uint64_t bucket[ABI_HIST_CNT][ABI_HIST_BUCKETS];
 	uint64_t total_ns[ABI_HIST_CNT]; /* of the values in buckets */
 };
-/* All borrowed until they return. */
+/* All arguments are borrowed during the call. */
 struct load_sched_sink {
 	void (*proc)(void *arg, const struct load_sched_proc *p);
 	void (*thread)(void *arg, uint32_t kernel_tid, const struct abi_sched_thread *t);

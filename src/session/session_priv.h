@@ -117,7 +117,7 @@ struct ses {
 	struct labels *labels;
 	_Atomic bool interrupted; /* by ses_interrupt */
 
-	/* Of one capture; made by ses_start, most of it released by ses_stop. */
+	/* State of one capture; made by ses_start, most of it released by ses_stop. */
 	struct src_env env;
 	struct target target;
 	struct ses_command cmd;
