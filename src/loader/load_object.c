@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening and loading one BPF object with a cut of the kernel's BTF instead of all of it.
+ * Opens and loads one BPF object with a cut of the kernel's BTF instead of all of it.
  *
- * libbpf reads the whole of it for any program that attaches by BTF id, since it looks for the id
- * itself. Such programs are in sections of ours (src/bpf/lib/bpf.h, PA_SEC), whose handler puts
- * in the id that the cut told. Their type is another one until then: by the type libbpf decides
- * what it reads.
+ * libbpf reads all of it for any program that attaches by BTF id, to find the id. Such programs are
+ * in sections of ours (src/bpf/lib/bpf.h, PA_SEC), whose handler sets the id that load_btf_cut
+ * found. They have another type until then, because libbpf decides by the type whether to read BTF.
  */
 #include "loader/load_priv.h"
 
@@ -20,7 +19,7 @@
 /* Kinds of programs that attach by BTF id. */
 static const struct kind {
 	const char *section; /* before the name */
-	const char *handled; /* as libbpf takes it */
+	const char *handled; /* pattern for libbpf */
 	const char *prefix;  /* of the name in BTF */
 	uint32_t btf_kind;
 	enum bpf_attach_type attach;
@@ -30,7 +29,7 @@ static const struct kind {
         {"pa.fexit/", "pa.fexit+", "", BTF_KIND_FUNC, BPF_TRACE_FEXIT},
 };
 
-/* Of the call of this thread into libbpf. */
+/* The object that this thread loads now. */
 static __thread const struct load_object *loading;
 
 static struct {
@@ -47,7 +46,7 @@ static const struct kind *kind_of(const struct bpf_program *p)
 	return NULL;
 }
 
-/* The name of what @p attaches to, as BTF has it. */
+/* Makes the BTF name of the target of @p. */
 static int target_of(const struct bpf_program *p, const struct kind *k, struct load_btf_id *ret)
 {
 	int n = snprintf(ret->name, sizeof(ret->name), "%s%s", k->prefix,
@@ -75,7 +74,7 @@ static int on_prepare_load(struct bpf_program *p, struct bpf_prog_load_opts *o, 
 		o->expected_attach_type = k->attach;
 		return bpf_program__set_type(p, BPF_PROG_TYPE_TRACING);
 	}
-	return -ESRCH; /* as libbpf says it */
+	return -ESRCH; /* the error of libbpf */
 }
 
 static void register_handlers(void)
@@ -93,7 +92,7 @@ static void register_handlers(void)
 	}
 }
 
-/* The library may be unloaded while its program goes on to use libbpf. */
+/* The library may be unloaded while its program continues to use libbpf. */
 __attribute__((destructor)) static void unregister_handlers(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)

@@ -124,7 +124,7 @@ void load_log_end(struct load_log *log);
  * ERR_USER_NS where it is that. Returns @code. */
 int load_explain(const struct load_log *log, int code, const char *what, struct err *err);
 
-/* ---- load_object.c: open and load with a cut of the kernel's BTF ------------------------------ */
+/* ---- load_object.c: open and load with a cut of the kernel's BTF ----------------------------- */
 
 /* One object between its open by libbpf and its load. */
 struct load_object {
@@ -134,12 +134,13 @@ struct load_object {
 	struct load_btf_id ids[12];
 	size_t n_ids;
 };
-/* Ends with load_object_end, also where it fails. @opts: for the skeleton's open. 0, errno of
- * memfd_create(2), error of libbpf. */
+/* Begins; load_object_end must follow, also after a failure. @opts: for the skeleton's open.
+ * Returns 0, errno of memfd_create(2), error of libbpf. */
 int load_object_begin(struct load_object *o, struct bpf_object_open_opts *opts);
-/* One more id that load_object_resolve finds. 0, -E2BIG. */
+/* Adds an id for load_object_resolve to find. Returns 0, -E2BIG. */
 int load_object_want(struct load_object *o, const char *name, uint32_t kind);
-/* Between open and load: cuts the kernel's BTF for @obj. 0, as load_btf_cut, errno of open(2). */
+/* Cuts the kernel's BTF for @obj, between open and load. Returns as load_btf_cut, or errno of
+ * open(2). */
 int load_object_resolve(struct load_object *o, const struct bpf_object *obj);
 uint32_t load_object_id(const struct load_object *o, const char *name); /* 0: the kernel has none */
 void load_object_end(struct load_object *o);
