@@ -139,7 +139,7 @@ def one_output_that_fails_leaves_the_others_and_is_named():
     with open('/dev/full', 'wb') as full:
         r = run(*three, '--profile-output=p', '--offcpu-output=o', stdout=full)
         equal((r.rc, r.lines[-2:]), (1, ['perf-agent: metrics not written: standard output',
-                                         'perf-agent: write standard output: ENOSPC']), r)
+                                         'perf-agent: cannot write standard output: no space left on device (ENOSPC)']), r)
     r = run(*three, '--profile-output=p', '--offcpu-output=missing/o')
     equal((r.rc, r.out), (1, 'fake metrics\n'), r)
     equal(r.lines[-2:], ['perf-agent: off-CPU profile not written: missing/o',
