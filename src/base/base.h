@@ -351,17 +351,31 @@ uint32_t intern_count(const struct intern *in);
 size_t intern_bytes(const struct intern *in);
 void intern_freep(struct intern **in);
 
-/* ---- sorted numbers ------------------------------------------------------------------------- */
+/* ---- sorted arrays -------------------------------------------------------------------------- */
 
+/**
+ * bisect_first - lowest index of [@from, @to) for which a condition holds, by bisection
+ * @i:    name of the index in @cond, a size_t
+ * @cond: expression; false for the indices below the result, true from it on
+ * Value: size_t; @to if the condition holds for none. "Last item at or before x" is
+ * bisect_first(i, 0, n, v[i] > x) - 1. Cost: O(log n) evaluations of @cond, inlined.
+ */
+#define bisect_first(i, from, to, cond)                                                            \
+	({                                                                                         \
+		size_t _first = (from), _end = (to);                                               \
+		while (_first < _end) {                                                            \
+			const size_t i = _first + (_end - _first) / 2;                             \
+			if (cond)                                                                  \
+				_end = i;                                                          \
+			else                                                                       \
+				_first = i + 1;                                                    \
+		}                                                                                  \
+		_first;                                                                            \
+	})
 /**
  * u64_cmp - for qsort and bsearch over uint64_t
  */
 int u64_cmp(const void *a, const void *b);
-/**
- * u64_lower_bound - returns the index of the first of v[n], ascending, that is at least @x, else @n
- * Cost: O(log n).
- */
-size_t u64_lower_bound(const uint64_t *v, size_t n, uint64_t x);
 
 /* ---- untrusted bytes ------------------------------------------------------------------------ */
 

@@ -339,26 +339,11 @@ size_t intern_bytes(const struct intern *in)
 	return sizeof(*in) + tables_bytes(in->cap, in->n_slots) + in->keys.used_bytes;
 }
 
-/* ---- sorted numbers -------------------------------------------------------------------------- */
+/* ---- sorted arrays --------------------------------------------------------------------------- */
 
 int u64_cmp(const void *a, const void *b)
 {
 	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return (x > y) - (x < y);
-}
-
-size_t u64_lower_bound(const uint64_t *v, size_t n, uint64_t x)
-{
-	size_t lo = 0, hi = n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (v[mid] < x)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
 }

@@ -186,17 +186,9 @@ static int by_code(const void *pa, const void *pb)
 
 const struct dw_decl *dw_abbrevs_search(const struct dw_abbrevs *a, uint64_t code)
 {
-	size_t lo = 0, hi = a->decls.n;
+	const size_t k = bisect_first(i, 0, a->decls.n, a->decls.p[i].code >= code);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (a->decls.p[mid].code < code)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < a->decls.n && a->decls.p[lo].code == code ? &a->decls.p[lo] : NULL;
+	return k < a->decls.n && a->decls.p[k].code == code ? &a->decls.p[k] : NULL;
 }
 
 static void table_free(struct dw_abbrevs *a)

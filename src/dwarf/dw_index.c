@@ -312,17 +312,7 @@ int dw_index_build(struct dw_file *d)
 
 uint32_t dw_index_find(const struct dw_file *d, uint64_t addr)
 {
-	size_t lo = 0, hi = d->ranges.n;
+	const size_t n = bisect_first(i, 0, d->ranges.n, d->ranges.p[i].lo > addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (d->ranges.p[mid].lo <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == 0 || addr >= d->ranges.p[lo - 1].hi)
-		return DW_NO_UNIT;
-	return d->ranges.p[lo - 1].unit;
+	return n && addr < d->ranges.p[n - 1].hi ? d->ranges.p[n - 1].unit : DW_NO_UNIT;
 }

@@ -52,7 +52,7 @@ struct run {
 
 static void seek(struct run *s, uint64_t addr)
 {
-	s->next = u64_lower_bound(s->addrs, s->n, addr);
+	s->next = bisect_first(i, 0, s->n, s->addrs[i] >= addr);
 	s->wanted = s->next < s->n ? s->addrs[s->next] : UINT64_MAX;
 }
 

@@ -94,7 +94,7 @@ static int make_node(struct dw_tree *t, size_t depth, uint32_t *ret)
 static int cover(struct dw_tree *t, size_t depth, uint64_t lo, uint64_t hi, bool *covers)
 {
 	const struct dw_scope *s = &t->scopes[depth];
-	size_t i = u64_lower_bound(t->addrs, t->n, lo), k = i;
+	size_t i = bisect_first(m, 0, t->n, t->addrs[m] >= lo), k = i;
 	uint32_t node = DW_NO_NODE;
 	int r = 0;
 

@@ -75,17 +75,9 @@ int dw_units_read(struct dw_file *d, struct dw_src *src)
 
 uint32_t dw_units_find(const struct dw_src *src, uint64_t off)
 {
-	size_t lo = 0, hi = src->units.n;
+	const size_t n = bisect_first(i, 0, src->units.n, src->units.p[i] > off);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (src->units.p[mid] <= off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? (uint32_t)(lo - 1) : DW_NO_UNIT;
+	return n ? (uint32_t)(n - 1) : DW_NO_UNIT;
 }
 
 void dw_cu_init(struct dw_cu *cu, struct dw_src *src)

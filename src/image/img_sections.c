@@ -161,18 +161,10 @@ static int index_names(struct img_file *f)
 /* The lowest index with that hash, UINT32_MAX if none. */
 static uint32_t find_hash(const struct img_file *f, uint64_t hash)
 {
-	size_t lo = 0, hi = f->n_sec_names;
+	const size_t k = bisect_first(i, 0, f->n_sec_names, f->sec_names[i].hash >= hash);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (f->sec_names[mid].hash < hash)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < f->n_sec_names && f->sec_names[lo].hash == hash ? f->sec_names[lo].idx
-	                                                            : UINT32_MAX;
+	return k < f->n_sec_names && f->sec_names[k].hash == hash ? f->sec_names[k].idx
+	                                                          : UINT32_MAX;
 }
 
 int img_section_lookup(struct img_file *f, const char *const *wanted, size_t n,

@@ -188,17 +188,9 @@ const struct img_windows_stats *img_windows_stats(const struct img_windows *w)
 /* The last one at or before @out; NULL: the beginning. */
 static const struct point *point_before(const struct img_windows *w, uint64_t out)
 {
-	size_t lo = 0, hi = w->points.n;
+	const size_t n = bisect_first(i, 0, w->points.n, w->points.p[i].out > out);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (w->points.p[mid].out <= out)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? &w->points.p[lo - 1] : NULL;
+	return n ? &w->points.p[n - 1] : NULL;
 }
 
 static bool wants_point(const struct img_windows *w)

@@ -123,30 +123,14 @@ static struct jitcode_piece *at(const struct jitcode *j, struct pos p)
 /* The first piece that ends after @addr, or the end. */
 static struct pos lower(const struct jitcode *j, uint64_t addr)
 {
-	size_t lo = 0, hi = j->chunks.n;
-	uint32_t a = 0, b;
+	struct jitcode_chunk *const *chunk = j->chunks.p;
+	struct pos p = {0};
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct jitcode_chunk *c = j->chunks.p[mid];
-
-		if (c->p[c->n - 1].end > addr)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	if (lo == j->chunks.n)
-		return (struct pos){.chunk = lo};
-	b = j->chunks.p[lo]->n;
-	while (a < b) {
-		uint32_t mid = a + (b - a) / 2;
-
-		if (j->chunks.p[lo]->p[mid].end > addr)
-			b = mid;
-		else
-			a = mid + 1;
-	}
-	return (struct pos){.chunk = lo, .i = a};
+	p.chunk = bisect_first(k, 0, j->chunks.n, chunk[k]->p[chunk[k]->n - 1].end > addr);
+	if (p.chunk < j->chunks.n)
+		p.i = (uint32_t)bisect_first(k, 0, chunk[p.chunk]->n,
+		                             chunk[p.chunk]->p[k].end > addr);
+	return p;
 }
 
 const struct jitcode_piece *jitcode_now(const struct jitcode *j, uint64_t addr)
@@ -389,17 +373,7 @@ static int cmp_begin(const void *a, const void *b)
 /* Index of the last boundary at or below @addr; bounds[0] must be. */
 static uint32_t bound_of(const struct jitcode *j, uint64_t addr)
 {
-	uint32_t lo = 0, hi = j->n_bounds;
-
-	while (hi - lo > 1) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (j->bounds[mid] <= addr)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
+	return (uint32_t)bisect_first(i, 1, j->n_bounds, j->bounds[i] > addr) - 1;
 }
 
 /* Calls for each node of the tree that makes up a piece: once to count, once to fill in. */
@@ -478,17 +452,11 @@ static int index_past(struct jitcode *j)
 /* Of the pieces of one node, disjoint in time, the first that ends after @time_ns. */
 static const struct jitcode_past *node_find(const struct jitcode *j, size_t node, uint64_t time_ns)
 {
-	uint32_t lo = j->first[node], hi = j->first[node + 1], end = hi;
+	const uint32_t end = j->first[node + 1];
+	const size_t k =
+	        bisect_first(i, j->first[node], end, j->past.p[j->items[i]].end_ns > time_ns);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (j->past.p[j->items[mid]].end_ns > time_ns)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo < end ? &j->past.p[j->items[lo]] : NULL;
+	return k < end ? &j->past.p[j->items[k]] : NULL;
 }
 
 /* What was there at @time_ns, or came first after it: pieces at one address are disjoint in time,
@@ -525,17 +493,10 @@ uint32_t jitcode_version(const struct jitcode *j, uint64_t addr)
 static const struct jitcode_row *row_of(const struct jitcode *j, const struct jitcode_fn *c,
                                         uint64_t off)
 {
-	uint32_t lo = c->row, hi = c->row + c->n_rows;
+	const size_t k =
+	        bisect_first(i, c->row, (size_t)c->row + c->n_rows, j->rows.p[i].off > off);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (j->rows.p[mid].off <= off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo > c->row ? &j->rows.p[lo - 1] : NULL;
+	return k > c->row ? &j->rows.p[k - 1] : NULL;
 }
 
 int jitcode_find(struct jitcode *j, uint64_t addr, uint64_t time_ns, struct sym_frame *ret)

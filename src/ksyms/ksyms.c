@@ -386,17 +386,7 @@ static uint64_t symbol_end(const struct ksyms *k, size_t i)
 /* Number of symbols that start at or before @addr. */
 static size_t upper_bound(const struct ksyms *k, uint64_t addr)
 {
-	size_t lo = 0, hi = k->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (k->addrs[mid] <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return bisect_first(i, 0, k->n, k->addrs[i] > addr);
 }
 
 static int kernel_text(const struct ksyms *k, size_t i, struct sym_batch *out, struct sbuf *linkage,

@@ -105,7 +105,7 @@ int ksyms_log_resolve(const struct ksyms_log *s, uint64_t table_ns, const uint64
 	if (!last)
 		return -ENOMEM;
 	for (size_t k = 0; k < s->v.n; k++)
-		for (size_t i = u64_lower_bound(addrs, n, s->v.p[k].start);
+		for (size_t i = bisect_first(m, 0, n, addrs[m] >= s->v.p[k].start);
 		     i < n && addrs[i] < s->v.p[k].end; i++)
 			last[i] = (uint32_t)k + 1;
 	for (size_t i = 0; i < n && r == 0; i++) {

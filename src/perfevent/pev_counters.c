@@ -319,18 +319,10 @@ const struct pev_counter_state *pev_counters_state(const struct pev_counters *s,
 
 int pev_counters_fd(const struct pev_counters *s, uint32_t counter, uint32_t cpu)
 {
-	uint32_t low = 0, high = s->n_cpus;
+	const size_t k = bisect_first(i, 0, s->n_cpus, s->cpu[i] >= cpu);
 
 	assert(counter < s->n_counters);
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (s->cpu[mid] < cpu)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < s->n_cpus && s->cpu[low] == cpu ? *fd_at(s, counter, low) : -ESRCH;
+	return k < s->n_cpus && s->cpu[k] == cpu ? *fd_at(s, counter, (uint32_t)k) : -ESRCH;
 }
 
 int pev_counters_enable(struct pev_counters *s, struct err *err)

@@ -74,22 +74,13 @@ static void resolver_done(struct resolver *s)
  */
 static size_t lower_bound(const struct resolver *s, uint64_t vaddr, size_t from)
 {
-	size_t lo = from, step = 1, hi;
+	size_t lo = from, step = 1;
 
 	while (s->n - lo > step && s->addrs[lo + step - 1].vaddr < vaddr) {
 		lo += step;
 		step *= 2;
 	}
-	hi = MIN_OF(lo + step, s->n);
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->addrs[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return bisect_first(i, lo, MIN_OF(lo + step, s->n), s->addrs[i].vaddr >= vaddr);
 }
 
 static const char *cand_name(struct resolver *s, const struct cand *c, struct name_buf *nb)

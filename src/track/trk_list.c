@@ -75,31 +75,14 @@ fail:
 struct trk_pos trk_list_lower(const struct trk_list *l, uint64_t addr)
 {
 	struct trk_pos p = {0, 0};
-	uint32_t lo = 0, hi = l->n_chunks;
+	const struct trk_chunk *c;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		const struct trk_chunk *c = l->chunk[mid];
-
-		if (c->m[c->n - 1].end > addr)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	p.chunk = lo;
-	if (lo == l->n_chunks)
+	p.chunk = (uint32_t)bisect_first(k, 0, l->n_chunks,
+	                                 l->chunk[k]->m[l->chunk[k]->n - 1].end > addr);
+	if (p.chunk == l->n_chunks)
 		return p;
-	lo = 0;
-	hi = l->chunk[p.chunk]->n;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (l->chunk[p.chunk]->m[mid].end > addr)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	p.i = lo;
+	c = l->chunk[p.chunk];
+	p.i = (uint32_t)bisect_first(k, 0, c->n, c->m[k].end > addr);
 	return p;
 }
 
@@ -136,23 +119,16 @@ const struct trk_map *trk_list_find_old(const struct trk_list *l, uint64_t addr)
 const struct trk_map *trk_list_find_gone(const struct trk_list *l, uint64_t addr, uint64_t time_ns,
                                          bool *ret_known)
 {
-	uint32_t lo = 0, hi = l ? l->n_gone : 0;
+	size_t k;
 
 	*ret_known = !l || time_ns >= l->forgot_ns;
-	if (!*ret_known)
+	if (!l || !*ret_known)
 		return NULL;
 	/* The first one that was there longer than that. */
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (l->gone[mid].until_ns > time_ns)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	for (; l && lo < l->n_gone; lo++)
-		if (l->gone[lo].m.start <= addr && addr < l->gone[lo].m.end)
-			return &l->gone[lo].m;
+	k = bisect_first(i, 0, l->n_gone, l->gone[i].until_ns > time_ns);
+	for (; k < l->n_gone; k++)
+		if (l->gone[k].m.start <= addr && addr < l->gone[k].m.end)
+			return &l->gone[k].m;
 	return NULL;
 }
 

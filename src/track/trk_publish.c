@@ -25,17 +25,9 @@ int trk_pub_init(struct trk *t, struct err *err)
 static void space_add(struct trk_ranges *g, uint32_t first, uint32_t cnt)
 {
 	struct trk_extent *e = g->space.p;
-	size_t lo = 0, hi = g->space.n;
+	const size_t lo = bisect_first(i, 0, g->space.n, e[i].first >= first);
 	bool before, after;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (e[mid].first < first)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	before = lo > 0 && e[lo - 1].first + e[lo - 1].cnt == first;
 	after = lo < g->space.n && first + cnt == e[lo].first;
 	if (before && after) {

@@ -287,20 +287,14 @@ static void emit_piece(struct uw_table *t, const struct build *b, const struct p
                        uint32_t base)
 {
 	const struct uw_row *rows = &b->rows.p[p->row];
-	uint32_t lo = 0, hi = p->n_rows;
+	uint32_t lo = 0;
 
 	if (rows[0].rel > p->start) {
 		emit(t, p->start - base, ABI_CODE_NONE);
 	} else {
 		/* The last one at or before the start: the first, unless the piece was cut. */
-		while (rows[0].rel != p->start && hi - lo > 1) {
-			uint32_t mid = lo + (hi - lo) / 2;
-
-			if (rows[mid].rel <= p->start)
-				lo = mid;
-			else
-				hi = mid;
-		}
+		if (rows[0].rel != p->start)
+			lo = (uint32_t)bisect_first(i, 1, p->n_rows, rows[i].rel > p->start) - 1;
 		emit(t, p->start - base, rows[lo++].code);
 	}
 	for (; lo < p->n_rows && rows[lo].rel < p->end; lo++)
@@ -363,20 +357,11 @@ void uw_table_freep(struct uw_table **t)
 
 uint16_t uw_table_find(const struct uw_table *t, uint64_t off)
 {
-	uint32_t lo = 0, hi = t->n_rows;
 	uint64_t rel = off - t->lo;
 
-	if (off < t->lo || rel >> ABI_CHUNK_SHIFT >= t->n_chunks || hi == 0)
+	if (off < t->lo || rel >> ABI_CHUNK_SHIFT >= t->n_chunks || t->n_rows == 0)
 		return ABI_CODE_NONE;
-	while (hi - lo > 1) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (t->rows[mid].rel <= rel)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return t->rows[lo].code;
+	return t->rows[bisect_first(i, 1, t->n_rows, t->rows[i].rel > rel) - 1].code;
 }
 
 /* ---- sources --------------------------------------------------------------------------------- */

@@ -110,17 +110,7 @@ void uw_store_freep(struct uw_store **s)
 /* Index of the first free extent behind @base. */
 static size_t free_behind(const struct uw_store *s, uint32_t base)
 {
-	size_t lo = 0, hi = s->free.n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->free.p[mid].base < base)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return bisect_first(i, 0, s->free.n, s->free.p[i].base >= base);
 }
 
 /* Room for another one was reserved. */

@@ -250,13 +250,26 @@ static void test_sorted_numbers(void **state)
 	qsort(v, n, sizeof(v[0]), u64_cmp);
 	for (size_t i = 1; i < n; i++)
 		assert_true(v[i - 1] <= v[i]);
-	assert_int_equal(u64_lower_bound(v, n, 0), 0);
-	assert_int_equal(u64_lower_bound(v, n, 1), 1);
-	assert_int_equal(u64_lower_bound(v, n, 3), 1); /* the first of equal ones */
-	assert_int_equal(u64_lower_bound(v, n, 4), 3);
-	assert_int_equal(u64_lower_bound(v, n, UINT64_MAX), 4);
-	assert_int_equal(u64_lower_bound(v, 4, UINT64_MAX), 4); /* none */
-	assert_int_equal(u64_lower_bound(NULL, 0, 5), 0);
+}
+
+static void test_bisection_finds_the_first_index_that_holds(void **state)
+{
+	static const uint64_t v[] = {0, 3, 3, 9, UINT64_MAX};
+	const size_t n = ARRAY_SIZE(v);
+
+	(void)state;
+	assert_int_equal(bisect_first(i, 0, n, v[i] >= 1), 1);
+	assert_int_equal(bisect_first(i, 0, n, v[i] >= 3), 1); /* the first of equal ones */
+	assert_int_equal(bisect_first(i, 0, n, v[i] > 3), 3);
+	assert_int_equal(bisect_first(i, 0, n, v[i] >= UINT64_MAX), 4);
+	assert_int_equal(bisect_first(i, 0, 4, v[i] >= UINT64_MAX), 4); /* none */
+	assert_int_equal(bisect_first(i, 2, n, v[i] >= 3), 2);
+	assert_int_equal(bisect_first(i, 2, 2, v[i] >= 3), 2);
+	assert_int_equal(bisect_first(i, 3, 2, v[i] >= 3), 3);
+	/* Every length and every answer. */
+	for (size_t len = 0; len < 40; len++)
+		for (size_t first = 0; first <= len; first++)
+			assert_int_equal(bisect_first(i, 0, len, i >= first), first);
 }
 
 static void test_intern_ids_are_dense_and_keys_stay(void **state)
@@ -673,6 +686,7 @@ int main(void)
 	        T(test_arena_without_memory),
 	        T(test_arena_strndup),
 	        T(test_sorted_numbers),
+	        T(test_bisection_finds_the_first_index_that_holds),
 	        T(test_intern_ids_are_dense_and_keys_stay),
 	        T(test_intern_keys_are_bytes),
 	        T(test_intern_max_items),
