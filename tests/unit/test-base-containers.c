@@ -431,6 +431,198 @@ static void test_intern_without_memory_stays_whole(void **state)
 	assert_int_equal(intern_new(1, 1, &(struct intern *){NULL}), -ENOMEM);
 }
 
+/* ---- interval map --------------------------------------------------------------------------- */
+
+#define IMAP_SPACE 6000
+
+struct imap_item {
+	uint64_t start, end, value;
+};
+
+/* The naive model: the value at each number, 0 for none. */
+static uint64_t imap_model[IMAP_SPACE];
+
+static void imap_assert_is_model(const struct imap *m)
+{
+	struct imap_pos p = {0};
+	const struct imap_item *item;
+	uint64_t at = 0;
+	size_t n = 0;
+
+	for (; (item = imap_at(m, p)); p = imap_next(m, p), n++) {
+		assert_true(item->start >= at && item->end > item->start);
+		for (; at < item->start; at++)
+			assert_int_equal(imap_model[at], 0);
+		for (; at < item->end; at++)
+			assert_int_equal(imap_model[at], item->value);
+	}
+	for (; at < IMAP_SPACE; at++)
+		assert_int_equal(imap_model[at], 0);
+	assert_int_equal(m->n, n);
+}
+
+static void imap_model_set(uint64_t start, uint64_t end, uint64_t value)
+{
+	for (uint64_t at = start; at < end; at++)
+		imap_model[at] = value;
+}
+
+static uint64_t imap_random(void)
+{
+	static uint64_t x = 88172645463325252ULL;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	return x >> 11;
+}
+
+/* A random interval: mostly short, so that there are many items, and sometimes over many. */
+static struct imap_item imap_random_item(uint64_t value)
+{
+	uint64_t start = imap_random() % (IMAP_SPACE - 1);
+	bool wide = imap_random() % 1000 == 0;
+	uint64_t len = 1 + imap_random() % (wide ? IMAP_SPACE / 2 : 6);
+
+	return (struct imap_item){
+	        .start = start, .end = MIN_OF(start + len, (uint64_t)IMAP_SPACE), .value = value};
+}
+
+static void test_interval_map_equals_a_plain_array(void **state)
+{
+	struct imap m, c;
+	size_t most = 0;
+
+	(void)state;
+	memset(imap_model, 0, sizeof(imap_model));
+	imap_init(&m, sizeof(struct imap_item), SIZE_MAX);
+	assert_null(imap_find(&m, 0));
+	for (uint64_t k = 1; k < 20000; k++) {
+		const struct imap_item item = imap_random_item(k), *found;
+		uint64_t x = imap_random() % IMAP_SPACE;
+
+		assert_int_equal(imap_cut(&m, item.start, item.end), 0);
+		imap_model_set(item.start, item.end, 0);
+		if (imap_random() % 4) {
+			assert_int_equal(imap_insert(&m, &item), 0);
+			imap_model_set(item.start, item.end, k);
+		}
+		found = imap_find(&m, x);
+		assert_int_equal(found ? found->value : 0, imap_model[x]);
+		assert_true(!found || (found->start <= x && x < found->end));
+		if (k % 100)
+			continue;
+		imap_assert_is_model(&m);
+		assert_int_equal(imap_copy(&m, &c), 0);
+		imap_assert_is_model(&c);
+		assert_true(c.bytes <= m.bytes);
+		imap_done(&c);
+		most = MAX_OF(most, m.n);
+	}
+	assert_true(most > 1000); /* so that there were many chunks */
+	assert_int_equal(imap_cut(&m, 0, IMAP_SPACE), 0);
+	assert_int_equal(m.n, 0);
+	assert_int_equal(m.n_chunks, 0);
+	imap_done(&m);
+	assert_int_equal(m.bytes, 0);
+}
+
+static void test_interval_map_in_order_fills_its_chunks(void **state)
+{
+	const uint64_t n = 100000;
+	struct imap m;
+
+	(void)state;
+	imap_init(&m, sizeof(struct imap_item), SIZE_MAX);
+	for (uint64_t i = 0; i < n; i++) {
+		const struct imap_item item = {.start = 2 * i, .end = 2 * i + 1, .value = i};
+
+		assert_int_equal(imap_insert(&m, &item), 0);
+		if (i == 2)
+			assert_true(m.bytes < 300); /* a small map takes little */
+	}
+	assert_int_equal(m.n_chunks, (n + 127) / 128);
+	for (uint64_t i = 0; i < n; i++) {
+		const struct imap_item *item = imap_find(&m, 2 * i);
+
+		assert_true(item && item->value == i);
+		assert_null(imap_find(&m, 2 * i + 1));
+	}
+	imap_done(&m);
+}
+
+static void test_interval_map_at_its_cap_loses_the_second_part(void **state)
+{
+	const struct imap_item item = {.start = 10, .end = 20, .value = 1};
+	const struct imap_item *found;
+	struct imap m;
+
+	(void)state;
+	imap_init(&m, sizeof(item), 1);
+	assert_int_equal(imap_insert(&m, &item), 0);
+	assert_int_equal(imap_insert(&m, &(struct imap_item){.start = 30, .end = 31}), -E2BIG);
+	assert_int_equal(imap_cut(&m, 14, 16), -E2BIG);
+	found = imap_find(&m, 13);
+	assert_true(found && found->start == 10 && found->end == 14);
+	assert_null(imap_find(&m, 17));
+	m.max = 2;
+	assert_int_equal(imap_cut(&m, 11, 12), 0);
+	found = imap_find(&m, 12);
+	assert_true(found && found->start == 12 && found->end == 14);
+	assert_int_equal(m.n, 2);
+	imap_done(&m);
+}
+
+/* Each allocation fails once: only the item or the part that needed it is missing. */
+static void test_interval_map_without_memory_stays_whole(void **state)
+{
+	int failures = 0;
+	bool failed = true;
+
+	(void)state;
+	for (int at = 1; failed; at++) {
+		struct imap m, c = {0};
+
+		failed = false;
+		memset(imap_model, 0, sizeof(imap_model));
+		imap_init(&m, sizeof(struct imap_item), SIZE_MAX);
+		fail_alloc_at = at;
+		for (uint64_t k = 1; k < 400; k++) {
+			struct imap_item item = {.start = 8 * (k * 7 % 400), .value = k}, part;
+			const struct imap_item *found;
+
+			item.end = item.start + 8;
+			if (imap_insert(&m, &item) == 0) {
+				imap_model_set(item.start, item.end, k);
+			} else {
+				assert_false(failed);
+				failed = true;
+				continue;
+			}
+			found = imap_find(&m, item.start + 3);
+			part = *found;
+			if (imap_cut(&m, part.start + 2, part.start + 4) < 0) {
+				assert_false(failed);
+				failed = true;
+				imap_model_set(part.start + 4, part.end, 0);
+			}
+			imap_model_set(part.start + 2, part.start + 4, 0);
+		}
+		imap_assert_is_model(&m);
+		if (imap_copy(&m, &c) < 0) {
+			assert_false(failed);
+			failed = true;
+		} else {
+			imap_assert_is_model(&c);
+			imap_done(&c);
+		}
+		fail_alloc_at = 0;
+		imap_done(&m);
+		failures += failed;
+	}
+	assert_in_range(failures, 20, 30); /* chunks, their growth, the pointers to them, a copy */
+}
+
 /* ---- time ----------------------------------------------------------------------------------- */
 
 static void test_clocks_are_the_named_ones(void **state)
@@ -687,6 +879,10 @@ int main(void)
 	        T(test_arena_strndup),
 	        T(test_sorted_numbers),
 	        T(test_bisection_finds_the_first_index_that_holds),
+	        T(test_interval_map_equals_a_plain_array),
+	        T(test_interval_map_in_order_fills_its_chunks),
+	        T(test_interval_map_at_its_cap_loses_the_second_part),
+	        T(test_interval_map_without_memory_stays_whole),
 	        T(test_intern_ids_are_dense_and_keys_stay),
 	        T(test_intern_keys_are_bytes),
 	        T(test_intern_max_items),
