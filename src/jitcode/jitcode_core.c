@@ -2,10 +2,9 @@
 /*
  * The code of one process by address and time.
  *
- * What is there now stands in chunks of disjoint pieces. New code cuts what it overlaps; each piece
- * or part that is taken away moves to the past with its time. One insertion cuts at most two pieces
- * and adds two, so that there are at most three times as many pieces, past ones included, as there
- * were insertions, whatever they overlap.
+ * Current code is an interval map of pieces. New code cuts the pieces that it overlaps; each removed
+ * piece or part moves to the past with its time. One insertion cuts at most two pieces and adds two.
+ * So there are at most three times as many pieces, past ones included, as insertions.
  */
 #include "jitcode/jitcode_priv.h"
 
@@ -19,7 +18,8 @@ int jitcode_new(size_t max_bytes, struct jitcode **ret)
 		return -ENOMEM;
 	j->max_bytes = max_bytes ? max_bytes : JITCODE_BYTES_DEFAULT;
 	/* What bounds them is jitcode_has_room(). */
-	j->names.max = j->codes.max = j->rows.max = j->chunks.max = j->past.max = UINT32_MAX - 1;
+	j->names.max = j->codes.max = j->rows.max = j->past.max = UINT32_MAX - 1;
+	imap_init(&j->pieces, sizeof(struct jitcode_piece), SIZE_MAX);
 	sbuf_init(&j->name, 2 * JITCODE_NAME_MAX);
 	sbuf_init(&j->file, 2 * JITCODE_NAME_MAX);
 	j->last_file = JITCODE_NO_FILE;
@@ -43,9 +43,7 @@ struct jitcode *jitcode_free(struct jitcode *j)
 {
 	if (!j)
 		return NULL;
-	for (size_t i = 0; i < j->chunks.n; i++)
-		free(j->chunks.p[i]);
-	vec_done(&j->chunks);
+	imap_done(&j->pieces);
 	vec_done(&j->names);
 	vec_done(&j->codes);
 	vec_done(&j->rows);
@@ -68,9 +66,8 @@ void jitcode_freep(struct jitcode **j)
 size_t jitcode_bytes(const struct jitcode *j)
 {
 	return sizeof(*j) + j->names.cap + j->codes.cap * sizeof(*j->codes.p) +
-	       j->rows.cap * sizeof(*j->rows.p) + j->chunks.cap * sizeof(*j->chunks.p) +
-	       j->chunks.n * sizeof(struct jitcode_chunk) + j->past.cap * sizeof(*j->past.p) +
-	       j->index_bytes;
+	       j->rows.cap * sizeof(*j->rows.p) + j->past.cap * sizeof(*j->past.p) +
+	       j->pieces.bytes + j->index_bytes;
 }
 
 void jitcode_limit(struct jitcode *j, size_t max_bytes)
@@ -87,10 +84,9 @@ bool jitcode_more(const struct jitcode *j)
 bool jitcode_has_room(const struct jitcode *j, size_t more)
 {
 	/* Vectors double: half of what they hold may be empty. */
-	size_t used = sizeof(*j) + j->chunks.n * sizeof(struct jitcode_chunk) +
+	size_t used = sizeof(*j) + j->pieces.bytes +
 	              2 * (j->names.n + j->codes.n * sizeof(*j->codes.p) +
-	                   j->rows.n * sizeof(*j->rows.p) + j->chunks.n * sizeof(*j->chunks.p) +
-	                   j->past.n * sizeof(*j->past.p));
+	                   j->rows.n * sizeof(*j->rows.p) + j->past.n * sizeof(*j->past.p));
 
 	return used < j->max_bytes && j->max_bytes - used >= 2 * more;
 }
@@ -110,107 +106,9 @@ int jitcode_name_add(struct jitcode *j, const char *name, size_t len, uint32_t *
 
 /* ---- pieces of now --------------------------------------------------------------------------- */
 
-struct pos {
-	size_t chunk;
-	uint32_t i; /* < n of its chunk; 0 at the end */
-};
-
-static struct jitcode_piece *at(const struct jitcode *j, struct pos p)
-{
-	return p.chunk < j->chunks.n ? &j->chunks.p[p.chunk]->p[p.i] : NULL;
-}
-
-/* The first piece that ends after @addr, or the end. */
-static struct pos lower(const struct jitcode *j, uint64_t addr)
-{
-	struct jitcode_chunk *const *chunk = j->chunks.p;
-	struct pos p = {0};
-
-	p.chunk = bisect_first(k, 0, j->chunks.n, chunk[k]->p[chunk[k]->n - 1].end > addr);
-	if (p.chunk < j->chunks.n)
-		p.i = (uint32_t)bisect_first(k, 0, chunk[p.chunk]->n,
-		                             chunk[p.chunk]->p[k].end > addr);
-	return p;
-}
-
 const struct jitcode_piece *jitcode_now(const struct jitcode *j, uint64_t addr)
 {
-	const struct jitcode_piece *p = at(j, lower(j, addr));
-
-	return p && p->start <= addr ? p : NULL;
-}
-
-/* Takes the pieces [a, b) away, which must not be more than there are. */
-static void take_away(struct jitcode *j, struct pos a, struct pos b)
-{
-	size_t first, last;
-
-	if (a.chunk == b.chunk && a.i == b.i)
-		return;
-	if (a.chunk == b.chunk) {
-		struct jitcode_chunk *c = j->chunks.p[a.chunk];
-
-		memmove(&c->p[a.i], &c->p[b.i], (c->n - b.i) * sizeof(*c->p));
-		c->n -= b.i - a.i;
-		return; /* p[b.i] stayed */
-	}
-	if (b.i) {
-		struct jitcode_chunk *c = j->chunks.p[b.chunk];
-
-		memmove(&c->p[0], &c->p[b.i], (c->n - b.i) * sizeof(*c->p));
-		c->n -= b.i;
-	}
-	first = a.chunk;
-	if (a.i)
-		j->chunks.p[first++]->n = a.i;
-	last = b.chunk;
-	for (size_t i = first; i < last; i++)
-		free(j->chunks.p[i]);
-	memmove(&j->chunks.p[first], &j->chunks.p[last],
-	        (j->chunks.n - last) * sizeof(*j->chunks.p));
-	j->chunks.n -= last - first;
-}
-
-/* Puts @p where it belongs; nothing is there. There must be room for a chunk's pointer. */
-static int insert(struct jitcode *j, const struct jitcode_piece *p)
-{
-	struct pos to = lower(j, p->start);
-	struct jitcode_chunk *c, *old;
-
-	/* Behind the last piece of a chunk rather than before the first of the next: code that
-	 * comes in order fills chunks. */
-	if (to.i == 0 && to.chunk > 0) {
-		to.chunk--;
-		to.i = j->chunks.p[to.chunk]->n;
-	}
-	old = to.chunk < j->chunks.n ? j->chunks.p[to.chunk] : NULL;
-	if (!old || old->n == JITCODE_CHUNK_PIECES) {
-		uint32_t keep = to.i == JITCODE_CHUNK_PIECES ? to.i : JITCODE_CHUNK_PIECES / 2;
-		size_t k = old ? to.chunk + 1 : to.chunk;
-
-		c = malloc(sizeof(*c));
-		if (!c)
-			return -ENOMEM;
-		c->n = 0;
-		memmove(&j->chunks.p[k + 1], &j->chunks.p[k],
-		        (j->chunks.n - k) * sizeof(*j->chunks.p));
-		j->chunks.p[k] = c;
-		j->chunks.n++;
-		if (old) {
-			c->n = JITCODE_CHUNK_PIECES - keep;
-			memcpy(c->p, &old->p[keep], c->n * sizeof(*c->p));
-			old->n = keep;
-		}
-		if (old && (to.i > keep || c->n == 0)) {
-			to.chunk = k;
-			to.i -= keep;
-		}
-	}
-	c = j->chunks.p[to.chunk];
-	memmove(&c->p[to.i + 1], &c->p[to.i], (c->n - to.i) * sizeof(*c->p));
-	c->p[to.i] = *p;
-	c->n++;
-	return 0;
+	return imap_find(&j->pieces, addr);
 }
 
 bool jitcode_range_ok(uint64_t start, uint64_t size)
@@ -251,68 +149,48 @@ static bool merge(struct jitcode *j, struct jitcode_piece *p, uint64_t start, ui
 	return true;
 }
 
-/* Everything that jitcode_put may need, so that it is done as a whole or not at all: 0, -ENOMEM. */
-static int reserve(struct jitcode *j, size_t n_past)
+/* Moves the part of @p in [@start, @end) to the past; there is room. */
+static void pass_away(struct jitcode *j, const struct jitcode_piece *p, uint64_t start,
+                      uint64_t end, uint64_t end_ns)
 {
-	if (vec_reserve(&j->past, n_past) < 0 || vec_reserve(&j->chunks, 4) < 0 ||
-	    vec_reserve(&j->codes, 1) < 0)
-		return -ENOMEM;
-	return 0;
-}
+	struct jitcode_past *q;
 
-static void pass_away(struct jitcode *j, const struct jitcode_piece *p, uint64_t end_ns)
-{
-	if (end_ns > p->begin_ns) /* else it was never seen */
-		j->past.p[j->past.n++] = (struct jitcode_past){.p = *p, .end_ns = end_ns};
+	if (end_ns <= p->begin_ns)
+		return; /* it was never seen */
+	q = &j->past.p[j->past.n++];
+	*q = (struct jitcode_past){.p = *p, .end_ns = end_ns};
+	q->p.start = MAX_OF(p->start, start);
+	q->p.end = MIN_OF(p->end, end);
 }
 
 void jitcode_lose(struct jitcode *j, uint64_t start, uint64_t size)
 {
-	const uint64_t end = start + size;
-	struct pos a = lower(j, start), next;
-	struct jitcode_piece *p;
-
 	j->stats.over_limit++;
-	/* Cut where they stand: there is no room for more pieces. */
-	while ((p = at(j, a)) && p->start < end) {
-		if (p->start >= start && p->end > end) {
-			p->start = end;
-			return;
-		}
-		if (p->start < start) {
-			p->end = start;
-		} else {
-			next = a.i + 1 < j->chunks.p[a.chunk]->n
-			               ? (struct pos){.chunk = a.chunk, .i = a.i + 1}
-			               : (struct pos){.chunk = a.chunk + 1};
-			take_away(j, a, next);
-		}
-		a = lower(j, start);
-	}
+	/* No more pieces: of one that would be split only the first part stays. */
+	j->pieces.max = j->pieces.n;
+	(void)imap_cut(&j->pieces, start, start + size);
+	j->pieces.max = SIZE_MAX;
 }
 
 int jitcode_put(struct jitcode *j, uint64_t start, uint64_t size, uint64_t time_ns,
                 const struct jitcode_fn *code)
 {
-	const uint64_t end = start + size;
-	struct pos a = lower(j, start), b = a;
-	struct jitcode_piece *p = at(j, a), head, tail;
-	bool has_head = false, has_tail = false;
-	struct jitcode_piece now = {.start = start,
-	                            .end = end,
-	                            .origin = start,
-	                            .begin_ns = time_ns,
-	                            .code = (uint32_t)j->codes.n};
+	const struct jitcode_piece now = {.start = start,
+	                                  .end = start + size,
+	                                  .origin = start,
+	                                  .begin_ns = time_ns,
+	                                  .code = (uint32_t)j->codes.n};
+	const struct imap_pos first = imap_lower(&j->pieces, start);
+	struct jitcode_piece *p = imap_at(&j->pieces, first);
+	struct imap_pos at = first;
 	size_t n_past = 0;
 	int r;
 
-	if (p && p->start < end && merge(j, p, start, end, code))
+	if (p && p->start < now.end && merge(j, p, start, now.end, code))
 		return 0;
-	while (!j->full && (p = at(j, b)) && p->start < end) {
+	for (; !j->full && (p = imap_at(&j->pieces, at)) && p->start < now.end;
+	     at = imap_next(&j->pieces, at))
 		n_past++;
-		if (++b.i == j->chunks.p[b.chunk]->n)
-			b = (struct pos){.chunk = b.chunk + 1};
-	}
 	if (!jitcode_has_room(j, JITCODE_ENTRY_BYTES + n_past * sizeof(struct jitcode_past)) ||
 	    j->codes.n >= UINT32_MAX / 2 || j->full) {
 		/* For good: to look through all that one line overlaps must not be done again for
@@ -321,39 +199,18 @@ int jitcode_put(struct jitcode *j, uint64_t start, uint64_t size, uint64_t time_
 		jitcode_lose(j, start, size);
 		return 0;
 	}
-	r = reserve(j, n_past);
-	if (r < 0)
-		return r;
-	for (struct pos i = a; (i.chunk != b.chunk || i.i != b.i) && (p = at(j, i));) {
-		struct jitcode_piece gone = *p;
-
-		if (p->start < start) {
-			head = *p;
-			head.end = start;
-			has_head = true;
-			gone.start = start;
-		}
-		if (p->end > end) {
-			tail = *p;
-			tail.start = end;
-			has_tail = true;
-			gone.end = end;
-		}
-		pass_away(j, &gone, time_ns);
-		if (++i.i == j->chunks.p[i.chunk]->n)
-			i = (struct pos){.chunk = i.chunk + 1};
-	}
-	take_away(j, a, b);
+	if (vec_reserve(&j->past, n_past) < 0 || vec_reserve(&j->codes, 1) < 0)
+		return -ENOMEM;
+	for (at = first; n_past && (p = imap_at(&j->pieces, at)) && p->start < now.end;
+	     at = imap_next(&j->pieces, at))
+		pass_away(j, p, start, now.end, time_ns);
 	j->codes.p[j->codes.n] = *code;
 	j->codes.p[j->codes.n].id = (uint32_t)j->codes.n + 1;
 	j->codes.n++;
 	j->indexed = false;
-	if (has_head)
-		r = insert(j, &head);
+	r = n_past ? imap_cut(&j->pieces, start, now.end) : 0;
 	if (r == 0)
-		r = insert(j, &now);
-	if (r == 0 && has_tail)
-		r = insert(j, &tail);
+		r = imap_insert(&j->pieces, &now);
 	if (r < 0)
 		return r;
 	j->stats.entries++;

@@ -57,7 +57,7 @@ struct jitcode_fn {
 	bool timed;  /* from a jitdump */
 };
 
-/* Where a code lies, from a time on. */
+/* Where a code lies, from a time on. An item of an interval map. */
 struct jitcode_piece {
 	uint64_t start, end; /* end exclusive */
 	uint64_t origin;     /* where the code begins: other code may lie on it before start */
@@ -68,13 +68,6 @@ struct jitcode_piece {
 struct jitcode_past {
 	struct jitcode_piece p;
 	uint64_t end_ns; /* > p.begin_ns */
-};
-
-/* Pieces of now, ascending and disjoint, in chunks, so that an insertion moves few bytes. */
-#define JITCODE_CHUNK_PIECES 128
-struct jitcode_chunk {
-	uint32_t n; /* 1 … JITCODE_CHUNK_PIECES */
-	struct jitcode_piece p[JITCODE_CHUNK_PIECES];
 };
 
 /* Debug information that waits for the code that it belongs to. */
@@ -93,7 +86,7 @@ struct jitcode {
 	VEC(char) names;          /* NUL-terminated, one behind the other */
 	VEC(struct jitcode_fn) codes;
 	VEC(struct jitcode_row) rows;
-	VEC(struct jitcode_chunk *) chunks;
+	struct imap pieces; /* struct jitcode_piece: the code that is there now */
 	VEC(struct jitcode_past) past;
 
 	/* The past by address and time; built when it is asked for. A segment tree over the
