@@ -38,6 +38,7 @@ int trk_new(const struct trk_options *o, struct trk **ret, struct err *err)
 	t->o.max_images = MIN_OF(t->o.max_images, ABI_IMAGE_MAX); /* bits in a frame */
 	if (t->o.max_mappings == 0)
 		t->o.max_mappings = TRK_MAPPINGS_MAX;
+	t->quota = (struct trk_quota){.max = t->o.max_mappings, .stats = &t->stats};
 	t->img.max = t->o.max_images;
 	t->tmp.max = t->o.max_mappings;
 	/* Half of what we may open; the rest is for events, maps and the program that we are part
@@ -92,10 +93,10 @@ static void fill(const struct trk *t, const struct trk_map *m, uint64_t addr, st
 {
 	ret->map_start = m->start;
 	ret->map_end = m->end;
-	ret->map_pgoff = m->pgoff;
+	ret->map_pgoff = trk_map_pgoff(m);
 	ret->anon = m->image == 0;
 	ret->image = trk_image(t, m->image);
-	ret->off = m->image ? addr - m->start + m->pgoff : addr;
+	ret->off = addr - m->base;
 }
 
 int trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
@@ -120,8 +121,8 @@ static const struct trk_map *find_sure(const struct trk_list *l, uint64_t addr, 
 {
 	const struct trk_map *m = trk_list_find(l, addr);
 
-	for (size_t i = l ? l->n_old : 0; i-- > 0;) {
-		const struct trk_map *o = &l->old[i];
+	for (size_t i = l ? l->old.n : 0; i-- > 0;) {
+		const struct trk_map *o = &l->old.p[i];
 
 		if (addr < o->start || addr >= o->end)
 			continue;
@@ -181,23 +182,26 @@ uint64_t trk_settled_ns(const struct trk *t)
 
 static bool holds(const struct trk_map *m, uint32_t image, uint64_t off)
 {
+	const uint64_t pgoff = trk_map_pgoff(m);
+
 	return m->image == image &&
-	       (off == TRK_OFF_ANY || (off >= m->pgoff && off - m->pgoff < m->end - m->start));
+	       (off == TRK_OFF_ANY || (off >= pgoff && off - pgoff < m->end - m->start));
 }
 
 static const struct trk_map *map_of(const struct trk_inc *i, uint32_t image, uint64_t off)
 {
-	struct trk_pos p = {0, 0};
+	const struct trk_list *l = i->list;
+	struct imap_pos p = {0};
 	const struct trk_map *m;
 
-	if (!i->list)
+	if (!l)
 		return NULL;
-	for (; (m = trk_list_at(i->list, p)); p = trk_list_next(i->list, p))
+	for (; (m = imap_at(&l->maps, p)); p = imap_next(&l->maps, p))
 		if (holds(m, image, off))
 			return m;
-	for (size_t k = i->list->n_old; k-- > 0;)
-		if (holds(&i->list->old[k], image, off))
-			return &i->list->old[k];
+	for (size_t k = l->old.n; k-- > 0;)
+		if (holds(&l->old.p[k], image, off))
+			return &l->old.p[k];
 	return NULL;
 }
 
@@ -235,7 +239,7 @@ int trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t i
 		m = map_anywhere(t, image, off);
 	if (!m)
 		return -ENOENT;
-	fill(t, m, off == TRK_OFF_ANY ? m->start : m->start + (off - m->pgoff), ret);
+	fill(t, m, off == TRK_OFF_ANY ? m->start : m->base + off, ret);
 	return 0;
 }
 

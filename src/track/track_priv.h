@@ -28,80 +28,78 @@
 
 /* ---- mappings ------------------------------------------------------------------------------- */
 
-/* 128 mappings (4 KiB): what one insertion into a list of any length has to move at most. */
-#define TRK_CHUNK_MAPS 128
 /* Replaced mappings kept for each list: a program that loads and unloads plugins for ever. */
 #define TRK_HISTORY_MAX 4096
 /* How far back an equal entry of the history is looked for before another is added. */
 #define TRK_HISTORY_LOOKBACK 64
 
+/* An item of an interval map. */
 struct trk_map {
 	uint64_t start, end; /* end exclusive */
-	uint64_t pgoff;      /* file offset of start; 0 where image == 0 */
+	uint64_t base;       /* address of file offset 0, modulo 2^64; anonymous: 0 */
 	uint32_t image;      /* 0: anonymous */
 	uint32_t pad;
 };
 
-/* What was replaced, and when: for samples whose time is known. 256: copies wait a second for a
- * table, and a program that loads a hundred times a second is a strange one. */
+/* File offset of its start; 0 where it is anonymous. */
+static inline uint64_t trk_map_pgoff(const struct trk_map *m)
+{
+	return m->image ? m->start - m->base : 0;
+}
+
+/* A mapping that was replaced, and when: for samples whose time is known. 256: deferred samples
+ * wait a second for a table; hardly any program loads a hundred times a second. */
 #define TRK_GONE_MAX 256
 struct trk_gone {
 	struct trk_map m;
 	uint64_t until_ns; /* CLOCK_MONOTONIC */
 };
 
-struct trk_chunk {
-	uint32_t n, cap; /* 1 … n <= cap <= TRK_CHUNK_MAPS */
-	struct trk_map m[];
+/* Mappings that all lists together hold and may hold, past ones included. */
+struct trk_quota {
+	size_t n, max;
+	struct trk_stats *stats; /* counts what finds no room */
 };
 
 /* Mappings of one incarnation, or of several after a fork: ref > 1 means read-only. */
 struct trk_list {
 	uint32_t ref;
-	uint32_t n_chunks, cap_chunks;
-	struct trk_chunk **chunk; /* ascending, none empty */
-	size_t n;                 /* mappings in all chunks: ascending, disjoint */
-	struct trk_map *old;      /* old[n_old]: replaced, oldest first */
-	size_t n_old, cap_old;
-	struct trk_gone *gone; /* gone[n_gone]: the last of them, in order of time */
-	uint32_t n_gone, cap_gone;
+	struct trk_quota *quota;
+	struct imap maps;          /* struct trk_map: mapped now */
+	VEC(struct trk_map) old;   /* replaced, each content once, oldest first */
+	VEC(struct trk_gone) gone; /* the last replacements, in order of time */
 	uint64_t
 	        forgot_ns; /* until_ns of the last one that gone no longer holds; 0: it holds all */
-	struct trk_block *block; /* weak: the published copy of exactly this content, or NULL */
+	struct trk_block *block; /* trk_publish.c: the published copy of this content, or NULL */
 };
 
-struct trk_pos {
-	uint32_t chunk, i;
-};
-
-struct trk_list *trk_list_new(void);
-void trk_list_unref(struct trk *t, struct trk_list *l);
-/* A copy of @l with its history, ref 1; NULL without memory or over the limit. */
-struct trk_list *trk_list_copy(struct trk *t, const struct trk_list *l);
-/* First mapping that ends after @addr, or the end. */
-struct trk_pos trk_list_lower(const struct trk_list *l, uint64_t addr);
-struct trk_map *trk_list_at(const struct trk_list *l, struct trk_pos p); /* NULL at the end */
-struct trk_pos trk_list_next(const struct trk_list *l, struct trk_pos p);
+/* Others free a list by trk_pub_list_unref(), which also clears its published copy. A change that
+ * finds no memory or no quota is counted and left out. Only a list with ref 1 may be changed. */
+struct trk_list *trk_list_new(struct trk_quota *q);
+void trk_list_unref(struct trk_list *l);
+/* A copy of @l with its histories, ref 1; NULL without memory or over the quota. */
+struct trk_list *trk_list_copy(const struct trk_list *l);
+/* Mappings that count against the quota. */
+size_t trk_list_held(const struct trk_list *l);
+/* The mapping that holds @addr now; NULL: none. */
 const struct trk_map *trk_list_find(const struct trk_list *l, uint64_t addr);
-/* In the history, newest first. */
+/* The newest replaced mapping that held @addr. */
 const struct trk_map *trk_list_find_old(const struct trk_list *l, uint64_t addr);
-/* Does the list already say all that @m says? */
-bool trk_list_covers(const struct trk_list *l, const struct trk_map *m);
-/* Of what was replaced since: the one that was there at @time_ns. NULL: none was, or *ret_known is
- * false: it is not known any more. */
+/* The replaced mapping that held @addr at @time_ns. NULL: none did, or with *ret_known false: the
+ * history does not reach back that far. */
 const struct trk_map *trk_list_find_gone(const struct trk_list *l, uint64_t addr, uint64_t time_ns,
                                          bool *ret_known);
-/* Puts @m over what is there (@cut: only takes away what is there) at @time_ns. The list must be
- * exclusive. What finds no memory or is over the limit is counted and left out. */
-void trk_list_put(struct trk *t, struct trk_list *l, const struct trk_map *m, bool cut,
-                  uint64_t time_ns);
-/* Notes that @m was there until @until_ns. */
-void trk_list_note_gone(struct trk *t, struct trk_list *l, const struct trk_map *m,
-                        uint64_t until_ns);
-/* Adds behind all others; used to fill a new list in order. */
-void trk_list_append(struct trk *t, struct trk_list *l, const struct trk_map *m);
-/* Adds to the history. */
-void trk_list_remember(struct trk *t, struct trk_list *l, const struct trk_map *m);
+/* Does the list already say all that @m says? */
+bool trk_list_covers(const struct trk_list *l, const struct trk_map *m);
+/* Puts @m in place of what it overlaps, which goes to both histories. @unmap: only removes that. */
+void trk_list_put(struct trk_list *l, const struct trk_map *m, bool unmap, uint64_t time_ns);
+/* How much quota trk_list_put() may need, at most. */
+size_t trk_list_put_needs(const struct trk_list *l, const struct trk_map *m);
+/* Adds a mapping that overlaps none. */
+void trk_list_add(struct trk_list *l, const struct trk_map *m);
+/* Adds to the history old; to the history gone. */
+void trk_list_remember(struct trk_list *l, const struct trk_map *m);
+void trk_list_note_gone(struct trk_list *l, const struct trk_map *m, uint64_t until_ns);
 /* Do both say the same about an address that both hold? */
 bool trk_map_agree(const struct trk_map *a, const struct trk_map *b);
 
@@ -244,8 +242,8 @@ bool trk_inc_own(struct trk *t, struct trk_inc *i);
 /* Does a process that started at @start_ns fit? 0 no, 1 cannot be told, 2 yes. */
 int trk_start_fits(const struct trk_inc *i, uint64_t start_ns);
 struct trk_inc *trk_match(const struct trk *t, const struct ev_proc_id *id);
-/* Forgets past incarnations until @k more mappings may be held. */
-bool trk_hold_maps(struct trk *t, size_t k);
+/* Forgets past incarnations until @k more mappings may be held, or none is left. */
+void trk_make_room(struct trk *t, size_t k);
 void trk_forget_all(struct trk *t);
 
 /* ---- scan ----------------------------------------------------------------------------------- */
@@ -301,6 +299,8 @@ void trk_pub_drop(struct trk *t, struct trk_pid *p);
 void trk_pub_abandon(struct trk_pid *p);
 /* The content of @l changes: its published copy is no longer one. */
 void trk_pub_forget_list(struct trk_list *l);
+/* As trk_list_unref(); a list that is freed no longer owns its published copy. NULL is accepted. */
+void trk_pub_list_unref(struct trk_list *l);
 void trk_pub_flush(struct trk *t, uint64_t now);
 
 /* ---- all together --------------------------------------------------------------------------- */
@@ -312,7 +312,8 @@ struct trk {
 	struct trk_pid *pids; /* uthash by pid */
 	struct trk_inc *past; /* in order of their end */
 	struct trk_pid *unsure;
-	size_t n_incs, n_maps; /* held now */
+	size_t n_incs; /* held now */
+	struct trk_quota quota;
 	bool resync;
 	uint64_t resync_due_ns; /* not before */
 	uint64_t settled_ns;    /* all events up to this time were heard of */

@@ -498,7 +498,7 @@ void trk_img_note(struct trk *t, const struct trk_map *m)
 		return;
 	g = t->img.p[m->image - 1];
 	for (uint32_t i = 0; i < g->n_seg; i++)
-		if (g->seg[i].pgoff == m->pgoff &&
+		if (trk_map_pgoff(&g->seg[i]) == trk_map_pgoff(m) &&
 		    g->seg[i].end - g->seg[i].start == m->end - m->start)
 			return;
 	/* Grown by one: nearly every image has a single one. */

@@ -38,7 +38,7 @@ static void inc_free(struct trk *t, struct trk_inc *i)
 	if (i->past)
 		DL_DELETE(t->past, i);
 	t->n_incs--;
-	trk_list_unref(t, i->list);
+	trk_pub_list_unref(i->list);
 	free(i);
 	if (!p->newest && !p->pinned)
 		pid_free(t, p);
@@ -62,11 +62,10 @@ void trk_forget_all(struct trk *t)
 	}
 }
 
-bool trk_hold_maps(struct trk *t, size_t k)
+void trk_make_room(struct trk *t, size_t k)
 {
-	while (t->n_maps + k > t->o.max_mappings && t->past)
+	while (t->quota.n + k > t->quota.max && t->past)
 		forget_oldest(t);
-	return t->n_maps + k <= t->o.max_mappings;
 }
 
 static void make_past(struct trk *t, struct trk_inc *i)
@@ -183,7 +182,7 @@ bool trk_inc_own(struct trk *t, struct trk_inc *i)
 	struct trk_list *c;
 
 	if (!i->list) {
-		i->list = trk_list_new();
+		i->list = trk_list_new(&t->quota);
 		if (!i->list)
 			t->stats.dropped_mappings++;
 		return i->list;
@@ -192,12 +191,13 @@ bool trk_inc_own(struct trk *t, struct trk_inc *i)
 		trk_pub_forget_list(i->list);
 		return true;
 	}
-	c = trk_list_copy(t, i->list);
+	trk_make_room(t, trk_list_held(i->list));
+	c = trk_list_copy(i->list);
 	if (!c) {
 		t->stats.dropped_mappings++;
 		return false;
 	}
-	trk_list_unref(t, i->list);
+	trk_pub_list_unref(i->list);
 	i->list = c;
 	return true;
 }
@@ -285,9 +285,10 @@ static void mmap_event(struct trk *t, const struct ev_proc *ev)
 			t->stats.dropped_mappings++;
 			cut = true; /* what was there before is gone all the same */
 		}
+		m.base = m.image ? m.start : 0;
 	}
 	if (m.image && ev->map.kind == EV_MAP_FILE) {
-		m.pgoff = ev->map.pgoff;
+		m.base -= ev->map.pgoff;
 		if (i->by_exec && i->main_image == 0)
 			i->main_image = m.image;
 	}
@@ -299,9 +300,11 @@ static void mmap_event(struct trk *t, const struct ev_proc *ev)
 		return;
 	if (ev->time_ns < i->maps_begin_ns) {
 		/* It had gone again when /proc was read. */
-		trk_list_remember(t, i->list, &m);
+		trk_make_room(t, 1);
+		trk_list_remember(i->list, &m);
 	} else {
-		trk_list_put(t, i->list, &m, cut, ev->time_ns);
+		trk_make_room(t, trk_list_put_needs(i->list, &m));
+		trk_list_put(i->list, &m, cut, ev->time_ns);
 		trk_pub_dirty(t, i->p);
 	}
 	if (!cut) {
@@ -336,9 +339,9 @@ static void comm_event(struct trk *t, const struct ev_proc *ev)
 		trk_set_unsure(t, n->p, ev->time_ns + TRK_EXEC_SETTLE_NS);
 }
 
-static void inherit(struct trk *t, struct trk_inc *i, const struct trk_inc *from)
+static void inherit(struct trk_inc *i, const struct trk_inc *from)
 {
-	trk_list_unref(t, i->list);
+	trk_pub_list_unref(i->list);
 	i->list = from->list;
 	if (i->list)
 		i->list->ref++;
@@ -380,7 +383,7 @@ static void fork_event(struct trk *t, const struct ev_proc *ev)
 		 * can have made or forgotten processes, so look again. */
 		pp = trk_pid_find(t, ev->ppid);
 		if (pp && !i->list) {
-			inherit(t, i, pp->newest);
+			inherit(i, pp->newest);
 			i->exec_known = false; /* until the iterator shows it: not published */
 		}
 		return;
@@ -399,7 +402,7 @@ static void fork_event(struct trk *t, const struct ev_proc *ev)
 	/* Making room can have forgotten the parent. */
 	pp = trk_pid_find(t, ev->ppid);
 	if (pp)
-		inherit(t, i, pp->newest);
+		inherit(i, pp->newest);
 	i->born_ns = boottime_of(ev->time_ns);
 }
 

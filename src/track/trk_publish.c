@@ -122,6 +122,13 @@ void trk_pub_forget_list(struct trk_list *l)
 	l->block = NULL;
 }
 
+void trk_pub_list_unref(struct trk_list *l)
+{
+	if (l && l->ref == 1)
+		trk_pub_forget_list(l);
+	trk_list_unref(l);
+}
+
 /* ---- queues --------------------------------------------------------------------------------- */
 
 static void dequeue(struct trk *t, struct trk_pid *p)
@@ -192,17 +199,19 @@ void trk_pub_abandon(struct trk_pid *p)
 static uint32_t write_ranges(const struct trk *t, const struct trk_list *l, struct abi_range *to)
 {
 	struct abi_range cur = {0};
-	struct trk_pos p = {0, 0};
+	struct imap_pos p = {0};
 	const struct trk_map *m;
 	uint32_t n = 0;
 
-	for (; (m = trk_list_at(l, p)); p = trk_list_next(l, p)) {
+	for (; (m = imap_at(&l->maps, p)); p = imap_next(&l->maps, p)) {
+		const uint64_t pgoff = trk_map_pgoff(m);
+
 		/* A frame has 40 bits of offset: the few bigger ones stay raw addresses. */
-		if (m->image && (m->pgoff > ABI_FRAME_OFF_MASK ||
-		                 m->end - m->start > ABI_FRAME_OFF_MASK - m->pgoff))
+		if (m->image &&
+		    (pgoff > ABI_FRAME_OFF_MASK || m->end - m->start > ABI_FRAME_OFF_MASK - pgoff))
 			continue;
 		if (n > 0 && cur.end == m->start && cur.image == m->image &&
-		    (m->image == 0 || cur.pgoff + (cur.end - cur.start) == m->pgoff)) {
+		    (m->image == 0 || cur.pgoff + (cur.end - cur.start) == pgoff)) {
 			cur.end = m->end;
 			if (to)
 				to[n - 1].end = cur.end;
@@ -210,7 +219,7 @@ static uint32_t write_ranges(const struct trk *t, const struct trk_list *l, stru
 		}
 		cur = (struct abi_range){.start = m->start,
 		                         .end = m->end,
-		                         .pgoff = m->pgoff,
+		                         .pgoff = pgoff,
 		                         .image = m->image,
 		                         .content = trk_img_content(t, m->image)};
 		if (to)
@@ -232,7 +241,7 @@ static int publish(struct trk *t, struct trk_pid *p, uint64_t now)
 	int r;
 
 	/* Without the exec id the kernel side could not know the program again. */
-	if (i->past || i->kthread || !i->exec_known || !l || l->n == 0) {
+	if (i->past || i->kthread || !i->exec_known || !l || l->maps.n == 0) {
 		withdraw(t, p);
 		return 0;
 	}
@@ -254,7 +263,7 @@ static int publish(struct trk *t, struct trk_pid *p, uint64_t now)
 	v.first = b->first;
 	v.cnt = b->cnt;
 	v.start_ns = i->start_coarse ? 0 : i->start_ns;
-	if (l->n_gone && !load_hooked(t->o.loader))
+	if (l->gone.n && !load_hooked(t->o.loader))
 		v.flags = ABI_PROC_VERIFY;
 	r = load_proc_set(t->o.loader, p->pid, &v);
 	if (r < 0) {
@@ -306,7 +315,8 @@ void trk_pub_flush(struct trk *t, uint64_t now)
 		next = p->q_next;
 		p->q = TRK_Q_NONE;
 		if (p->block && p->block->cnt >= TRK_BIG_LIST && p->newest->list &&
-		    p->newest->list->n >= TRK_BIG_LIST && now - p->published_ns < TRK_QUARANTINE_NS)
+		    p->newest->list->maps.n >= TRK_BIG_LIST &&
+		    now - p->published_ns < TRK_QUARANTINE_NS)
 			enqueue_dirty(t, p);
 		else
 			try_publish(t, p, now, &full);

@@ -35,9 +35,10 @@ static int take_map(void *arg, const struct ev_mapping *ev)
 			t->stats.dropped_mappings++;
 			return 0;
 		}
+		m.base = m.start;
 	}
 	if (ev->kind == EV_MAP_FILE) {
-		m.pgoff = ev->pgoff;
+		m.base -= ev->pgoff;
 		if (rd->first_image == 0)
 			rd->first_image = m.image;
 		/* Device numbers of stat and maps may differ (btrfs, overlayfs). */
@@ -54,12 +55,12 @@ static int take_map(void *arg, const struct ev_mapping *ev)
 
 static bool same_content(const struct trk_list *l, const struct trk_map *m, size_t n)
 {
-	struct trk_pos p = {0, 0};
+	struct imap_pos p = {0};
 
-	if (!l || l->n != n)
-		return n == 0 && (!l || l->n == 0);
-	for (size_t k = 0; k < n; k++, p = trk_list_next(l, p)) {
-		const struct trk_map *o = trk_list_at(l, p);
+	if (!l || l->maps.n != n)
+		return n == 0 && (!l || l->maps.n == 0);
+	for (size_t k = 0; k < n; k++, p = imap_next(&l->maps, p)) {
+		const struct trk_map *o = imap_at(&l->maps, p);
 
 		if (o->start != m[k].start || o->end != m[k].end || !trk_map_agree(o, &m[k]))
 			return false;
@@ -67,38 +68,47 @@ static bool same_content(const struct trk_list *l, const struct trk_map *m, size
 	return true;
 }
 
-/* t->tmp becomes the list of @i; what was there before and is no more goes to the history. */
-static void replace_list(struct trk *t, struct trk_inc *i)
+/* Adds the histories of @was to @l, and the mappings of @was that @l no longer has. */
+static void carry_history(struct trk *t, struct trk_list *l, const struct trk_list *was,
+                          uint64_t time_ns)
 {
-	struct trk_list *l, *was = i->list;
-	struct trk_pos p = {0, 0};
+	struct imap_pos p = {0};
 	const struct trk_map *o;
 
-	l = trk_list_new();
+	trk_make_room(t, was->old.n + was->gone.n);
+	vec_each (m, &was->old)
+		trk_list_remember(l, m);
+	l->forgot_ns = was->forgot_ns;
+	vec_each (g, &was->gone)
+		trk_list_note_gone(l, &g->m, g->until_ns);
+	for (; (o = imap_at(&was->maps, p)); p = imap_next(&was->maps, p)) {
+		if (trk_list_covers(l, o))
+			continue;
+		trk_make_room(t, 2);
+		trk_list_remember(l, o);
+		trk_list_note_gone(l, o, time_ns);
+	}
+}
+
+/* Makes t->tmp the list of @i; mappings that it no longer has go to the histories. */
+static void replace_list(struct trk *t, struct trk_inc *i)
+{
+	struct trk_list *l = trk_list_new(&t->quota);
+
 	if (!l) {
 		t->stats.dropped_mappings += t->tmp.n;
 		return;
 	}
-	for (size_t k = 0; k < t->tmp.n; k++) {
-		trk_list_append(t, l, &t->tmp.p[k]);
-		trk_img_note(t, &t->tmp.p[k]);
-		if (!trk_list_covers(was, &t->tmp.p[k]))
+	trk_make_room(t, t->tmp.n);
+	vec_each (m, &t->tmp) {
+		trk_list_add(l, m);
+		trk_img_note(t, m);
+		if (!trk_list_covers(i->list, m))
 			t->stats.mappings++;
 	}
-	if (was) {
-		for (size_t k = 0; k < was->n_old; k++)
-			trk_list_remember(t, l, &was->old[k]);
-		l->forgot_ns = was->forgot_ns;
-		for (uint32_t k = 0; k < was->n_gone; k++)
-			trk_list_note_gone(t, l, &was->gone[k].m, was->gone[k].until_ns);
-		for (; (o = trk_list_at(was, p)); p = trk_list_next(was, p)) {
-			if (trk_list_covers(l, o))
-				continue;
-			trk_list_remember(t, l, o);
-			trk_list_note_gone(t, l, o, i->maps_begin_ns);
-		}
-	}
-	trk_list_unref(t, was);
+	if (i->list)
+		carry_history(t, l, i->list, i->maps_begin_ns);
+	trk_pub_list_unref(i->list);
 	i->list = l;
 }
 

@@ -105,7 +105,7 @@ static void test_what_is_too_long_ago_is_not_guessed(void **state)
 	trk_settled(t, tick());
 	assert_int_equal(file_then(t, AT, first), -ENOTUNIQ);
 	assert_int_equal(file_then(t, AT, last), 1);
-	assert_true(t->pids && t->n_maps < TRK_GONE_MAX + 64);
+	assert_true(t->pids && t->quota.n < TRK_GONE_MAX + 64);
 	trk_free(t);
 	fake_free(l);
 }
