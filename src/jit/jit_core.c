@@ -28,14 +28,6 @@ bool jit_is_memfd(const char *path)
 	return str_starts(path, "/memfd:");
 }
 
-bool jit_is_dump(const char *path)
-{
-	const char *name = str_base_name(path);
-	size_t len = strlen(name);
-
-	return str_starts(name, "jit-") && len > 9 && strcmp(name + len - 5, ".dump") == 0;
-}
-
 int jit_new(const struct jit_options *o, struct jit **ret)
 {
 	struct jit *j = calloc(1, sizeof(*j));

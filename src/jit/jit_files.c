@@ -8,6 +8,14 @@
 /* Readings of one file at the end, each of a bounded length. */
 #define FINAL_READS 64
 
+bool jit_is_dump(const char *path)
+{
+	const char *name = str_base_name(path);
+	size_t len = strlen(name);
+
+	return str_starts(name, "jit-") && len > 9 && strcmp(name + len - 5, ".dump") == 0;
+}
+
 static void refuse(struct jit *j, struct jit_proc *p, const char *name, const char *why)
 {
 	if (p->refused)

@@ -75,8 +75,8 @@ struct jit {
 	struct sym_frame frame; /* of the last jit_name() */
 };
 
+/* jit_core.c */
 bool jit_is_memfd(const char *path);
-bool jit_is_dump(const char *path);
 
 /* jit_procs.c */
 void jit_proc_done(struct jit_proc *p);
@@ -88,6 +88,7 @@ struct jit_proc *jit_get_proc(struct jit *j, const struct ev_proc_id *id);
 void jit_complete_gone(struct jit *j, struct jit_proc *p, uint64_t now);
 
 /* jit_files.c */
+bool jit_is_dump(const char *path);
 void jit_find_dump(struct jit *j, struct jit_proc *p); /* opens the jitdump that it maps */
 /* Reads what has grown. @final: to the end. */
 void jit_read_proc(struct jit *j, struct jit_proc *p, uint64_t now, bool final);
