@@ -73,22 +73,6 @@ void trk_freep(struct trk **t)
 	*t = trk_free(*t);
 }
 
-static int cmp_u32(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-int64_t trk_target(const struct trk *t, uint32_t pid)
-{
-	const uint32_t *p = t->o.n_target_pids ? bsearch(&pid, t->o.target_pids, t->o.n_target_pids,
-	                                                 sizeof(pid), cmp_u32)
-	                                       : NULL;
-
-	return p ? p - t->o.target_pids : -1;
-}
-
 static void fill(const struct trk *t, const struct trk_map *m, uint64_t addr, struct trk_place *ret)
 {
 	ret->map_start = m->start;

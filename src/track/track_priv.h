@@ -2,8 +2,9 @@
 /*
  * track, private: the pieces behind track.h.
  *
- *   track.c          life cycle, limits, answers
- *   trk_proc.c     processes and incarnations; side-band events
+ *   track.c        life cycle, limits, answers
+ *   trk_event.c    side-band events
+ *   trk_proc.c     the table of processes and incarnations
  *   trk_scan.c     the task iterator and /proc/PID/maps; putting right what became uncertain
  *   trk_list.c     the mappings of one incarnation, shared by forks until one changes
  *   trk_image.c    files, opened once
@@ -223,6 +224,8 @@ static inline uint64_t trk_resync_rest_ns(uint64_t took_ns)
 	return MAX_OF(TRK_RESYNC_EVERY_NS, TRK_RESYNC_SHARE * took_ns);
 }
 
+/* Index of @pid in the targets; -1: it is none. */
+int64_t trk_target(const struct trk *t, uint32_t pid);
 struct trk_pid *trk_pid_find(const struct trk *t, uint32_t pid);
 /* Newest incarnation of @pid, made if @pid is new; NULL over the limit or without memory (counted).
  */
@@ -331,8 +334,5 @@ struct trk {
 
 	VEC(struct trk_map) tmp; /* maps of the process being read */
 };
-
-/* Which target this is; -1: none. */
-int64_t trk_target(const struct trk *t, uint32_t pid);
 
 #endif
