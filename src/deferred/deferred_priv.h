@@ -84,9 +84,17 @@ struct deferred {
 };
 
 /* deferred_tables.c */
-/* No program and no walk knows yet whether there is a table. */
+/* Allocates what tables need. Returns: 0, -EINVAL, -ENOMEM. */
+int deferred_tables_new(struct deferred *d);
+/* Whether the image's table is neither built nor known to be impossible. */
 bool deferred_absent(const struct deferred *d, uint32_t image);
-void deferred_ask(struct deferred *d, uint32_t image); /* for a sample. W */
+/* A sample needs the image's table. W. */
+void deferred_ask(struct deferred *d, uint32_t image);
+/* Hands the most wanted tables to the pool, as many as it has room for. Returns: how many are being
+ * built, and how many more are wanted. W, and C before it. */
+size_t deferred_build_wanted(struct deferred *d, uint64_t now);
+/* Waits until a table is built or 50 ms have passed; returns at once while none is being built. */
+void deferred_await_table(struct deferred *d);
 
 /* deferred_samples.c */
 /* Reads bytes of an image at a file offset: how many there are, 0 where it cannot be read. W, C. */

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which images need an unwind table, and building them in the pool. */
+/* Unwind tables on demand: which images need one, and building them in the pool. */
 #include "deferred/deferred_priv.h"
 
 #include <poll.h>
 #include <time.h>
 
-/* Tables are counted as used by this clock: eviction needs no finer one. */
-#define EPOCH_NS (100 * NSEC_PER_MSEC)
-/* Images are looked through at most this often: events can come by the thousand. */
-#define SCAN_NS (10 * NSEC_PER_MSEC)
 /* An image whose table was evicted is read again after this at the soonest: with a budget that is
  * too small, images would else push each other out all the time. */
 #define REBUILD_NS NSEC_PER_SEC
@@ -18,36 +14,12 @@
  * while it is sampled. A browser's 300 files take 10 s on one core. */
 #define PREPARE_NS (60 * NSEC_PER_SEC)
 #define WAIT_NS    (50 * NSEC_PER_MSEC)
-/* First samples larger than their copies that wait for D's stacks; more are counted as they are. */
-#define CUT_MAX 65536
 /* Tables that are built at a time: two for each thread of the pool, of so many at most. */
 #define ASKED_THREADS 4
 /* Of call-frame information in one file: that of the largest browsers has 30 MB. */
 #define AREA_BYTES (256ULL << 20)
 
-/* ---- life ------------------------------------------------------------------------------------ */
-
-static int init_locks(struct deferred *d)
-{
-	pthread_condattr_t attr;
-	int r = pthread_condattr_init(&attr);
-
-	if (r)
-		return -r;
-	r = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	if (r == 0)
-		r = pthread_cond_init(&d->changed, &attr);
-	(void)pthread_condattr_destroy(&attr); /* cannot fail after its init */
-	if (r)
-		return -r;
-	r = pthread_mutex_init(&d->lock, NULL);
-	if (r)
-		(void)pthread_cond_destroy(&d->changed); /* nobody waits */
-	return -r;
-}
-
-/* What tables need, where there are any: 0, -EINVAL, -ENOMEM. */
-static int make_tables(struct deferred *d)
+int deferred_tables_new(struct deferred *d)
 {
 	const struct uw_backing *b = d->o.backing;
 	int r;
@@ -59,76 +31,6 @@ static int make_tables(struct deferred *d)
 		return -ENOMEM;
 	r = uw_rules_new(d->o.rules, &d->rules);
 	return r < 0 ? r : uw_store_new(b, d->o.budget_bytes, &d->store);
-}
-
-int deferred_new(const struct deferred_options *o, struct deferred **ret, struct err *err)
-{
-	struct deferred *d = calloc(1, sizeof(*d));
-	int r;
-
-	if (!d)
-		return err_set(err, -ENOMEM, "out of memory");
-	r = init_locks(d);
-	if (r < 0) {
-		free(d);
-		return err_set(err, r, "pthread: %s", err_name(r));
-	}
-	d->o = *o;
-	d->has_tables = o->backing != NULL;
-	d->cut.max = CUT_MAX;
-	atomic_store(&d->all, d->has_tables && o->all);
-	r = prof_agg_new(NULL, &d->walked);
-	if (r == 0 && d->has_tables)
-		r = make_tables(d);
-	d->o.rules = NULL; /* borrowed for this call */
-	d->o.backing = NULL;
-	if (r < 0) {
-		deferred_free(d);
-		return err_set(err, r, "unwind tables: %s", err_name(r));
-	}
-	*ret = d;
-	return 0;
-}
-
-void deferred_use(struct deferred *d, struct pool *pool)
-{
-	d->pool = pool;
-}
-
-struct deferred *deferred_free(struct deferred *d)
-{
-	if (!d)
-		return NULL;
-	deferred_samples_done(d);
-	d->walked = prof_agg_free(d->walked);
-	d->store = uw_store_free(d->store);
-	d->rules = uw_rules_free(d->rules);
-	free(d->image);
-	(void)pthread_cond_destroy(&d->changed); /* its threads have ended */
-	(void)pthread_mutex_destroy(&d->lock);
-	free(d);
-	return NULL;
-}
-
-bool deferred_has_tables(const struct deferred *d)
-{
-	return d->has_tables;
-}
-
-void deferred_hurry(struct deferred *d, bool table)
-{
-	d->hurry |= table || d->copies;
-}
-
-void deferred_abandon(struct deferred *d)
-{
-	atomic_store(&d->abandoned, true);
-}
-
-void deferred_cancel(struct deferred *d, bool if_abandoned)
-{
-	if (!if_abandoned || atomic_load(&d->abandoned))
-		atomic_store(&d->cancel, true);
 }
 
 /* ---- what is wanted -------------------------------------------------------------------------- */
@@ -208,9 +110,7 @@ static bool queue_table(struct deferred *d, uint32_t id)
 	return true;
 }
 
-/* Asks B for the most wanted tables, as many as there is room for. Returns: how many are being
- * built, and how many more are wanted. */
-static size_t ask(struct deferred *d, uint64_t now)
+size_t deferred_build_wanted(struct deferred *d, uint64_t now)
 {
 	struct {
 		uint64_t w;
@@ -250,22 +150,6 @@ static size_t ask(struct deferred *d, uint64_t now)
 			break;
 		}
 	return busy + more;
-}
-
-void deferred_round(struct deferred *d, uint64_t now)
-{
-	if (!d->has_tables)
-		return;
-	if (now - d->epoch_ns >= EPOCH_NS) {
-		d->epoch_ns = now;
-		(void)__atomic_add_fetch(&d->o.control->epoch, 1, __ATOMIC_RELAXED);
-	}
-	if (now - d->scan_ns < SCAN_NS && !d->hurry)
-		return;
-	d->scan_ns = now;
-	d->hurry = false;
-	(void)deferred_retry(d, now, false);
-	(void)ask(d, now);
 }
 
 /* ---- building: B ----------------------------------------------------------------------------- */
@@ -375,8 +259,7 @@ static void run_job(void *owner, void *item)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Until a table comes, or a moment has passed; at once where none is being built. */
-static void await_table(struct deferred *d)
+void deferred_await_table(struct deferred *d)
 {
 	uint64_t until = now_ns() + WAIT_NS;
 	struct timespec ts = {.tv_sec = (time_t)(until / NSEC_PER_SEC),
@@ -396,8 +279,8 @@ int deferred_prepare(struct deferred *d, int (*check)(void *arg), uint64_t *ret_
 	*ret_ns = 0;
 	if (!atomic_load(&d->all))
 		return 0;
-	while (ask(d, now_ns()) > 0) {
-		await_table(d);
+	while (deferred_build_wanted(d, now_ns()) > 0) {
+		deferred_await_table(d);
 		r = check(d->o.arg);
 		if (r < 0)
 			return r;
@@ -415,26 +298,6 @@ int deferred_prepare(struct deferred *d, int (*check)(void *arg), uint64_t *ret_
 		           "rest is built when it is sampled (--table-budget)");
 	*ret_ns = now_ns() - begin;
 	return 0;
-}
-
-/* Longest wait at the end for tables that first samples need; then they are walked by guesses. */
-#define FINISH_NS (5 * NSEC_PER_SEC)
-
-void deferred_finish(struct deferred *d)
-{
-	uint64_t begin = now_ns();
-
-	if (!d->has_tables)
-		return;
-	d->finishing = true;
-	while (!atomic_load(&d->abandoned) && deferred_retry(d, now_ns(), false) > 0 &&
-	       now_ns() - begin < FINISH_NS) {
-		if (ask(d, now_ns()) == 0)
-			break; /* what is missing will not come */
-		await_table(d);
-	}
-	if (!atomic_load(&d->abandoned))
-		(void)deferred_retry(d, now_ns(), true);
 }
 
 void deferred_count(struct deferred *d)
