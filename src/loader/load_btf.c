@@ -234,17 +234,9 @@ static int find_names(struct cut *c)
 
 static uint32_t name_at(const struct cut *c, uint32_t off)
 {
-	size_t lo = 0, hi = c->found.n;
+	const size_t k = bisect_first(i, 0, c->found.n, c->found.p[i].off >= off);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (c->found.p[mid].off < off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < c->found.n && c->found.p[lo].off == off ? c->found.p[lo].name : INTERN_NONE;
+	return k < c->found.n && c->found.p[k].off == off ? c->found.p[k].name : INTERN_NONE;
 }
 
 /* Bytes behind struct btf_type: 0 and more, -EOPNOTSUPP. */
