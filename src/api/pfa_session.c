@@ -4,12 +4,12 @@
 
 #include "unwind/unwind.h"
 
-_Static_assert(PFA_STATE_INTERRUPTIBLE == 1u << EV_OFF_INTERRUPTIBLE &&
-                       PFA_STATE_UNINTERRUPTIBLE == 1u << EV_OFF_UNINTERRUPTIBLE &&
-                       PFA_STATE_IOWAIT == 1u << EV_OFF_IOWAIT &&
-                       PFA_STATE_STOPPED == 1u << EV_OFF_STOPPED &&
-                       PFA_STATE_PREEMPTED == 1u << EV_OFF_PREEMPTED &&
-                       PFA_STATE_IDLE == 1u << EV_OFF_IDLE,
+_Static_assert(PFA_STATE_INTERRUPTIBLE == 1u << EV_OFFCPU_INTERRUPTIBLE &&
+                       PFA_STATE_UNINTERRUPTIBLE == 1u << EV_OFFCPU_UNINTERRUPTIBLE &&
+                       PFA_STATE_IOWAIT == 1u << EV_OFFCPU_IOWAIT &&
+                       PFA_STATE_STOPPED == 1u << EV_OFFCPU_STOPPED &&
+                       PFA_STATE_PREEMPTED == 1u << EV_OFFCPU_PREEMPTED &&
+                       PFA_STATE_IDLE == 1u << EV_OFFCPU_IDLE,
                "one numbering");
 
 const char *pfa_version(void)

@@ -124,18 +124,18 @@ void deferred_cancel(struct deferred *d, bool if_abandoned);
 bool deferred_has_tables(const struct deferred *d);
 
 /* A file whose code had a frame without a rule, so that its caller was found heuristically. */
-struct deferred_gap {
+struct deferred_uncovered {
 	uint32_t image; /* 0: no mapping was known there */
 	bool bare;      /* it has no table now: none to be had, evicted for others, or not built */
 };
 /**
- * deferred_gap_at - was the caller of frame @i of a heuristic stack found heuristically?
+ * deferred_uncovered_at - was the caller of frame @i of a heuristic stack found heuristically?
  * @placed: the frame resolved to a mapping
  * @any: one of an earlier frame of this stack was
  * @ret: its file; written when true is returned
  * As far as the tables of now tell. Thread: C, after W.
  */
-bool deferred_gap_at(struct deferred *d, const struct ev_stack *st, uint32_t i,
-                     const struct ev_frame *placed, bool any, struct deferred_gap *ret);
+bool deferred_uncovered_at(struct deferred *d, const struct ev_stack *st, uint32_t i,
+                           const struct ev_frame *placed, bool any, struct deferred_uncovered *ret);
 
 #endif

@@ -130,9 +130,9 @@ struct look {
 static int place(void *arg, uint64_t addr, uint32_t *ret_image, uint64_t *ret_off)
 {
 	const struct look *l = arg;
-	struct trk_place pl;
+	struct trk_location pl;
 
-	if (trk_place_at(l->d->o.trk, &l->c->count.proc, addr, l->c->time_ns, &pl) < 0 ||
+	if (trk_resolve_at(l->d->o.trk, &l->c->count.proc, addr, l->c->time_ns, &pl) < 0 ||
 	    (!pl.image && !pl.anon))
 		return -ENOENT;
 	*ret_image = pl.image ? pl.image->id : 0;
@@ -181,10 +181,11 @@ static int read_code(void *arg, uint64_t *ret, uint64_t addr)
 	const struct look *l = arg;
 	struct deferred *d = l->d;
 	struct deferred_window *w = NULL;
-	struct trk_place pl;
+	struct trk_location pl;
 	uint64_t off;
 
-	if (trk_place_at(l->d->o.trk, &l->c->count.proc, addr, l->c->time_ns, &pl) < 0 || !pl.image)
+	if (trk_resolve_at(l->d->o.trk, &l->c->count.proc, addr, l->c->time_ns, &pl) < 0 ||
+	    !pl.image)
 		return -EFAULT;
 	off = pl.off & ~(uint64_t)(DEFERRED_WINDOW_BYTES - 1);
 	for (size_t i = 0; i < DEFERRED_WINDOWS; i++)
@@ -286,7 +287,7 @@ static bool walk(struct deferred *d, struct deferred_sample *k, uint64_t now, bo
 	/* What was mapped at its time is told by events that may still be on their way, however
 	 * long that takes: on a machine that is short of time the list of before would give it the
 	 * names of another. */
-	if (!settled && trk_settled_ns(d->o.trk) < k->c.time_ns) {
+	if (!settled && trk_watermark_ns(d->o.trk) < k->c.time_ns) {
 		k->need = 0;
 		k->due_ns = now;
 		return false;

@@ -52,13 +52,14 @@ static bool is_known_end(struct deferred *d, const struct ev_frame *f)
 }
 
 /* Has this frame no rule now? Then *ret says where. */
-static bool is_gap(const struct deferred *d, const struct ev_frame *f, struct deferred_gap *ret)
+static bool is_gap(const struct deferred *d, const struct ev_frame *f,
+                   struct deferred_uncovered *ret)
 {
 	uint64_t look = f->exact ? f->addr : f->addr - 1;
 	uint16_t code = ABI_CODE_NONE;
 	int r;
 
-	*ret = (struct deferred_gap){0};
+	*ret = (struct deferred_uncovered){0};
 	if (f->space == EV_SPACE_RAW || f->space == EV_SPACE_MOVED)
 		return true;
 	if (f->space != EV_SPACE_IMAGE || f->image == 0) /* JIT code is not called guessed */
@@ -77,8 +78,8 @@ static bool is_gap(const struct deferred *d, const struct ev_frame *f, struct de
 	return code == ABI_CODE_NONE || code == ABI_CODE_BAD;
 }
 
-bool deferred_gap_at(struct deferred *d, const struct ev_stack *st, uint32_t i,
-                     const struct ev_frame *placed, bool any, struct deferred_gap *ret)
+bool deferred_uncovered_at(struct deferred *d, const struct ev_stack *st, uint32_t i,
+                           const struct ev_frame *placed, bool any, struct deferred_uncovered *ret)
 {
 	bool last = i + 1 == st->n;
 

@@ -10,10 +10,10 @@ static const char *const reason_names[] = {EV_REASONS(X)};
 #undef X
 
 #define X(id, val, name) [val] = name,
-static const char *const off_names[] = {EV_OFFS(X)};
+static const char *const off_names[] = {EV_OFFCPUS(X)};
 #undef X
 
-const char *ev_off_name(enum ev_off o)
+const char *ev_offcpu_name(enum ev_offcpu o)
 {
 	return (size_t)o < ARRAY_SIZE(off_names) ? off_names[o] : "unknown";
 }

@@ -60,7 +60,7 @@ _Static_assert(sizeof(struct ev_frame) == 16, "frames are hashed as bytes");
 #define EV_WALKS_USER(X)                                                                           \
 	X(FOREIGN, 14, "other pid namespace",                                                      \
 	  "the process lies outside of our pid namespace: what it maps cannot be known")           \
-	X(WENT_ON, 15, "wait over", "the wait ended while the stack of the thread was being read") \
+	X(RESUMED, 15, "wait over", "the wait ended while the stack of the thread was being read") \
 	X(DENIED, 16, "process not readable", "what the process maps may not be looked at")
 enum ev_walk {
 #define X(id, val, name, help) EV_WALK_##id = (val),
@@ -184,7 +184,7 @@ struct ev_proc_id {
 };
 
 /* Why a thread was off its CPU. Values are those of ABI_OFFCPU_* (bpf/abi). */
-#define EV_OFFS(X)                                                                                 \
+#define EV_OFFCPUS(X)                                                                              \
 	X(NONE, 0, "running")                                                                      \
 	X(INTERRUPTIBLE, 1, "interruptible")                                                       \
 	X(UNINTERRUPTIBLE, 2, "uninterruptible")                                                   \
@@ -192,16 +192,16 @@ struct ev_proc_id {
 	X(STOPPED, 4, "stopped")                                                                   \
 	X(PREEMPTED, 5, "preempted")                                                               \
 	X(IDLE, 6, "idle")
-enum ev_off {
-#define X(id, val, name) EV_OFF_##id = (val),
-	EV_OFFS(X)
+enum ev_offcpu {
+#define X(id, val, name) EV_OFFCPU_##id = (val),
+	EV_OFFCPUS(X)
 #undef X
-	        EV_OFF_CNT
+	        EV_OFFCPU_CNT
 };
 /**
- * ev_off_name - word of a state, as in labels and options; "unknown" for numbers without one
+ * ev_offcpu_name - word of a state, as in labels and options; "unknown" for numbers without one
  */
-const char *ev_off_name(enum ev_off o);
+const char *ev_offcpu_name(enum ev_offcpu o);
 
 /* How often one thread was seen with one pair of stacks; of waits: how often it waited there. */
 struct ev_count {
@@ -215,7 +215,7 @@ struct ev_count {
 	uint64_t samples;        /* count; 0: it tells whose stack it is */
 	uint64_t weight;         /* ns (cpu-clock, waits) or events (hardware) */
 	/* Of waits alone, else 0. */
-	uint8_t off;         /* enum ev_off */
+	uint8_t offcpu;      /* enum ev_offcpu */
 	uint64_t waker;      /* hash of an ev_waker; 0: not known */
 	uint64_t longest_ns; /* of one wait */
 	uint64_t runq_ns;    /* from the wake-up until it ran, summed */
@@ -232,8 +232,8 @@ struct ev_waker {
 };
 
 /* Flags of a user stack; values are those of ABI_STACK_* (bpf/abi). */
-#define EV_STACK_GUESSED 1 /* a step without a rule found a caller of it */
-#define EV_STACK_JIT     2 /* some frames lie in JIT code, walked by frame pointer */
+#define EV_STACK_HEURISTIC 1 /* a step without a rule found a caller of it */
+#define EV_STACK_JIT       2 /* some frames lie in JIT code, walked by frame pointer */
 
 /* A stack, delivered at least once before or after its first count. */
 struct ev_stack {

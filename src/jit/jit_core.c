@@ -127,11 +127,11 @@ void jit_stamp(struct jit *j, struct ev_count *c)
 	if (!c->ustack || intern_count(j->stacks) == 0 ||
 	    intern_find(j->stacks, &c->ustack, sizeof(c->ustack)) == INTERN_NONE) {
 		/* An off-CPU interval keeps its own while its stack is still to come. */
-		if (!c->off || !c->ustack || prof_agg_stack(j->o.agg, c->ustack))
+		if (!c->offcpu || !c->ustack || prof_agg_stack(j->o.agg, c->ustack))
 			c->epoch = 0;
 		return;
 	}
-	if (!c->off)
+	if (!c->offcpu)
 		c->epoch = j->epoch;
 	if (c->foreign_ns || intern_find(j->pairs, &pair, sizeof(pair)) != INTERN_NONE)
 		return;

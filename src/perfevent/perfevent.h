@@ -202,7 +202,7 @@ struct pev_sideband_stats {
 	uint64_t throttled;    /* THROTTLE and UNTHROTTLE records */
 	uint32_t stopped_cpus; /* CPUs whose event stands still, since they went offline; with
 	                          @final */
-	uint64_t settled_ns;   /* all records up to this time that were not lost were handed on */
+	uint64_t watermark_ns; /* all records up to this time that were not lost were handed on */
 	uint64_t early; /* handed on before the 1 ms were over, because the sorting buffer was full
 	                 */
 };

@@ -424,6 +424,6 @@ int pev_sideband_read(struct pev_sideband *s, bool final, pev_record_fn fn, void
 	if (s->untold > 0)
 		hand_on_lost(&p, s->untold);
 	s->untold = 0;
-	s->stats.settled_ns = p.until_ns;
+	s->stats.watermark_ns = p.until_ns;
 	return p.handed_on;
 }

@@ -11,7 +11,7 @@ struct count_key {
 	uint64_t start_ns;
 	uint32_t pid, exec_id, tid;
 	uint8_t foreign_ns : 1, kthread : 1, zero : 6;
-	uint8_t off;
+	uint8_t offcpu;
 	uint16_t epoch;
 	uint64_t ustack, kstack, cgroup_id, waker;
 };
@@ -169,7 +169,7 @@ int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c)
 	        .tid = c->tid,
 	        .foreign_ns = c->foreign_ns != 0,
 	        .kthread = c->kthread != 0,
-	        .off = c->off,
+	        .offcpu = c->offcpu,
 	        .epoch = c->epoch,
 	        .ustack = c->ustack,
 	        .kstack = c->kstack,
@@ -188,8 +188,8 @@ int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c)
 		to->longest_ns = MAX_OF(to->longest_ns, c->longest_ns);
 	} else {
 		r = count_insert(a, &key, c);
-		if (r < 0 && c->off) {
-			a->stats.waits_dropped += c->samples;
+		if (r < 0 && c->offcpu) {
+			a->stats.intervals_dropped += c->samples;
 			return r;
 		}
 		if (r < 0) {
@@ -198,8 +198,8 @@ int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c)
 			return r;
 		}
 	}
-	if (c->off) {
-		a->stats.waits += c->samples;
+	if (c->offcpu) {
+		a->stats.intervals += c->samples;
 		return 0;
 	}
 	a->stats.samples += c->samples;

@@ -27,10 +27,10 @@ struct prof_agg_stats {
 	uint64_t samples, weight;         /* added up */
 	uint64_t stacks_dropped; /* calls refused at a limit: their counts become [stack lost] */
 	uint64_t counts_dropped_samples,
-	        counts_dropped_weight; /* over max_counts; not in samples, weight */
-	uint64_t waits, waits_dropped; /* counts of waits are in these alone */
-	uint64_t threads_dropped;      /* names refused: over 1 M threads */
-	uint64_t wakers_dropped;       /* as well, of 1 M */
+	        counts_dropped_weight;         /* over max_counts; not in samples, weight */
+	uint64_t intervals, intervals_dropped; /* off-CPU; the others count samples alone */
+	uint64_t threads_dropped;              /* names refused: over 1 M threads */
+	uint64_t wakers_dropped;               /* as well, of 1 M */
 };
 
 /**

@@ -71,9 +71,9 @@ struct result_source {
 	/* Resolves a raw frame of a process to its mapping; it stays RAW if there is none. */
 	void (*resolve)(void *arg, const struct ev_proc_id *proc, const struct ev_frame *raw,
 	                struct ev_frame *ret);
-	/* As trk_place_image. */
+	/* As trk_resolve_image. */
 	int (*mapping)(void *arg, const struct ev_proc_id *proc, uint32_t image, uint64_t off,
-	               struct trk_place *ret);
+	               struct trk_location *ret);
 	/* As trk_main_image, of the newest program of a pid. */
 	uint32_t (*main_image)(void *arg, uint32_t pid);
 	/* As trk_proc_reason. */

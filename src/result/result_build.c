@@ -45,7 +45,7 @@ static void add_outcome(struct build *b, const struct result_outcome *user, bool
 		b->ret->quality.kernel_cut += weight;
 	if (!kernel_cut || !result_has_user_stack(user->walk))
 		b->ret->quality.walk[user->walk] += weight;
-	if (user->flags & EV_STACK_GUESSED)
+	if (user->flags & EV_STACK_HEURISTIC)
 		add_uncovered(b, user, weight);
 	if (user->flags & EV_STACK_JIT)
 		b->ret->quality.jit += weight;
@@ -93,7 +93,7 @@ static int add_waker(struct build *b, const struct ev_count *c, struct labels *l
 /* Adds the state of an interval, and values that do not add up from sample to sample. */
 static int add_wait_labels(struct build *b, const struct ev_count *c, struct labels *l)
 {
-	int r = add_text(b, l, b->key.state, ev_off_name((enum ev_off)c->off));
+	int r = add_text(b, l, b->key.state, ev_offcpu_name((enum ev_offcpu)c->offcpu));
 
 	add_number(l, b->key.longest, c->longest_ns, b->key.nanoseconds);
 	add_number(l, b->key.runqueue, c->runq_ns, b->key.nanoseconds);
@@ -167,7 +167,7 @@ static int add_sample(struct build *b, const struct ev_count *c, uint64_t weight
 	comm = prof_agg_comm(b->agg, &c->proc, c->tid);
 	if (comm && comm[0])
 		r = add_text(b, &labels, b->key.comm, comm);
-	if (r == 0 && c->off)
+	if (r == 0 && c->offcpu)
 		r = add_wait_labels(b, c, &labels);
 	if (r == 0 && c->waker)
 		r = add_waker(b, c, &labels);
@@ -188,7 +188,7 @@ static int add_sample(struct build *b, const struct ev_count *c, uint64_t weight
 		b->ret->quality.user_weight += weight;
 	if (lost || klost) {
 		b->ret->quality.stack_lost += weight;
-		if (!c->off)
+		if (!c->offcpu)
 			b->ret->lost_stacks += c->samples;
 	} else {
 		add_outcome(b, &user_end, kernel_end.walk == EV_WALK_DEPTH, weight);
@@ -245,7 +245,7 @@ static int set_header(struct build *b)
 static int main_mapping(struct build *b)
 {
 	const struct ev_proc_id id = {.pid = b->kind->target_pid};
-	struct trk_place pl;
+	struct trk_location pl;
 	uint32_t image, map = 0;
 	uint64_t addr;
 	int r = 0;
@@ -307,7 +307,7 @@ static int add_samples(struct build *b, int r)
 		        offcpu || !b->cpu_time ? c->weight : result_cpu_time_weight(b->cpu_time, c);
 		int failed;
 
-		if ((c->off != EV_OFF_NONE) != offcpu)
+		if ((c->offcpu != EV_OFFCPU_NONE) != offcpu)
 			continue;
 		failed = r < 0 ? r : add_sample(b, c, weight);
 		if (failed == -ENOMEM)

@@ -63,7 +63,7 @@ int result_image_address(struct build *b, const struct ev_proc_id *proc, uint32_
 {
 	const struct trk_image *img;
 	struct result_stretch n;
-	struct trk_place pl;
+	struct trk_location pl;
 	int r;
 
 	if (image == 0 || image > b->n_images)
@@ -163,7 +163,7 @@ static int jit_location(struct build *b, const struct ev_proc_id *proc, const st
 {
 	uint64_t look = key->frame.addr - !key->frame.exact;
 	struct sym_named n = {0};
-	struct trk_place pl;
+	struct trk_location pl;
 	uint32_t map;
 	int r;
 

@@ -56,7 +56,7 @@ static int append_uncovered(struct build *b, const struct ev_stack *st, uint32_t
 {
 	struct result_uncovered uncovered;
 
-	if (st->kernel || !(st->flags & EV_STACK_GUESSED) ||
+	if (st->kernel || !(st->flags & EV_STACK_HEURISTIC) ||
 	    !b->src->uncovered(b->src->arg, st, i, resolved, b->uncovered.n > first, &uncovered))
 		return 0;
 	for (size_t k = first; k < b->uncovered.n; k++)

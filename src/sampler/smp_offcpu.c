@@ -96,7 +96,7 @@ static struct ev_count interval_of(const struct abi_count_key *k, uint64_t waker
 	const struct abi_count n = {.samples = v->intervals, .weight = v->ns};
 	struct ev_count c = smp_count_of(k, &n);
 
-	c.off = (k->flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT;
+	c.offcpu = (k->flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT;
 	c.epoch = (uint16_t)(k->flags >> ABI_KEY_EPOCH_SHIFT);
 	c.waker = waker;
 	c.longest_ns = v->longest_ns;
@@ -304,7 +304,7 @@ static int on_blocked(struct smp_offcpu *o, const struct abi_offcpu_blocked *b)
 	if (!load_offcpu_is_open(o->loader, b->kernel_tid, c.placeholder)) {
 		if (atomic_load(&o->ending))
 			return -EAGAIN;
-		report_frameless(o, c.placeholder, EV_WALK_WENT_ON);
+		report_frameless(o, c.placeholder, EV_WALK_RESUMED);
 		return 0;
 	}
 	if (o->tables && o->sink->deferred) {

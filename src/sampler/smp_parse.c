@@ -2,15 +2,16 @@
 /* Records of the rings and entries of the tables, checked. Pure. */
 #include "sampler/sampler_priv.h"
 
-#define X(id, val, name) _Static_assert((int)ABI_OFFCPU_##id == (int)EV_OFF_##id, "one numbering");
-EV_OFFS(X)
+#define X(id, val, name)                                                                           \
+	_Static_assert((int)ABI_OFFCPU_##id == (int)EV_OFFCPU_##id, "one numbering");
+EV_OFFCPUS(X)
 #undef X
 #define X(id, val, name, help)                                                                     \
 	_Static_assert((int)ABI_WALK_##id == (int)EV_WALK_##id, "one numbering");
 EV_WALKS(X)
 #undef X
 _Static_assert(ABI_COMM_LEN == EV_COMM_LEN, "one length");
-_Static_assert(ABI_STACK_HEURISTIC == EV_STACK_GUESSED && ABI_STACK_JIT == EV_STACK_JIT,
+_Static_assert(ABI_STACK_HEURISTIC == EV_STACK_HEURISTIC && ABI_STACK_JIT == EV_STACK_JIT,
                "one numbering");
 _Static_assert(ABI_REGS <= EV_DEFERRED_REGS, "room for the registers");
 _Static_assert(ABI_DEFERRED_STEP == EV_DEFERRED_STEP &&

@@ -34,11 +34,11 @@ static void resolved_done(struct resolved *p)
 static void find_mapping(struct ses *s, const struct ev_proc_id *proc, const struct ev_frame *f,
                          struct ev_frame *ret)
 {
-	struct trk_place pl;
+	struct trk_location pl;
 	int r;
 
 	*ret = *f;
-	r = trk_place_any(s->walk.trk, proc, f->exact ? f->addr : f->addr - 1, &pl);
+	r = trk_resolve_any(s->walk.trk, proc, f->exact ? f->addr : f->addr - 1, &pl);
 	if (r == -ENOTUNIQ) {
 		ret->space = EV_SPACE_MOVED;
 	} else if (r < 0) {
@@ -147,9 +147,9 @@ static void resolve(void *arg, const struct ev_proc_id *proc, const struct ev_fr
 }
 
 static int mapping(void *arg, const struct ev_proc_id *proc, uint32_t id, uint64_t off,
-                   struct trk_place *ret)
+                   struct trk_location *ret)
 {
-	return trk_place_image(((const struct capture *)arg)->s->walk.trk, proc, id, off, ret);
+	return trk_resolve_image(((const struct capture *)arg)->s->walk.trk, proc, id, off, ret);
 }
 
 static uint32_t main_image(void *arg, uint32_t pid)
@@ -172,10 +172,10 @@ static struct sym_named name(void *arg, uint32_t id, uint64_t addr)
 static bool uncovered(void *arg, const struct ev_stack *st, uint32_t i,
                       const struct ev_frame *frame, bool any, struct result_uncovered *ret)
 {
-	struct deferred_gap at;
+	struct deferred_uncovered at;
 
-	if (!deferred_gap_at(((const struct capture *)arg)->s->walk.deferred, st, i, frame, any,
-	                     &at))
+	if (!deferred_uncovered_at(((const struct capture *)arg)->s->walk.deferred, st, i, frame,
+	                           any, &at))
 		return false;
 	*ret = (struct result_uncovered){.image = at.image, .bare = at.bare};
 	return true;

@@ -124,7 +124,7 @@ static void push_watermark(struct ses *s)
 {
 	const struct ses_item item = {.type = SES_ITEM_WATERMARK,
 	                              .watermark_ns =
-	                                      pev_sideband_stats(s->walk.sideband)->settled_ns};
+	                                      pev_sideband_stats(s->walk.sideband)->watermark_ns};
 
 	push_item(s, &item); /* if the queue is full the next one does */
 }
@@ -288,7 +288,7 @@ static void handle_item(struct ses *s, struct ses_item *item)
 	case SES_ITEM_WATERMARK:
 		/* Events that the drain thread dropped are earlier than this watermark. */
 		if (!atomic_load(&s->walk.events_dropped))
-			trk_settled(s->walk.trk, item->watermark_ns);
+			trk_set_watermark(s->walk.trk, item->watermark_ns);
 		deferred_hurry(s->walk.deferred, false);
 		break;
 	}

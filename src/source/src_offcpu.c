@@ -5,8 +5,8 @@
 #include "source/source_priv.h"
 
 #define STATES_DEFAULT                                                                             \
-	(1U << EV_OFF_INTERRUPTIBLE | 1U << EV_OFF_UNINTERRUPTIBLE | 1U << EV_OFF_IOWAIT)
-#define STATES_ALL ((1U << EV_OFF_CNT) - 2)
+	(1U << EV_OFFCPU_INTERRUPTIBLE | 1U << EV_OFFCPU_UNINTERRUPTIBLE | 1U << EV_OFFCPU_IOWAIT)
+#define STATES_ALL ((1U << EV_OFFCPU_CNT) - 2)
 
 struct offcpu {
 	const struct src_env *env;
@@ -177,7 +177,7 @@ static void count(const struct offcpu *s)
 	if (c->v[ABI_CNT_KEPT] > st->read_intervals)
 		tally_count(tally, TALLY_OFFCPU_DROP_UNREAD,
 		            c->v[ABI_CNT_KEPT] - st->read_intervals);
-	tally_count(tally, TALLY_OFFCPU_DROP_FULL_AGG, as->waits_dropped);
+	tally_count(tally, TALLY_OFFCPU_DROP_FULL_AGG, as->intervals_dropped);
 	tally_count(tally, TALLY_OFFCPU_KSTACKS_CACHED, c->v[ABI_CNT_KSTACK_CACHE_HIT]);
 	tally_count(tally, TALLY_OFFCPU_USTACKS_CACHED, c->v[ABI_CNT_USTACK_CACHE_HIT]);
 	tally_count(tally, TALLY_OFFCPU_WALKS_DIFFER,
@@ -228,7 +228,7 @@ void src_offcpu_note_missed(const struct src_env *env)
 /* Returns true if the options select all intervals, so that a process without one needs a note. */
 static bool all_wanted(const struct src_env *env)
 {
-	const uint32_t sleeps = 1U << EV_OFF_INTERRUPTIBLE | 1U << EV_OFF_UNINTERRUPTIBLE;
+	const uint32_t sleeps = 1U << EV_OFFCPU_INTERRUPTIBLE | 1U << EV_OFFCPU_UNINTERRUPTIBLE;
 	const struct pfa_options *o = env->o;
 	const uint32_t states = o->offcpu_states ? o->offcpu_states : STATES_DEFAULT;
 
@@ -312,10 +312,10 @@ static void add_states(const struct offcpu *s, struct result_lines *to)
 	_cleanup_(sbuf_done) struct sbuf b;
 
 	sbuf_init(&b, 4096);
-	for (int i = EV_OFF_NONE + 1; i < EV_OFF_CNT; i++)
+	for (int i = EV_OFFCPU_NONE + 1; i < EV_OFFCPU_CNT; i++)
 		if (states_of(s) >> i & 1) {
 			(void)sbuf_str(&b, b.len ? "," : ""); /* a failure stays in it */
-			(void)sbuf_str(&b, ev_off_name((enum ev_off)i));
+			(void)sbuf_str(&b, ev_offcpu_name((enum ev_offcpu)i));
 		}
 	if (b.err)
 		to->error = b.err;

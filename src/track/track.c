@@ -73,7 +73,8 @@ void trk_freep(struct trk **t)
 	*t = trk_free(*t);
 }
 
-static void fill(const struct trk *t, const struct trk_map *m, uint64_t addr, struct trk_place *ret)
+static void fill(const struct trk *t, const struct trk_map *m, uint64_t addr,
+                 struct trk_location *ret)
 {
 	ret->map_start = m->start;
 	ret->map_end = m->end;
@@ -83,13 +84,13 @@ static void fill(const struct trk *t, const struct trk_map *m, uint64_t addr, st
 	ret->off = addr - m->base;
 }
 
-int trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
-              struct trk_place *ret)
+int trk_resolve(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                struct trk_location *ret)
 {
 	const struct trk_inc *i = trk_match(t, id);
 	const struct trk_map *m = NULL;
 
-	*ret = (struct trk_place){.off = addr};
+	*ret = (struct trk_location){.off = addr};
 	if (i)
 		m = trk_list_find(i->list, addr);
 	if (i && !m)
@@ -120,48 +121,48 @@ static const struct trk_map *find_sure(const struct trk_list *l, uint64_t addr, 
 	return m;
 }
 
-int trk_place_any(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
-                  struct trk_place *ret)
+int trk_resolve_any(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                    struct trk_location *ret)
 {
 	const struct trk_inc *i = trk_match(t, id);
 	const struct trk_map *m;
 	int r = -ENOENT;
 
-	*ret = (struct trk_place){.off = addr};
+	*ret = (struct trk_location){.off = addr};
 	m = i ? find_sure(i->list, addr, &r) : NULL;
 	if (m)
 		fill(t, m, addr, ret);
 	return r;
 }
 
-int trk_place_at(const struct trk *t, const struct ev_proc_id *id, uint64_t addr, uint64_t time_ns,
-                 struct trk_place *ret)
+int trk_resolve_at(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                   uint64_t time_ns, struct trk_location *ret)
 {
 	const struct trk_inc *i = trk_match(t, id);
 	const struct trk_map *m;
 	bool known;
 
-	if (!i || time_ns > t->settled_ns ||
+	if (!i || time_ns > t->watermark_ns ||
 	    (time_ns > t->blur_begin_ns && time_ns < t->blur_end_ns))
-		return trk_place_any(t, id, addr, ret);
+		return trk_resolve_any(t, id, addr, ret);
 	m = trk_list_find_gone(i->list, addr, time_ns, &known);
 	if (!known)
-		return trk_place_any(t, id, addr, ret);
+		return trk_resolve_any(t, id, addr, ret);
 	if (!m)
-		return trk_place(t, id, addr, ret);
+		return trk_resolve(t, id, addr, ret);
 	fill(t, m, addr, ret);
 	return 0;
 }
 
-void trk_settled(struct trk *t, uint64_t until_ns)
+void trk_set_watermark(struct trk *t, uint64_t until_ns)
 {
-	if (!t->resync && until_ns > t->settled_ns)
-		t->settled_ns = until_ns;
+	if (!t->resync && until_ns > t->watermark_ns)
+		t->watermark_ns = until_ns;
 }
 
-uint64_t trk_settled_ns(const struct trk *t)
+uint64_t trk_watermark_ns(const struct trk *t)
 {
-	return t->settled_ns;
+	return t->watermark_ns;
 }
 
 static bool holds(const struct trk_map *m, uint32_t image, uint64_t off)
@@ -208,13 +209,13 @@ static const struct trk_map *map_anywhere(const struct trk *t, uint32_t image, u
 	return NULL;
 }
 
-int trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image, uint64_t off,
-                    struct trk_place *ret)
+int trk_resolve_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image,
+                      uint64_t off, struct trk_location *ret)
 {
 	const struct trk_inc *i;
 	const struct trk_map *m;
 
-	*ret = (struct trk_place){.off = off, .image = trk_image(t, image)};
+	*ret = (struct trk_location){.off = off, .image = trk_image(t, image)};
 	if (!ret->image)
 		return -ENOENT;
 	i = trk_match(t, id);

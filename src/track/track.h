@@ -39,7 +39,7 @@ struct trk_image {
 };
 
 /* Where an address of a process lies. */
-struct trk_place {
+struct trk_location {
 	const struct trk_image *image; /* NULL: anonymous or none */
 	uint64_t off;                  /* file offset (image) or the address */
 	bool anon;
@@ -115,15 +115,15 @@ void trk_event(struct trk *t, const struct ev_proc *ev);
 void trk_flush(struct trk *t);
 
 /**
- * trk_settled - all events up to this time were handed on
+ * trk_set_watermark - all events up to this time were handed on
  * @until_ns: CLOCK_MONOTONIC. While something that was lost has not been read again it says
  * nothing. The next trk_flush tells the kernel side.
  */
-void trk_settled(struct trk *t, uint64_t until_ns);
+void trk_set_watermark(struct trk *t, uint64_t until_ns);
 /**
- * trk_settled_ns - up to this time it is known what was mapped; 0: not yet
+ * trk_watermark_ns - up to this time it is known what was mapped; 0: not yet
  */
-uint64_t trk_settled_ns(const struct trk *t);
+uint64_t trk_watermark_ns(const struct trk *t);
 
 /*
  * Which program an ev_proc_id means:
@@ -137,38 +137,38 @@ uint64_t trk_settled_ns(const struct trk *t);
  */
 
 /**
- * trk_place - where an address of a process lies
+ * trk_resolve - where an address of a process lies
  * @ret: filled always; without a mapping off is @addr and the rest is zero
  * Looks at what is mapped there now, else at what was there last.
  * Returns: 0, -ENOENT (unknown process, or nothing was mapped there).
  */
-int trk_place(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
-              struct trk_place *ret);
+int trk_resolve(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                struct trk_location *ret);
 /**
- * trk_place_at - where it lay at a time
+ * trk_resolve_at - where it lay at a time
  * @time_ns: CLOCK_MONOTONIC
  * Where that is not known (events up to this time were not handed on yet, some were lost, or too
- * much was replaced since) as trk_place_any. Returns: 0, -ENOENT, -ENOTUNIQ.
+ * much was replaced since) as trk_resolve_any. Returns: 0, -ENOENT, -ENOTUNIQ.
  */
-int trk_place_at(const struct trk *t, const struct ev_proc_id *id, uint64_t addr, uint64_t time_ns,
-                 struct trk_place *ret);
+int trk_resolve_at(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                   uint64_t time_ns, struct trk_location *ret);
 /**
- * trk_place_any - where it lay at a time that is not known
+ * trk_resolve_any - where it lay at a time that is not known
  * Returns: 0, -ENOENT (unknown process, or nothing was mapped there), -ENOTUNIQ (more than one
  * content was). Cost: O(replaced mappings of the process).
  */
-int trk_place_any(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
-                  struct trk_place *ret);
+int trk_resolve_any(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                    struct trk_location *ret);
 /**
- * trk_place_image - the mapping of an image that holds a file offset, for the profile's addresses
+ * trk_resolve_image - the mapping of an image that holds a file offset, for the profile's addresses
  * @off: bytes; TRK_OFF_ANY: the first of its mappings
  * @ret: filled always; without a mapping image (NULL if there is none) and off
  * In this process, else in any.
  * Returns: 0, -ENOENT.
  */
 #define TRK_OFF_ANY UINT64_MAX
-int trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image, uint64_t off,
-                    struct trk_place *ret);
+int trk_resolve_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image,
+                      uint64_t off, struct trk_location *ret);
 /**
  * trk_image_cnt, trk_image - number of images; one of them
  * @id: 1 … trk_image_cnt, else NULL is returned

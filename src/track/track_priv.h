@@ -289,8 +289,8 @@ struct trk_ranges {
 	size_t blocks;                /* in use or in quarantine */
 	struct trk_block *quarantine; /* oldest first */
 	struct trk_pid *dirty, *wait;
-	bool freed;          /* since the waiting were tried last */
-	uint64_t settled_ns; /* as the kernel side was told */
+	bool freed;            /* since the waiting were tried last */
+	uint64_t watermark_ns; /* as the kernel side was told */
 };
 
 int trk_pub_init(struct trk *t, struct err *err);
@@ -319,7 +319,7 @@ struct trk {
 	struct trk_quota quota;
 	bool resync;
 	uint64_t resync_due_ns; /* not before */
-	uint64_t settled_ns;    /* all events up to this time were heard of */
+	uint64_t watermark_ns;  /* all events up to this time were heard of */
 	/* Between these two events were lost: when what they told of happened is not known. */
 	uint64_t blur_begin_ns, blur_end_ns;
 	uint64_t round;

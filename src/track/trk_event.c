@@ -191,7 +191,7 @@ void trk_event(struct trk *t, const struct ev_proc *ev)
 {
 	if (ev->type == EV_PROC_LOST) {
 		if (!t->resync)
-			t->blur_begin_ns = t->settled_ns;
+			t->blur_begin_ns = t->watermark_ns;
 		t->resync = true;
 		t->blur_end_ns = UINT64_MAX;
 		return;

@@ -322,9 +322,9 @@ void trk_pub_flush(struct trk *t, uint64_t now)
 			try_publish(t, p, now, &full);
 	}
 	/* Unless some list is still an older one. */
-	if (!g->dirty && t->settled_ns > g->settled_ns) {
-		g->settled_ns = t->settled_ns;
-		load_watermark(t->o.loader, g->settled_ns);
+	if (!g->dirty && t->watermark_ns > g->watermark_ns) {
+		g->watermark_ns = t->watermark_ns;
+		load_watermark(t->o.loader, g->watermark_ns);
 	}
 	if (!g->freed || full)
 		return;

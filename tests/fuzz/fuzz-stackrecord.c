@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (r == 1 && (count.ustack != st.hash || st.kernel))
 		abort();
 	if (st.n > ABI_MAX_USER_FRAMES || st.hash == 0 || st.walk >= EV_WALK_KERNEL_CNT ||
-	    (st.flags & ~(EV_STACK_GUESSED | EV_STACK_JIT)))
+	    (st.flags & ~(EV_STACK_HEURISTIC | EV_STACK_JIT)))
 		abort();
 	for (uint32_t i = 0; i < st.n; i++)
 		if (st.frames[i].space > EV_SPACE_KERNEL || st.frames[i].pad != 0)

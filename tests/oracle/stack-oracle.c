@@ -335,9 +335,9 @@ static int host_place(void *arg, uint64_t addr, uint32_t *ret_image, uint64_t *r
 {
 	const struct oracle *o = arg;
 	const struct ev_proc_id id = {.pid = o->pid};
-	struct trk_place p;
+	struct trk_location p;
 
-	if (trk_place(o->cap->trk, &id, addr, &p) < 0)
+	if (trk_resolve(o->cap->trk, &id, addr, &p) < 0)
 		return -ENOENT;
 	*ret_image = p.anon || !p.image ? 0 : p.image->id;
 	*ret_off = p.off;

@@ -295,8 +295,8 @@ static inline int64_t file_at(const struct trk *t, uint32_t pid, uint32_t exec_i
                               uint64_t *ret_off)
 {
 	struct ev_proc_id id = id_of(pid, exec_id, 0);
-	struct trk_place pl;
-	int r = trk_place(t, &id, addr, &pl);
+	struct trk_location pl;
+	int r = trk_resolve(t, &id, addr, &pl);
 
 	*ret_off = pl.off;
 	if (r < 0) {

@@ -31,8 +31,8 @@ static bool never_there;
 static int walk_gives;
 static void (*walk_looks)(const struct uw_target *t);
 
-int __wrap_trk_place_at(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
-                        uint64_t time_ns, struct trk_place *ret);
+int __wrap_trk_resolve_at(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                          uint64_t time_ns, struct trk_location *ret);
 size_t __wrap_trk_image_cnt(const struct trk *t);
 const struct trk_image *__wrap_trk_image(const struct trk *t, uint32_t id);
 int __wrap_trk_image_fd(const struct trk *t, uint32_t id, bool *ret_close);
@@ -54,13 +54,13 @@ void __wrap_uw_walk(const struct uw_store *store, const struct uw_rules *rules,
                     const struct uw_target *t, uint64_t pc, const uint64_t *reg, bool final,
                     struct uw_walk *ret);
 /* Image i at i << 32; JIT code at 0x7000…; nothing else. */
-int __wrap_trk_place_at(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
-                        uint64_t time_ns, struct trk_place *ret)
+int __wrap_trk_resolve_at(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                          uint64_t time_ns, struct trk_location *ret)
 {
 	(void)t;
 	(void)id;
 	assert_true(time_ns <= settled_ns);
-	*ret = (struct trk_place){.off = addr};
+	*ret = (struct trk_location){.off = addr};
 	if (addr >> 44 == 7) {
 		ret->anon = true;
 		return 0;

@@ -9,10 +9,10 @@
 static uint64_t settled_ns;
 static struct trk_stats track_stats;
 
-uint64_t __wrap_trk_settled_ns(const struct trk *t);
+uint64_t __wrap_trk_watermark_ns(const struct trk *t);
 const struct trk_stats *__wrap_trk_stats(const struct trk *t);
 
-uint64_t __wrap_trk_settled_ns(const struct trk *t)
+uint64_t __wrap_trk_watermark_ns(const struct trk *t)
 {
 	(void)t;
 	return settled_ns;

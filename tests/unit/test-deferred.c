@@ -562,7 +562,7 @@ static void test_end_guesses_where_no_table_comes(void **state)
 	assert_int_equal(s->deferred->pending, 0);
 	assert_int_equal(samples_in(s->agg), 1);
 	assert_int_equal(final_walks, 1);
-	assert_int_equal(prof_agg_stack_at(s->agg, 0)->flags, EV_STACK_GUESSED);
+	assert_int_equal(prof_agg_stack_at(s->agg, 0)->flags, EV_STACK_HEURISTIC);
 	capture_free(s);
 }
 

@@ -47,16 +47,16 @@ static void resolve(void *arg, const struct ev_proc_id *proc, const struct ev_fr
 }
 
 static int mapping(void *arg, const struct ev_proc_id *proc, uint32_t id, uint64_t off,
-                   struct trk_place *ret)
+                   struct trk_location *ret)
 {
 	(void)arg;
 	(void)proc;
 	if (off == TRK_OFF_ANY)
 		off = 0;
-	*ret = (struct trk_place){.image = image(NULL, id),
-	                          .off = off,
-	                          .map_start = 0x10000ULL * id,
-	                          .map_end = 0x10000ULL * (id + 1)};
+	*ret = (struct trk_location){.image = image(NULL, id),
+	                             .off = off,
+	                             .map_start = 0x10000ULL * id,
+	                             .map_end = 0x10000ULL * (id + 1)};
 	return id <= ARRAY_SIZE(images) && off < 0x10000 ? 0 : -ENOENT;
 }
 
@@ -301,7 +301,7 @@ static void test_kinds_take_their_own_counts(void **state)
 
 	add_stack(f, (struct ev_stack){.hash = 8, .walk = EV_WALK_ROOT}, &in_prog, 1);
 	add_count(f, a_count(1, 8, 10));
-	off.off = EV_OFF_INTERRUPTIBLE;
+	off.offcpu = EV_OFFCPU_INTERRUPTIBLE;
 	off.samples = 3;
 	off.longest_ns = 900;
 	off.runq_ns = 7;
@@ -387,7 +387,8 @@ static void test_heuristic_stacks_count_for_the_files_of_their_gaps(void **state
 	struct fixture *f = *state;
 	const struct ev_frame user[] = {in_prog, in_lib, in_lib};
 
-	add_stack(f, (struct ev_stack){.hash = 8, .walk = EV_WALK_ROOT, .flags = EV_STACK_GUESSED},
+	add_stack(f,
+	          (struct ev_stack){.hash = 8, .walk = EV_WALK_ROOT, .flags = EV_STACK_HEURISTIC},
 	          user, 3);
 	add_stack(f, (struct ev_stack){.hash = 9, .walk = EV_WALK_ROOT}, user, 3);
 	add_count(f, a_count(1, 8, 10));

@@ -182,7 +182,7 @@ static void test_thread_that_went_on_is_said_to_have_done_so(void **state)
 	assert_int_equal(n_stacks, 1);
 	assert_int_equal(stack.hash, 99);
 	assert_int_equal(stack.n, 0);
-	assert_int_equal(stack.walk, EV_WALK_WENT_ON);
+	assert_int_equal(stack.walk, EV_WALK_RESUMED);
 }
 
 static void test_thread_of_another_pid_namespace_cannot_be_read(void **state)

@@ -180,7 +180,7 @@ static void test_flags_of_a_stack_are_handed_on(void **state)
 
 	(void)state;
 	assert_int_equal(parse(&r, 0, &st), 0);
-	assert_int_equal(st.flags, EV_STACK_GUESSED | EV_STACK_JIT);
+	assert_int_equal(st.flags, EV_STACK_HEURISTIC | EV_STACK_JIT);
 	assert_int_equal(st.walk, EV_WALK_JIT);
 	r.h.flags = ABI_STACK_JIT;
 	assert_int_equal(parse(&r, 0, &st), 0);

@@ -30,10 +30,10 @@ static enum ev_reason proc_reason;
 /* What the model and the allocator are made to say. */
 static int sample_fails_in, sample_error;
 
-int __wrap_trk_place_any(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
-                         struct trk_place *ret);
-int __wrap_trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image,
-                           uint64_t off, struct trk_place *ret);
+int __wrap_trk_resolve_any(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                           struct trk_location *ret);
+int __wrap_trk_resolve_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image,
+                             uint64_t off, struct trk_location *ret);
 size_t __wrap_trk_image_cnt(const struct trk *t);
 const struct trk_image *__wrap_trk_image(const struct trk *t, uint32_t id);
 uint32_t __wrap_trk_main_image(const struct trk *t, const struct ev_proc_id *id);
@@ -49,23 +49,23 @@ int __wrap_prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_
                              const struct prof_label *labels, uint32_t n_labels,
                              const int64_t *values);
 
-int __wrap_trk_place_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image,
-                           uint64_t off, struct trk_place *ret)
+int __wrap_trk_resolve_image(const struct trk *t, const struct ev_proc_id *id, uint32_t image,
+                             uint64_t off, struct trk_location *ret)
 {
 	(void)t;
 	(void)id;
 	if (off == TRK_OFF_ANY)
 		off = 0;
-	*ret = (struct trk_place){.image = &images[image - 1],
-	                          .off = off,
-	                          .map_start = AT(image, off / PAGE * PAGE),
-	                          .map_end = AT(image, off / PAGE * PAGE) + PAGE,
-	                          .map_pgoff = off / PAGE * PAGE};
+	*ret = (struct trk_location){.image = &images[image - 1],
+	                             .off = off,
+	                             .map_start = AT(image, off / PAGE * PAGE),
+	                             .map_end = AT(image, off / PAGE * PAGE) + PAGE,
+	                             .map_pgoff = off / PAGE * PAGE};
 	return 0;
 }
 
-int __wrap_trk_place_any(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
-                         struct trk_place *ret)
+int __wrap_trk_resolve_any(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
+                           struct trk_location *ret)
 {
 	uint32_t image = (uint32_t)(addr >> 32);
 	uint64_t low = (uint32_t)addr;
@@ -73,7 +73,7 @@ int __wrap_trk_place_any(const struct trk *t, const struct ev_proc_id *id, uint6
 	place_calls++;
 	if (image == 0 || image > n_images)
 		return -ENOENT;
-	return __wrap_trk_place_image(t, id, image, low / PAGE / 2 * PAGE + low % PAGE, ret);
+	return __wrap_trk_resolve_image(t, id, image, low / PAGE / 2 * PAGE + low % PAGE, ret);
 }
 
 size_t __wrap_trk_image_cnt(const struct trk *t)
@@ -498,9 +498,9 @@ static void test_incomplete_stacks_count_for_their_last_frame(void **state)
 	(void)state;
 	n_images = 2;
 	images[1].path = "/lib/two.so";
-	count_walk(s, 1, EV_WALK_ROOT, EV_STACK_GUESSED, &one, 40);
+	count_walk(s, 1, EV_WALK_ROOT, EV_STACK_HEURISTIC, &one, 40);
 	count_walk(s, 2, EV_WALK_UNCOVERED, 0, &one, 10);
-	count_walk(s, 3, EV_WALK_FAULT, EV_STACK_GUESSED | EV_STACK_JIT, &two, 5);
+	count_walk(s, 3, EV_WALK_FAULT, EV_STACK_HEURISTIC | EV_STACK_JIT, &two, 5);
 	count_walk(s, 4, EV_WALK_JIT, EV_STACK_JIT, &jit, 25);
 	count_walk(s, 5, EV_WALK_FAULT, 0, &raw, 20); /* which lies in the second file */
 	assert_int_equal(build(s, &err), 0);
@@ -639,7 +639,7 @@ static void count_guessed(struct ses *s, uint64_t hash, enum ev_walk walk,
 {
 	const struct ev_stack st = {.hash = hash,
 	                            .walk = (uint8_t)walk,
-	                            .flags = EV_STACK_GUESSED,
+	                            .flags = EV_STACK_HEURISTIC,
 	                            .n = n,
 	                            .frames = frames};
 

@@ -50,7 +50,7 @@ static void test_sleepers_without_an_interval_are_noted(void **state)
 	o.offcpu_min_ns = 1;
 	assert_int_equal(notes_of_waits(&o, 0), 0);
 	o.offcpu_min_ns = 0;
-	o.offcpu_states = 1U << EV_OFF_PREEMPTED;
+	o.offcpu_states = 1U << EV_OFFCPU_PREEMPTED;
 	assert_int_equal(notes_of_waits(&o, 0), 0);
 	o.offcpu_states = 0;
 	o.comms = comms;

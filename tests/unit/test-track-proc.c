@@ -41,7 +41,7 @@ static void test_lost_events_are_read_again(void **state)
 	struct child c, calm, gone;
 	struct trk *t;
 	struct ev_proc_id id;
-	struct trk_place pl;
+	struct trk_location pl;
 	uint64_t addr;
 	unsigned int calls;
 
@@ -63,10 +63,10 @@ static void test_lost_events_are_read_again(void **state)
 			l->task[i] = l->task[--l->n_tasks];
 	addr = address_of(c.pid, f.path);
 	assert_int_not_equal(addr, 0);
-	assert_int_equal(trk_place(t, &id, addr, &pl), -ENOENT);
+	assert_int_equal(trk_resolve(t, &id, addr, &pl), -ENOENT);
 	ev_lost(t);
 	trk_flush(t);
-	assert_int_equal(trk_place(t, &id, addr + 5, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, addr + 5, &pl), 0);
 	assert_string_equal(pl.image->path, f.path);
 	assert_int_equal(pl.off, 5);
 	assert_int_equal(pl.image->reason, EV_REASON_NAMED);
@@ -93,7 +93,7 @@ static void test_exec_that_crossed_with_the_scan(void **state)
 	struct child c = child_start(idle, NULL);
 	uint64_t before = now_ns();
 	struct ev_proc_id id = id_of((uint32_t)c.pid, 6, 2);
-	struct trk_place pl;
+	struct trk_location pl;
 	struct trk *t;
 	unsigned int calls;
 
@@ -106,17 +106,17 @@ static void test_exec_that_crossed_with_the_scan(void **state)
 	wait_ms(11);
 	trk_flush(t);
 	assert_int_equal(l->tasks_calls, calls + 1);
-	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, (uintptr_t)idle, &pl), 0);
 	assert_int_equal(fake_slot(l, id.pid)->v.exec_id, 6);
 	id.exec_id = 5;
-	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, (uintptr_t)idle, &pl), 0);
 	/* The same once more, with an exec that both had seen: no third program. */
 	ev_exec_at(t, id.pid, before + 1);
 	wait_ms(11);
 	trk_flush(t);
 	assert_int_equal(fake_slot(l, id.pid)->v.exec_id, 6);
 	id.exec_id = 7;
-	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), -ENOENT);
+	assert_int_equal(trk_resolve(t, &id, (uintptr_t)idle, &pl), -ENOENT);
 	trk_free(t);
 	fake_free(l);
 	child_end(&c);
@@ -128,7 +128,7 @@ static void test_old_mmap_does_not_undo_the_scan(void **state)
 	uint64_t before = now_ns(), page = (uintptr_t)idle & ~0xfffULL;
 	struct trk *t = make_scanned(l);
 	struct ev_proc_id id = id_of(self(), EXEC_ID, START_NS);
-	struct trk_place pl;
+	struct trk_location pl;
 	char path[32];
 	struct ev_proc ev;
 
@@ -140,9 +140,9 @@ static void test_old_mmap_does_not_undo_the_scan(void **state)
 	ev.time_ns = before;
 	trk_event(t, &ev);
 	trk_flush(t);
-	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, (uintptr_t)idle, &pl), 0);
 	assert_int_not_equal(pl.image->file.ino, 9);
-	assert_int_equal(trk_place(t, &id, 0x1000, &pl), 0); /* remembered */
+	assert_int_equal(trk_resolve(t, &id, 0x1000, &pl), 0); /* remembered */
 	assert_int_equal(pl.image->file.ino, 9);
 	{
 		struct abi_range r;
@@ -159,7 +159,7 @@ static void test_unknown_process_is_read(void **state)
 	struct trk *t = make_scanned(l);
 	struct child c = child_start(idle, NULL);
 	struct ev_proc_id id = id_of((uint32_t)c.pid, 9, 77);
-	struct trk_place pl;
+	struct trk_location pl;
 
 	(void)state;
 	/* Its fork was missed, and so was that of its parent. */
@@ -171,7 +171,7 @@ static void test_unknown_process_is_read(void **state)
 	trk_flush(t);
 	assert_int_equal(fake_slot(l, id.pid)->v.exec_id, 9);
 	assert_int_equal(fake_slot(l, id.pid)->v.start_ns, 77);
-	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, (uintptr_t)idle, &pl), 0);
 	/* A child of nobody that is gone when its fork is heard of. */
 	ev_fork(t, PID_BASE + 5, PID_BASE + 4);
 	wait_ms(11);
@@ -187,7 +187,7 @@ static void test_fork_older_than_the_reading(void **state)
 	struct load_oncpu *l = fake_new(4096);
 	struct child c = child_start(idle, NULL);
 	struct ev_proc ev = {.type = EV_PROC_FORK, .ppid = self(), .ptid = self(), .time_ns = 1};
-	struct trk_place pl;
+	struct trk_location pl;
 	struct ev_proc_id id;
 	struct trk *t;
 
@@ -206,7 +206,7 @@ static void test_fork_older_than_the_reading(void **state)
 	trk_flush(t);
 	assert_int_equal(fake_slot(l, PID_BASE)->sets, 0);
 	id = id_of(PID_BASE, 0, 0);
-	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, (uintptr_t)idle, &pl), 0);
 	/* The same while the parent is unsure. */
 	ev_exec_at(t, (uint32_t)c.pid, 2);
 	ev_fork(t, PID_BASE + 1, (uint32_t)c.pid);
@@ -240,7 +240,7 @@ static void test_what_was_unmapped_is_remembered(void **state)
 	struct files f;
 	struct child c;
 	struct ev_proc_id id;
-	struct trk_place pl;
+	struct trk_location pl;
 	struct abi_range r;
 	struct stat st;
 	struct trk *t;
@@ -259,7 +259,7 @@ static void test_what_was_unmapped_is_remembered(void **state)
 	ev_exec_at(t, id.pid, 1); /* makes it be read again; it was no exec */
 	trk_flush(t);
 	assert_int_equal(kernel_find(l, id.pid, 1, 0x10000000, &r), -1);
-	assert_int_equal(trk_place(t, &id, 0x10000010, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, 0x10000010, &pl), 0);
 	assert_string_equal(pl.image->path, f.path);
 	trk_free(t);
 	fake_free(l);
@@ -274,7 +274,7 @@ static void test_vdso(void **state)
 	struct ev_proc_id id = id_of(self(), EXEC_ID, START_NS), other = id_of(PID_BASE, 0, 0);
 	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
 	struct ev_proc ev = {.type = EV_PROC_MMAP, .pid = PID_BASE, .tid = PID_BASE};
-	struct trk_place pl;
+	struct trk_location pl;
 	uint32_t image;
 
 	(void)state;
@@ -283,7 +283,7 @@ static void test_vdso(void **state)
 		fake_free(l);
 		return;
 	}
-	assert_int_equal(trk_place(t, &id, vdso + 0x123, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, vdso + 0x123, &pl), 0);
 	assert_int_equal(pl.image->kind, EV_MAP_VDSO);
 	assert_int_equal(pl.off, 0x123);
 	assert_int_equal(pl.image->mem_len, pl.map_end - pl.map_start);
@@ -302,7 +302,7 @@ static void test_vdso(void **state)
 	                             .path = "[vdso]"};
 	ev.time_ns = tick();
 	trk_event(t, &ev);
-	assert_int_equal(trk_place(t, &other, 0x700000000010, &pl), 0);
+	assert_int_equal(trk_resolve(t, &other, 0x700000000010, &pl), 0);
 	assert_int_equal(pl.image->id, image);
 	assert_int_equal(pl.off, 0x10);
 	/* Of a 32-bit process, of the same size, which cannot be read. */
@@ -310,7 +310,7 @@ static void test_vdso(void **state)
 	ev.map.end = 0x800000 + pl.image->mem_len;
 	ev.time_ns = tick();
 	trk_event(t, &ev);
-	assert_int_equal(trk_place(t, &other, 0x800010, &pl), 0);
+	assert_int_equal(trk_resolve(t, &other, 0x800010, &pl), 0);
 	assert_int_not_equal(pl.image->id, image);
 	assert_null(pl.image->mem);
 	assert_int_not_equal(pl.image->reason, EV_REASON_NAMED);
@@ -328,7 +328,7 @@ static void test_vdso_of_a_32_bit_process_is_read_from_it(void **state)
 	struct ev_proc ev = {.type = EV_PROC_MMAP};
 	struct ev_mapping own = {0};
 	const size_t len = 4096;
-	struct trk_place pl;
+	struct trk_location pl;
 	uint8_t *low;
 
 	(void)state;
@@ -355,7 +355,7 @@ static void test_vdso_of_a_32_bit_process_is_read_from_it(void **state)
 		ev.map.end = at + len;
 		ev.time_ns = tick();
 		trk_event(t, &ev);
-		assert_int_equal(trk_place(t, &id, at + 0x10, &pl), 0);
+		assert_int_equal(trk_resolve(t, &id, at + 0x10, &pl), 0);
 		assert_int_equal(pl.image->kind, EV_MAP_VDSO);
 		if (i == 2) {
 			assert_null(pl.image->mem);
@@ -383,7 +383,7 @@ static void test_special_names_are_images_without_file(void **state)
 	struct trk *t = make_scanned(l);
 	struct ev_proc_id id = id_of(PID_BASE, 0, 0);
 	struct ev_proc ev = {.type = EV_PROC_MMAP, .pid = PID_BASE, .tid = PID_BASE};
-	struct trk_place pl;
+	struct trk_location pl;
 	size_t cnt;
 
 	(void)state;
@@ -399,7 +399,7 @@ static void test_special_names_are_images_without_file(void **state)
 		trk_event(t, &ev);
 	}
 	cnt = trk_image_cnt(t);
-	assert_int_equal(trk_place(t, &id, 0x20010, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, 0x20010, &pl), 0);
 	assert_int_equal(pl.image->id, cnt); /* one for both */
 	assert_string_equal(pl.image->path, "[uprobes]");
 	assert_int_equal(pl.image->fd, -EBADF);
@@ -425,7 +425,7 @@ static void test_deleted_file(void **state)
 	struct child c;
 	struct trk *t;
 	struct ev_proc_id id;
-	struct trk_place pl;
+	struct trk_location pl;
 	char magic[4];
 
 	(void)state;
@@ -434,7 +434,7 @@ static void test_deleted_file(void **state)
 	id = id_of((uint32_t)c.pid, 1, 2);
 	fake_task(l, id.pid, 1, 2);
 	t = make_scanned(l);
-	assert_int_equal(trk_place(t, &id, address_of(c.pid, f.path), &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, address_of(c.pid, f.path), &pl), 0);
 	assert_string_equal(pl.image->path, f.path); /* without " (deleted)" */
 	if (cap_effective(CAP_SYS_ADMIN) || cap_effective(CAP_CHECKPOINT_RESTORE)) {
 		assert_int_equal(pl.image->reason, EV_REASON_NAMED);
@@ -486,7 +486,7 @@ static void test_replaced_file_keeps_its_old_content(void **state)
 	struct child a, b;
 	struct trk *t;
 	struct ev_proc_id ida, idb;
-	struct trk_place pl;
+	struct trk_location pl;
 	const struct trk_image *old;
 
 	(void)state;
@@ -497,7 +497,7 @@ static void test_replaced_file_keeps_its_old_content(void **state)
 	ida = id_of((uint32_t)a.pid, 1, 2);
 	fake_task(l, ida.pid, 1, 2);
 	t = make_scanned(l);
-	assert_int_equal(trk_place(t, &ida, address_of(a.pid, f.path), &pl), 0);
+	assert_int_equal(trk_resolve(t, &ida, address_of(a.pid, f.path), &pl), 0);
 	old = pl.image;
 	assert_int_equal(rename(f.other, f.path), 0);
 	b = child_start(map_step, &f);
@@ -505,12 +505,12 @@ static void test_replaced_file_keeps_its_old_content(void **state)
 	fake_task(l, idb.pid, 1, 2);
 	ev_lost(t);
 	trk_flush(t);
-	assert_int_equal(trk_place(t, &idb, address_of(b.pid, f.path), &pl), 0);
+	assert_int_equal(trk_resolve(t, &idb, address_of(b.pid, f.path), &pl), 0);
 	assert_int_not_equal(pl.image->id, old->id);
 	assert_string_equal(pl.image->path, old->path);
 	assert_int_equal(last_byte(old->fd), '1');
 	assert_int_equal(last_byte(pl.image->fd), '2');
-	assert_int_equal(trk_place(t, &ida, address_of(a.pid, f.path), &pl), 0);
+	assert_int_equal(trk_resolve(t, &ida, address_of(a.pid, f.path), &pl), 0);
 	assert_int_equal(pl.image->id, old->id);
 	trk_free(t);
 	fake_free(l);
@@ -526,7 +526,7 @@ static void test_file_of_a_process_that_has_gone(void **state)
 	struct trk *t = make_scanned(l);
 	struct ev_proc ev = {.type = EV_PROC_MMAP, .pid = PID_BASE, .tid = PID_BASE};
 	struct ev_proc_id id = id_of(PID_BASE, 0, 0);
-	struct trk_place pl;
+	struct trk_location pl;
 	struct stat st;
 	struct files f;
 
@@ -545,7 +545,7 @@ static void test_file_of_a_process_that_has_gone(void **state)
 	                                      .ino = st.st_ino}};
 	ev.time_ns = tick();
 	trk_event(t, &ev);
-	assert_int_equal(trk_place(t, &id, 0x10000, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, 0x10000, &pl), 0);
 	assert_int_equal(pl.image->reason, EV_REASON_NAMED);
 	assert_true(pl.image->fd >= 0);
 	/* Another file is there by now. */
@@ -554,7 +554,7 @@ static void test_file_of_a_process_that_has_gone(void **state)
 	ev.map.file.ino += 1000000000;
 	ev.time_ns = tick();
 	trk_event(t, &ev);
-	assert_int_equal(trk_place(t, &id, 0x20000, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, 0x20000, &pl), 0);
 	assert_int_equal(pl.image->reason, EV_REASON_FILE_REPLACED);
 	assert_int_equal(trk_stats(t)->images_failed, 1);
 	/* And later none. */
@@ -564,7 +564,7 @@ static void test_file_of_a_process_that_has_gone(void **state)
 	ev.map.path = "/nowhere/at/all";
 	ev.time_ns = tick();
 	trk_event(t, &ev);
-	assert_int_equal(trk_place(t, &id, 0x30000, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, 0x30000, &pl), 0);
 	assert_int_equal(pl.image->reason, EV_REASON_NO_FILE);
 	trk_free(t);
 
@@ -575,14 +575,14 @@ static void test_file_of_a_process_that_has_gone(void **state)
 	ev.map.file.ino = st.st_ino;
 	ev.time_ns = tick();
 	trk_event(t, &ev);
-	assert_int_equal(trk_place(t, &id, 0x30000, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, 0x30000, &pl), 0);
 	assert_int_equal(pl.image->reason, EV_REASON_NO_FILE);
 	ev.map.path = f.path;
 	ev.map.start += 0x10000;
 	ev.map.end += 0x10000;
 	ev.time_ns = tick();
 	trk_event(t, &ev);
-	assert_int_equal(trk_place(t, &id, 0x30000, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, 0x30000, &pl), 0);
 	assert_int_equal(pl.image->reason, EV_REASON_NAMED);
 	assert_true(pl.image->fd >= 0 && pl.image->build_id_len > 0);
 	assert_int_equal(trk_stats(t)->images_failed, 1);
@@ -597,7 +597,7 @@ static const struct trk_image *map_as(struct trk *t, const struct ev_proc_id *id
 {
 	static uint64_t at = 0x100000;
 	struct ev_proc ev = {.type = EV_PROC_MMAP, .pid = id->pid, .tid = id->pid};
-	struct trk_place pl;
+	struct trk_location pl;
 	struct stat st;
 
 	at += 0x10000;
@@ -612,7 +612,7 @@ static const struct trk_image *map_as(struct trk *t, const struct ev_proc_id *id
 	                                      .ino = st.st_ino}};
 	ev.time_ns = time_ns;
 	trk_event(t, &ev);
-	assert_int_equal(trk_place(t, id, at, &pl), 0);
+	assert_int_equal(trk_resolve(t, id, at, &pl), 0);
 	return pl.image;
 }
 
@@ -739,7 +739,7 @@ static void test_more_files_than_descriptors(void **state)
 	void *p[N];
 	struct trk *t;
 	struct ev_proc_id id = id_of(self(), EXEC_ID, START_NS);
-	struct trk_place pl;
+	struct trk_location pl;
 	unsigned int kept = 0, again = 0;
 	bool shut;
 	int fd;
@@ -759,7 +759,7 @@ static void test_more_files_than_descriptors(void **state)
 	t = make_scanned(l);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 	for (int k = 0; k < N; k++) {
-		assert_int_equal(trk_place(t, &id, (uintptr_t)p[k], &pl), 0);
+		assert_int_equal(trk_resolve(t, &id, (uintptr_t)p[k], &pl), 0);
 		assert_int_equal(pl.image->reason, EV_REASON_NAMED);
 		fd = trk_image_fd(t, pl.image->id, &shut);
 		assert_true(fd >= 0);
@@ -777,7 +777,7 @@ static void test_more_files_than_descriptors(void **state)
 	/* Those that were closed are written to, made longer, and go. */
 	wait_ms(11); /* time stamps of files are that coarse */
 	for (int k = 0; k < N; k++) {
-		assert_int_equal(trk_place(t, &id, (uintptr_t)p[k], &pl), 0);
+		assert_int_equal(trk_resolve(t, &id, (uintptr_t)p[k], &pl), 0);
 		if (pl.image->fd >= 0)
 			continue;
 		write_last_byte(path[k], 'x', again++ % 2);
@@ -812,7 +812,7 @@ static void test_every_page_against_proc_maps(void **state)
 	struct load_oncpu *l = fake_new(4096);
 	struct child c = child_start(many_maps, NULL);
 	struct ev_proc_id id = id_of((uint32_t)c.pid, 1, 2);
-	struct trk_place pl;
+	struct trk_location pl;
 	struct abi_range r;
 	char name[32], line[512], perms[5];
 	uint64_t pages = 0, files = 0;
@@ -838,11 +838,11 @@ static void test_every_page_against_proc_maps(void **state)
 			if (perms[2] != 'x') {
 				if (a > start + (16 << 12)) /* a sanitizer's terabytes */
 					break;
-				assert_int_equal(trk_place(t, &id, a, &pl), -ENOENT);
+				assert_int_equal(trk_resolve(t, &id, a, &pl), -ENOENT);
 				assert_int_equal(found, -1);
 				continue;
 			}
-			assert_int_equal(trk_place(t, &id, a, &pl), 0);
+			assert_int_equal(trk_resolve(t, &id, a, &pl), 0);
 			assert_int_equal(found, 1);
 			assert_int_equal(pl.map_start, start);
 			assert_int_equal(pl.map_end, end);

@@ -387,7 +387,7 @@ static void test_without_loader_or_iterator(void **state)
 	uint32_t target = id.pid;
 	struct trk_options o = {.target_pids = &target, .n_target_pids = 1};
 	struct load_oncpu *l = fake_new(64);
-	struct trk_place pl;
+	struct trk_location pl;
 	struct trk *t;
 
 	(void)state;
@@ -395,11 +395,11 @@ static void test_without_loader_or_iterator(void **state)
 	for (int k = 0; k < 2; k++) {
 		assert_int_equal(trk_new(&o, &t, NULL), 0);
 		assert_int_equal(trk_scan(t, NULL), 0);
-		assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), 0);
+		assert_int_equal(trk_resolve(t, &id, (uintptr_t)idle, &pl), 0);
 		id.start_ns += 9999999; /* /proc rounds down to 10 ms */
-		assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), 0);
+		assert_int_equal(trk_resolve(t, &id, (uintptr_t)idle, &pl), 0);
 		id.start_ns += 1;
-		assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), -ENOENT);
+		assert_int_equal(trk_resolve(t, &id, (uintptr_t)idle, &pl), -ENOENT);
 		id.start_ns -= 10000000;
 		/* Again: the same process. */
 		ev_lost(t);

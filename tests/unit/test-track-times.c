@@ -29,8 +29,8 @@ static uint64_t put_file(struct trk *t, uint32_t file)
 static int64_t file_then(const struct trk *t, uint64_t addr, uint64_t time_ns)
 {
 	struct ev_proc_id id = id_of(PID_BASE, EXEC, 0);
-	struct trk_place pl;
-	int r = trk_place_at(t, &id, addr, time_ns, &pl);
+	struct trk_location pl;
+	int r = trk_resolve_at(t, &id, addr, time_ns, &pl);
 
 	if (r < 0)
 		return r;
@@ -40,8 +40,8 @@ static int64_t file_then(const struct trk *t, uint64_t addr, uint64_t time_ns)
 static int64_t file_ever(const struct trk *t, uint64_t addr)
 {
 	struct ev_proc_id id = id_of(PID_BASE, EXEC, 0);
-	struct trk_place pl;
-	int r = trk_place_any(t, &id, addr, &pl);
+	struct trk_location pl;
+	int r = trk_resolve_any(t, &id, addr, &pl);
 
 	if (r < 0)
 		return r;
@@ -58,7 +58,7 @@ static void test_an_address_lies_where_it_did_then(void **state)
 	/* 1 and 2 in turns, then generated code. */
 	for (uint32_t i = 0; i < 6; i++)
 		then[i] = put_file(t, i == 4 ? 0 : 1 + i % 2);
-	trk_settled(t, tick());
+	trk_set_watermark(t, tick());
 	for (uint32_t i = 0; i < 6; i++)
 		assert_int_equal(file_then(t, AT, then[i]), i == 4 ? 0 : 1 + i % 2);
 	assert_int_equal(file_then(t, AT + 0x1000, then[0]), -ENOENT);
@@ -83,11 +83,11 @@ static void test_without_its_time_only_what_is_sure(void **state)
 	assert_int_equal(file_ever(t, AT + 0x10000), 3);
 	assert_int_equal(file_ever(t, AT + 0x20000), -ENOENT);
 	/* Events up to that time have not all been heard of. */
-	trk_settled(t, first);
+	trk_set_watermark(t, first);
 	assert_int_equal(file_then(t, AT, first), 1);
 	assert_int_equal(file_then(t, AT, second), -ENOTUNIQ);
 	assert_int_equal(file_then(t, AT + 0x10000, second), 3);
-	trk_settled(t, tick());
+	trk_set_watermark(t, tick());
 	assert_int_equal(file_then(t, AT, second), 2);
 	trk_free(t);
 	fake_free(l);
@@ -102,7 +102,7 @@ static void test_what_is_too_long_ago_is_not_guessed(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 2 * TRK_GONE_MAX; i++)
 		last = put_file(t, 1 + (i + 1) % 2);
-	trk_settled(t, tick());
+	trk_set_watermark(t, tick());
 	assert_int_equal(file_then(t, AT, first), -ENOTUNIQ);
 	assert_int_equal(file_then(t, AT, last), 1);
 	assert_true(t->pids && t->quota.n < TRK_GONE_MAX + 64);
@@ -117,16 +117,16 @@ static void test_a_fork_keeps_what_was_before_it(void **state)
 	uint32_t kid = PID_BASE + 1;
 	struct ev_proc_id id = id_of(kid, EXEC, 0);
 	uint64_t first = put_file(t, 1), second = put_file(t, 2), third;
-	struct trk_place pl;
+	struct trk_location pl;
 
 	(void)state;
 	ev_fork(t, kid, PID_BASE);
 	ev_mmap(t, kid, AT, AT + 0x1000, 0, 3);
 	third = tick();
-	trk_settled(t, tick());
-	assert_int_equal(trk_place_at(t, &id, AT, second, &pl), 0);
+	trk_set_watermark(t, tick());
+	assert_int_equal(trk_resolve_at(t, &id, AT, second, &pl), 0);
 	assert_int_equal(pl.image->file.ino, 2);
-	assert_int_equal(trk_place_at(t, &id, AT, third, &pl), 0);
+	assert_int_equal(trk_resolve_at(t, &id, AT, third, &pl), 0);
 	assert_int_equal(pl.image->file.ino, 3);
 	assert_int_equal(file_then(t, AT, third), 2);
 	assert_int_equal(file_then(t, AT, first), 1);
@@ -144,22 +144,22 @@ static void test_settled_follows_the_lists(void **state)
 	struct abi_range r;
 
 	(void)state;
-	trk_settled(t, now);
+	trk_set_watermark(t, now);
 	assert_int_equal(l->settled_ns, 0);
 	trk_flush(t);
 	assert_int_equal(l->settled_ns, now);
-	trk_settled(t, now - 1); /* never back */
+	trk_set_watermark(t, now - 1); /* never back */
 	trk_flush(t);
-	assert_int_equal(trk_settled_ns(t), now);
+	assert_int_equal(trk_watermark_ns(t), now);
 	ev_lost(t);
 	lost = tick();
-	trk_settled(t, lost);
-	assert_int_equal(trk_settled_ns(t), now);
+	trk_set_watermark(t, lost);
+	assert_int_equal(trk_watermark_ns(t), now);
 	trk_flush(t); /* all is read again: this process is none of the real ones, and ends */
 	assert_int_equal(l->settled_ns, now);
 	assert_int_equal(kernel_find(l, PID_BASE, EXEC, AT, &r), 0);
 	assert_int_equal(l->ended, PID_BASE);
-	trk_settled(t, tick());
+	trk_set_watermark(t, tick());
 	trk_flush(t);
 	assert_true(l->settled_ns > lost);
 	trk_free(t);
@@ -173,12 +173,12 @@ static void test_events_were_lost_then_time_says_nothing(void **state)
 	uint64_t first = put_file(t, 1), between;
 
 	(void)state;
-	trk_settled(t, tick());
+	trk_set_watermark(t, tick());
 	ev_lost(t);
 	between = put_file(t, 2);
 	assert_int_equal(file_then(t, AT, between), -ENOTUNIQ);
 	trk_flush(t);
-	trk_settled(t, tick());
+	trk_set_watermark(t, tick());
 	assert_int_equal(file_then(t, AT, between), -ENOTUNIQ);
 	assert_int_equal(file_then(t, AT, first), 1);
 	trk_free(t);
@@ -209,14 +209,14 @@ static void test_ranges_say_which_content(void **state)
 	struct load_oncpu *l = fake_new(512);
 	struct trk *t = make_scanned(l);
 	struct ev_proc_id id = id_of(self(), EXEC_ID, 0);
-	struct trk_place pl;
+	struct trk_location pl;
 	struct abi_range r;
 	struct stat st;
 	uint64_t here = (uint64_t)(uintptr_t)test_ranges_say_which_content;
 
 	(void)state;
 	trk_flush(t);
-	assert_int_equal(trk_place(t, &id, here, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, here, &pl), 0);
 	assert_int_equal(fstat(pl.image->fd, &st), 0);
 	assert_int_equal(kernel_find(l, self(), EXEC_ID, here, &r), 1);
 	assert_int_equal(r.content, abi_content(st.st_ino, (uint64_t)st.st_mtim.tv_sec,

@@ -107,7 +107,7 @@ static void test_pid_reuse_by_fork(void **state)
 	struct trk *t = make_scanned(l);
 	struct ev_proc_id id = id_of(PID_BASE, EXEC_ID, 0);
 	uint64_t before = now_boottime_ns(), between;
-	struct trk_place pl;
+	struct trk_location pl;
 
 	(void)state;
 	ev_fork(t, id.pid, self());
@@ -120,13 +120,13 @@ static void test_pid_reuse_by_fork(void **state)
 	ev_fork(t, id.pid, self());
 	ev_mmap(t, id.pid, 0x20000, 0x22000, 0, 2);
 	trk_flush(t);
-	assert_int_equal(trk_place(t, &id, 0x20000, &pl), 0); /* the newest */
-	assert_int_equal(trk_place(t, &id, 0x10000, &pl), -ENOENT);
+	assert_int_equal(trk_resolve(t, &id, 0x20000, &pl), 0); /* the newest */
+	assert_int_equal(trk_resolve(t, &id, 0x10000, &pl), -ENOENT);
 	id.start_ns = before;
-	assert_int_equal(trk_place(t, &id, 0x10000, &pl), 0);
-	assert_int_equal(trk_place(t, &id, 0x20000, &pl), -ENOENT);
+	assert_int_equal(trk_resolve(t, &id, 0x10000, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, 0x20000, &pl), -ENOENT);
 	id.start_ns = between;
-	assert_int_equal(trk_place(t, &id, 0x20000, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, 0x20000, &pl), 0);
 	trk_free(t);
 	fake_free(l);
 }
@@ -137,7 +137,7 @@ static void test_pid_reuse_seen_by_the_iterator(void **state)
 	struct child c = child_start(idle, NULL);
 	struct trk *t;
 	struct ev_proc_id id = id_of((uint32_t)c.pid, 3, 1000);
-	struct trk_place pl;
+	struct trk_location pl;
 
 	(void)state;
 	fake_task(l, id.pid, 3, 1000);
@@ -147,12 +147,12 @@ static void test_pid_reuse_seen_by_the_iterator(void **state)
 	ev_lost(t);
 	trk_flush(t);
 	assert_int_equal(fake_slot(l, id.pid)->v.start_ns, 2000);
-	assert_int_equal(trk_place(t, &id, 0x10000, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, 0x10000, &pl), 0);
 	id.start_ns = 2000;
-	assert_int_equal(trk_place(t, &id, 0x10000, &pl), -ENOENT);
-	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), 0);
+	assert_int_equal(trk_resolve(t, &id, 0x10000, &pl), -ENOENT);
+	assert_int_equal(trk_resolve(t, &id, (uintptr_t)idle, &pl), 0);
 	id.start_ns = 3000;
-	assert_int_equal(trk_place(t, &id, (uintptr_t)idle, &pl), -ENOENT);
+	assert_int_equal(trk_resolve(t, &id, (uintptr_t)idle, &pl), -ENOENT);
 	assert_int_equal(trk_proc_reason(t, &id), EV_REASON_NO_MAPPING);
 	trk_free(t);
 	fake_free(l);
@@ -527,7 +527,7 @@ static void test_place_image(void **state)
 	struct load_oncpu *l = fake_new(4096);
 	struct trk *t = make_scanned(l);
 	struct ev_proc_id a = id_of(PID_BASE, EXEC_ID + 1, 0), b = id_of(PID_BASE + 1, 0, 0);
-	struct trk_place pl;
+	struct trk_location pl;
 	uint32_t image;
 
 	(void)state;
@@ -536,25 +536,25 @@ static void test_place_image(void **state)
 	ev_mmap(t, a.pid, 0x10000, 0x14000, 0x2000, 1);
 	image = trk_main_image(t, &a);
 	assert_int_not_equal(image, 0);
-	assert_int_equal(trk_place_image(t, &a, image, 0x3010, &pl), 0);
+	assert_int_equal(trk_resolve_image(t, &a, image, 0x3010, &pl), 0);
 	assert_int_equal(pl.map_start, 0x10000);
 	assert_int_equal(pl.map_pgoff, 0x2000);
 	assert_int_equal(pl.off, 0x3010);
-	assert_int_equal(trk_place_image(t, &a, image, 0x6000, &pl), -ENOENT);
+	assert_int_equal(trk_resolve_image(t, &a, image, 0x6000, &pl), -ENOENT);
 	assert_ptr_equal(pl.image, trk_image(t, image));
 	/* Another process, never heard of: any mapping will do. */
-	assert_int_equal(trk_place_image(t, &b, image, 0x5fff, &pl), 0);
+	assert_int_equal(trk_resolve_image(t, &b, image, 0x5fff, &pl), 0);
 	assert_int_equal(pl.map_end, 0x14000);
 	/* Many different pieces: all processes are searched. */
 	for (uint64_t k = 1; k < 40; k++)
 		ev_mmap(t, a.pid, 0x100000 * k, 0x100000 * k + 0x1000, 0x100000 * k, 1);
-	assert_int_equal(trk_place_image(t, &b, image, 0x100000 * 39 + 5, &pl), 0);
+	assert_int_equal(trk_resolve_image(t, &b, image, 0x100000 * 39 + 5, &pl), 0);
 	assert_int_equal(pl.map_start, 0x100000 * 39);
 	/* Replaced: the history is searched too. */
 	ev_mmap(t, a.pid, 0x10000, 0x14000, 0, 0);
-	assert_int_equal(trk_place_image(t, &a, image, 0x3010, &pl), 0);
-	assert_int_equal(trk_place_image(t, &a, 0, 0x3010, &pl), -ENOENT);
-	assert_int_equal(trk_place_image(t, &a, 1U << 20, 0x3010, &pl), -ENOENT);
+	assert_int_equal(trk_resolve_image(t, &a, image, 0x3010, &pl), 0);
+	assert_int_equal(trk_resolve_image(t, &a, 0, 0x3010, &pl), -ENOENT);
+	assert_int_equal(trk_resolve_image(t, &a, 1U << 20, 0x3010, &pl), -ENOENT);
 	trk_free(t);
 	fake_free(l);
 }
