@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jit - names of JIT code: the perf-maps and jitdumps of processes that were sampled in code
- * without a file, and the epochs of their counts.
+ * jit - names of JIT code: perf-maps and jitdumps of processes that were sampled in code without a
+ * file, and the epochs of their counts.
  *
- * D sees which stacks have such frames and reports processes and addresses. W reads the files and
- * asks for the end of an epoch when a sampled address has got other code; D ends it by draining the
- * counts so far. C reads the files for the last time and looks names up: what was there when the
- * epoch of the count began. Each function says whose it is; before and after D and W all are C's.
+ * The drain thread (D) finds stacks with such frames and reports processes and addresses. The
+ * tracker thread (W) reads the files, and requests the end of an epoch when the code at a sampled
+ * address was replaced. D ends the epoch by draining the counts so far. The control thread (C)
+ * reads the files for the last time, and looks up the names that held when the epoch of a count
+ * began. Each function states its thread; before and after D and W all belong to C.
  */
 #ifndef PA_JIT_H
 #define PA_JIT_H
@@ -16,23 +17,23 @@
 #include "jitcode/jitcode.h"
 #include "tally/tally.h"
 
-#define JIT_ADDRS 32 /* that are reported at a time */
+#define JIT_ADDRS 32 /* addresses reported at a time */
 
 struct jit;
 
 struct jit_options {
 	struct tally *tally;
 	const struct prof_agg *agg; /* D's: stacks by hash */
-	uint64_t interval_ns;       /* of drains: files are looked at as often */
+	uint64_t interval_ns;       /* of drains; files are checked as often */
 	/* Processes that may have mapped a jitdump before the capture: targets[n_targets],
 	 * borrowed. */
 	const uint32_t *targets;
 	uint32_t n_targets;
-	/* D: a process was sampled at these addresses; n <= JIT_ADDRS. False: no room, reported
-	 * again with the next count. */
+	/* D: reports a process and the addresses where it was sampled; n <= JIT_ADDRS. False: no
+	 * room, reported again with the next count. */
 	bool (*sampled)(void *arg, const struct ev_proc_id *id, const uint64_t *addrs, uint32_t n);
-	/* D: drains the counts so far, which still belong to the epoch before @epoch. @drain: as
-	 * given to jit_drained. */
+	/* D: drains the counts so far, which belong to the epoch before @epoch. @drain: the
+	 * argument of jit_drained. */
 	void (*end_epoch)(void *arg, void *drain, uint16_t epoch);
 	/* W, C: path of an image, NULL: unknown; is a process of this number tracked? */
 	const char *(*image_path)(void *arg, uint32_t image);
@@ -41,14 +42,14 @@ struct jit_options {
 };
 
 /**
- * jit_new, jit_free - no process yet; NULL is accepted, free returns NULL
+ * jit_new, jit_free - an object without processes; free accepts NULL and returns NULL
  * Returns: 0, -ENOMEM.
  */
 int jit_new(const struct jit_options *o, struct jit **ret);
 struct jit *jit_free(struct jit *j);
 /**
  * jit_begin - sampling begins now
- * @start_ns: CLOCK_MONOTONIC; what was at an address in the first epoch was there then
+ * @start_ns: CLOCK_MONOTONIC; the first epoch begins then
  */
 void jit_begin(struct jit *j, uint64_t start_ns);
 
@@ -57,7 +58,7 @@ void jit_begin(struct jit *j, uint64_t start_ns);
  */
 void jit_add_stack(struct jit *j, const struct ev_stack *st);
 /**
- * jit_stamp - give a count its epoch where its stack has frames in JIT code, and report its process
+ * jit_stamp - give a count its epoch if its stack has frames in JIT code, and report its process
  * Thread: D.
  */
 void jit_stamp(struct jit *j, struct ev_count *c);
@@ -73,11 +74,11 @@ void jit_stamp_deferred(struct jit *j, struct ev_count *c);
 void jit_drained(struct jit *j, void *drain);
 
 /**
- * jit_watch - addresses at which a process was sampled. Thread: W.
+ * jit_watch - watch the code at addresses where a process was sampled. Thread: W.
  */
 void jit_watch(struct jit *j, const struct ev_proc_id *id, const uint64_t *addrs, uint32_t n);
 /**
- * jit_walked - a deferred sample was walked: @count loses its epoch if no frame is in JIT code
+ * jit_walked - a deferred sample was unwound: @count loses its epoch if no frame is in JIT code
  * Thread: W. NULL is accepted.
  */
 void jit_walked(struct jit *j, struct ev_count *count, const struct ev_stack *st);
@@ -86,25 +87,25 @@ void jit_walked(struct jit *j, struct ev_count *count, const struct ev_stack *st
  */
 void jit_event(struct jit *j, const struct ev_proc *ev);
 /**
- * jit_round - read what has grown, for a bounded time
- * @n_images: of the tracker, all that there are
+ * jit_round - read files that have grown, for a bounded time
+ * @n_images: number of images that the tracker has
  * Thread: W.
  */
 void jit_round(struct jit *j, uint64_t now, uint32_t n_images);
 
 /**
- * jit_want - a count has frames in JIT code, as is known now. NULL is accepted. Thread: C.
+ * jit_want - track the process of a count that turned out to have frames in JIT code
+ * NULL is accepted. Thread: C.
  */
 void jit_want(struct jit *j, const struct ev_count *c);
 /**
- * jit_finish - read all files for the last time; count and note how it went
+ * jit_finish - read all files for the last time; count and note failures
  * NULL is accepted. Thread: C.
  */
 void jit_finish(struct jit *j);
 /**
  * jit_maybe - can this frame be in JIT code?
- * That is in no file, or in one without a name: .NET maps its code from a memfd. Thread: W, C. NULL
- * is accepted.
+ * JIT code is in no file, or in a memfd (.NET). Thread: W, C. NULL is accepted.
  */
 bool jit_maybe(const struct jit *j, const struct ev_frame *f);
 /**
@@ -112,12 +113,12 @@ bool jit_maybe(const struct jit *j, const struct ev_frame *f);
  */
 bool jit_any(const struct jit *j);
 /**
- * jit_find_proc - number of a process for jit_name, 0: it has no such names. NULL is accepted.
+ * jit_find_proc - number of a process for jit_name, 0 if it has no names. NULL is accepted.
  */
 uint32_t jit_find_proc(const struct jit *j, const struct ev_proc_id *id);
 /**
- * jit_name - what was at an address when an epoch began
- * @proc: of jit_find_proc
+ * jit_name - name of the code at an address when an epoch began
+ * @proc: from jit_find_proc
  * @ret: its frames are valid until the next call
  * Returns: false if nothing is known. Thread: C.
  */

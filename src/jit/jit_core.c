@@ -3,15 +3,15 @@
 
 #include <sys/resource.h>
 
-#define PAIRS_MAX  262144 /* (process, stack) that were reported */
+#define PAIRS_MAX  262144 /* reported (process, stack) pairs */
 #define STACKS_MAX 1048576
-/* At most 32 processes are looked at in a drain interval, but for those that re-use addresses. */
+/* Processes checked in a drain interval, besides those that re-use addresses. */
 #define READS_PER_INTERVAL 32
-/* Each epoch has counts of its own: it lasts 1/1024 of the capture so far at least. */
+/* An epoch has counts of its own, so it lasts at least 1/1024 of the capture so far. */
 #define EPOCH_SHARE 1024
 #define PARENTS     4
 #define ROUND_NS    (30 * NSEC_PER_MSEC)
-#define FINISH_NS   (2 * NSEC_PER_SEC) /* of the last reading of all files */
+#define FINISH_NS   (2 * NSEC_PER_SEC) /* for the last reading of all files */
 /* Of RLIMIT_NOFILE: /tmp directories, one for each container, and jitdumps. The tracker has a half.
  */
 #define DIRS_SHARE  8
@@ -91,13 +91,13 @@ void jit_add_stack(struct jit *j, const struct ev_stack *st)
 	for (uint32_t i = 0; i < st->n; i++) {
 		if (st->frames[i].space != EV_SPACE_ANON)
 			continue;
-		/* One that finds no room is named by what was there first. */
+		/* Over the limit its frames get the names of the first epoch. */
 		(void)intern_add(j->stacks, &st->hash, sizeof(st->hash), &id, NULL);
 		return;
 	}
 }
 
-/* Reports where a process was sampled: false if there was no room. */
+/* Reports the addresses where a process was sampled. False: no room. */
 static bool report(struct jit *j, const struct ev_proc_id *id, const struct ev_stack *st)
 {
 	uint64_t addrs[JIT_ADDRS];
@@ -126,7 +126,7 @@ void jit_stamp(struct jit *j, struct ev_count *c)
 
 	if (!c->ustack || intern_count(j->stacks) == 0 ||
 	    intern_find(j->stacks, &c->ustack, sizeof(c->ustack)) == INTERN_NONE) {
-		/* An off-CPU interval keeps its own while its stack is still to come. */
+		/* An off-CPU interval keeps its epoch while its stack has not arrived. */
 		if (!c->offcpu || !c->ustack || prof_agg_stack(j->o.agg, c->ustack))
 			c->epoch = 0;
 		return;
@@ -136,7 +136,7 @@ void jit_stamp(struct jit *j, struct ev_count *c)
 	if (c->foreign_ns || intern_find(j->pairs, &pair, sizeof(pair)) != INTERN_NONE)
 		return;
 	if (intern_count(j->pairs) == PAIRS_MAX)
-		return; /* what is sampled from now on is not watched */
+		return; /* later samples are not watched */
 	st = prof_agg_stack(j->o.agg, c->ustack);
 	if (st && report(j, &c->proc, st))
 		(void)intern_add(j->pairs, &pair, sizeof(pair), &id,
@@ -145,7 +145,7 @@ void jit_stamp(struct jit *j, struct ev_count *c)
 
 void jit_stamp_deferred(struct jit *j, struct ev_count *c)
 {
-	c->epoch = j->epoch; /* which frames it has is not known yet */
+	c->epoch = j->epoch; /* its frames are not known yet */
 }
 
 void jit_drained(struct jit *j, void *drain)
@@ -160,7 +160,7 @@ void jit_drained(struct jit *j, void *drain)
 		return; /* later */
 	atomic_store(&j->end_epoch, false);
 	if (j->epoch == UINT16_MAX || vec_reserve(&j->epoch_ns, 1) < 0)
-		return; /* all that follows is named by what is there at its beginning */
+		return; /* the last epoch lasts until the end */
 	j->o.end_epoch(j->o.arg, drain, (uint16_t)(j->epoch + 1));
 	(void)vec_push(&j->epoch_ns, now); /* has its room */
 	j->epoch++;
@@ -229,7 +229,7 @@ static bool has_proc(struct jit *j, uint32_t pid)
 	return false;
 }
 
-/* Looks at images that came since the last call. */
+/* Checks the images added since the last call. */
 static void scan_images(struct jit *j, uint32_t n)
 {
 	bool any = false;
@@ -240,8 +240,8 @@ static void scan_images(struct jit *j, uint32_t n)
 		any |= path && (jit_is_memfd(path) || jit_is_dump(path));
 	}
 	j->n_images = n;
-	/* What a target mapped before the capture has no event. Of all processes each is found when
-	 * it is sampled, or at the end. */
+	/* Mappings that a target made before the capture have no event. Any other process is found
+	 * when it is sampled, or at the end. */
 	for (uint32_t i = 0; any && i < j->o.n_targets; i++) {
 		const struct ev_proc_id target = {.pid = j->o.targets[i]};
 
@@ -267,8 +267,7 @@ void jit_round(struct jit *j, uint64_t now, uint32_t n_images)
 
 	scan_images(j, n_images);
 	slow = interval * (1 + (j->procs.n - j->n_complete) / READS_PER_INTERVAL);
-	/* W has other work that must not wait: what is left is looked at first in the next round.
-	 */
+	/* The tracker thread has other work: the next round begins with the rest. */
 	for (size_t i = 0; i < j->procs.n; i++) {
 		struct jit_proc *p = &j->procs.p[j->next++ % j->procs.n];
 
@@ -287,10 +286,10 @@ void jit_round(struct jit *j, uint64_t now, uint32_t n_images)
 void jit_want(struct jit *j, const struct ev_count *c)
 {
 	if (j && !c->foreign_ns)
-		(void)jit_get_proc(j, &c->proc); /* NULL: it has gone, its frames have no names */
+		(void)jit_get_proc(j, &c->proc); /* NULL: it has ended, its frames have no names */
 }
 
-/* Of a process that executed nothing since its fork. */
+/* Returns index + 1 of the parent of a process that has not called exec since its fork; 0: none. */
 static uint32_t parent_of(const struct jit *j, const struct jit_proc *child)
 {
 	for (size_t i = 0; child->exact && i < j->procs.n; i++) {

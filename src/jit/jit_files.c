@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the perf-maps and jitdumps of processes. Thread: W, and C in the end. */
+/* Reading the perf-maps and jitdumps of processes. Thread: W, then C at the end. */
 #include "jit/jit_priv.h"
 
 #include <fcntl.h>
@@ -28,17 +28,17 @@ static void refuse(struct jit *j, struct jit_proc *p, const char *name, const ch
 		               p->id.pid, why);
 }
 
-/* Whether the target or root has made this file for itself. */
+/* Whether the process or root owns this file, and it has no other name. */
 static bool owner_ok(struct jit *j, struct jit_proc *p, int fd, const char *name, struct stat *st)
 {
 	if (fstat(fd, st) < 0)
 		return false;
 	if (!S_ISREG(st->st_mode))
-		refuse(j, p, name, "it is no regular file");
+		refuse(j, p, name, "it is not a regular file");
 	else if (st->st_uid != p->euid && st->st_uid != 0)
 		refuse(j, p, name, "it belongs to another user than the process");
 	else if (st->st_nlink > 1)
-		refuse(j, p, name, "it has another name as well");
+		refuse(j, p, name, "it has more than one name (hard links)");
 	else
 		return true;
 	return false;
@@ -78,7 +78,7 @@ static int on_mapping(void *arg, const struct ev_mapping *m)
 		return 0;
 	fd = proc_open_mapped(f->p->id.pid, m, NULL);
 	if (fd < 0)
-		return 0; /* it has no names from there */
+		return 0; /* its functions get no names from there */
 	if (f->p->dump_fd < 0)
 		f->j->n_dumps++;
 	closep(&f->p->dump_fd);
@@ -107,7 +107,7 @@ static void read_dump(struct jit *j, struct jit_proc *p, uint64_t now, bool fina
 	give_budget(j, p);
 	for (int i = 0; i < (final ? FINAL_READS : 1); i++) {
 		if (jitcode_read_dump(p->code, p->dump_fd, now) < 0)
-			break; /* and it has no names from there */
+			break; /* unreadable: no names from there */
 		count_read(j, p);
 		p->dump_size = jitcode_more(p->code) ? 0 : st.st_size;
 		if (p->dump_size)
@@ -126,11 +126,11 @@ static void read_map(struct jit *j, struct jit_proc *p, uint64_t now, bool final
 		return;
 	(void)snprintf(name, sizeof(name), "perf-%u.map", p->nspid);
 	if (fstatat(j->dirs.p[p->dir - 1].fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return; /* it has none, or none yet */
+		return; /* no perf-map, or none yet */
 	if (!final && st.st_ino == p->map.ino && st.st_size == p->map.size &&
 	    st.st_mtim.tv_sec == p->map.mtime.tv_sec && st.st_mtim.tv_nsec == p->map.mtime.tv_nsec)
 		return;
-	/* What is no file is never opened: that alone can have effects. */
+	/* Only regular files are opened: opening a device or a FIFO can have effects. */
 	if (S_ISREG(st.st_mode))
 		fd = openat(j->dirs.p[p->dir - 1].fd, name,
 		            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -138,7 +138,7 @@ static void read_map(struct jit *j, struct jit_proc *p, uint64_t now, bool final
 		refuse(j, p, name,
 		       S_ISLNK(st.st_mode)   ? "it is a symbolic link"
 		       : S_ISREG(st.st_mode) ? "it may not be read"
-		                             : "it is no regular file");
+		                             : "it is not a regular file");
 		return;
 	}
 	if (!owner_ok(j, p, fd, name, &st))
@@ -153,8 +153,7 @@ static void read_map(struct jit *j, struct jit_proc *p, uint64_t now, bool final
 	count_bytes(j, p);
 }
 
-/* Whether a sampled address has got other code. @possible: something took the place of something.
- */
+/* Whether the code at a sampled address was replaced. @possible: some code was replaced. */
 static bool look_for_reuse(struct jit_proc *p, bool possible)
 {
 	bool reused = false;
@@ -162,7 +161,7 @@ static bool look_for_reuse(struct jit_proc *p, bool possible)
 
 	for (uint32_t i = 0; i < p->codes.n; i++) {
 		if (p->codes.p[i] && !possible)
-			continue; /* nothing took the place of anything */
+			continue; /* no code was replaced */
 		const uint64_t *addr = intern_get(p->addrs, i, &len);
 		uint32_t code = jitcode_version(p->code, *addr);
 
@@ -177,7 +176,7 @@ void jit_read_proc(struct jit *j, struct jit_proc *p, uint64_t now, bool final)
 	const struct jitcode_stats *st = jitcode_stats(p->code);
 	const struct jitcode_stats before = *st;
 
-	/* The dump first: it has times, and what it says the map does not say again. */
+	/* The dump first: it has times, and its entries are not added again from the map. */
 	read_dump(j, p, now, final);
 	read_map(j, p, now, final);
 	if (st->entries != before.entries && look_for_reuse(p, st->reused != before.reused)) {

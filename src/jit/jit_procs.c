@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes whose JIT code may have to be named. Thread: W, and C in the end. */
+/* Processes whose JIT code may need names. Thread: W, then C at the end. */
 #include "jit/jit_priv.h"
 
 #include <fcntl.h>
@@ -19,14 +19,14 @@ void jit_proc_done(struct jit_proc *p)
 	vec_done(&p->codes);
 }
 
-/* Another process uses it. */
+/* Adds a user to a directory. Returns index + 1. */
 static uint32_t dir_use(struct jit *j, struct jit_dir *d)
 {
 	d->users++;
 	return (uint32_t)(d - j->dirs.p) + 1;
 }
 
-/* A process needs its directory no longer. */
+/* Releases the directory of a process. */
 static void dir_unuse(struct jit *j, struct jit_proc *p)
 {
 	struct jit_dir *d = p->dir ? &j->dirs.p[p->dir - 1] : NULL;
@@ -36,7 +36,7 @@ static void dir_unuse(struct jit *j, struct jit_proc *p)
 	p->dir = 0;
 }
 
-/* Index + 1 of the /tmp of a process, for dir_unuse; 0 without. */
+/* Opens the /tmp of a process. Returns index + 1, for dir_unuse(); 0: none. */
 static uint32_t dir_open(struct jit *j, uint32_t pid)
 {
 	const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
@@ -49,8 +49,8 @@ static uint32_t dir_open(struct jit *j, uint32_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%u/root", pid);
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root >= 0)
-		/* The directory and not the root is what is kept: with the last process of a mount
-		 * namespace its mounts come apart, and /tmp may be one of them. */
+		/* Keep the directory, not the root: mounts of a mount namespace vanish with its
+		 * last process, and /tmp may be one of them. */
 		fd = (int)syscall(SYS_openat2, root, "tmp", &how, sizeof(how));
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return 0;
@@ -70,8 +70,8 @@ static uint32_t dir_open(struct jit *j, uint32_t pid)
 	return dir_use(j, unused);
 }
 
-/* A process of which no names are known and that was never sampled, or has gone: containers begin
- * with programs in a memfd. NULL: none. */
+/* Returns a process to drop: one without names that was never sampled, or has ended. Containers
+ * begin with programs in a memfd. NULL: none. */
 static struct jit_proc *evict(struct jit *j)
 {
 	uint64_t now = now_ns(), start;
@@ -94,11 +94,10 @@ static struct jit_proc *evict(struct jit *j)
 				*f = 0;
 		return p;
 	}
-	j->evict_ns = now + NSEC_PER_SEC; /* to look costs a system call for each of them */
+	j->evict_ns = now + NSEC_PER_SEC; /* the search costs a system call for each process */
 	return NULL;
 }
 
-/* A process that lives now: NULL when it does not, or there are too many. */
 struct jit_proc *jit_add_proc(struct jit *j, const struct ev_proc_id *id, bool exact)
 {
 	struct jit_proc p = {.id = *id, .exact = exact, .dump_fd = -EBADF};
@@ -108,7 +107,7 @@ struct jit_proc *jit_add_proc(struct jit *j, const struct ev_proc_id *id, bool e
 
 	if (proc_start_ns(id->pid, &p.start_ns) < 0 || proc_status_read(id->pid, &st, NULL) < 0)
 		return NULL;
-	/* Another process has its number by now? Ticks are of 10 ms. */
+	/* Another process may have its pid by now. Ticks are of 10 ms. */
 	if (exact && (id->start_ns < p.start_ns || id->start_ns - p.start_ns > START_SLACK_NS))
 		return NULL;
 	p.euid = st.euid;
@@ -145,7 +144,7 @@ struct jit_proc *jit_add_proc(struct jit *j, const struct ev_proc_id *id, bool e
 	return slot;
 }
 
-/* One that was known by its number alone, and is this one. */
+/* Returns the process that was known by its pid alone and is @id. NULL: none. */
 static struct jit_proc *adopt(struct jit *j, const struct ev_proc_id *id)
 {
 	vec_each (p, &j->procs) {
@@ -177,13 +176,11 @@ struct jit_proc *jit_get_proc(struct jit *j, const struct ev_proc_id *id)
 	if (!p)
 		p = jit_add_proc(j, id, true);
 	if (vec_reserve(&j->found, 1) < 0 || intern_add(j->ids, id, sizeof(*id), &i, NULL) < 0)
-		return NULL; /* looked for again, at the latest at the end */
+		return NULL; /* tried again, at the latest at the end */
 	(void)vec_push(&j->found, p ? (uint32_t)(p - j->procs.p) + 1 : 0); /* has its room */
 	return p;
 }
 
-/* Of a process that has gone nothing is kept but its names, once they are read to their end.
- * Another one with its number keeps it as it is until the end. */
 void jit_complete_gone(struct jit *j, struct jit_proc *p, uint64_t now)
 {
 

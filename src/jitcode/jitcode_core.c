@@ -2,9 +2,9 @@
 /*
  * The code of one process by address and time.
  *
- * Current code is an interval map of pieces. New code cuts the pieces that it overlaps; each removed
- * piece or part moves to the past with its time. One insertion cuts at most two pieces and adds two.
- * So there are at most three times as many pieces, past ones included, as insertions.
+ * Current code is an interval map of pieces. New code cuts the pieces that it overlaps; each
+ * removed piece or part moves to the past with its time. One insertion cuts at most two pieces and
+ * adds two. So there are at most three times as many pieces, past ones included, as insertions.
  */
 #include "jitcode/jitcode_priv.h"
 
@@ -17,7 +17,7 @@ int jitcode_new(size_t max_bytes, struct jitcode **ret)
 	if (!j)
 		return -ENOMEM;
 	j->max_bytes = max_bytes ? max_bytes : JITCODE_BYTES_DEFAULT;
-	/* What bounds them is jitcode_has_room(). */
+	/* jitcode_has_room() bounds them. */
 	j->names.max = j->codes.max = j->rows.max = j->past.max = UINT32_MAX - 1;
 	imap_init(&j->pieces, sizeof(struct jitcode_piece), SIZE_MAX);
 	sbuf_init(&j->name, 2 * JITCODE_NAME_MAX);
@@ -124,7 +124,7 @@ static bool same_name(const struct jitcode *j, uint32_t a, uint32_t b)
 	return a == b || strcmp(&j->names.p[a], &j->names.p[b]) == 0;
 }
 
-/* Is it what is known already, or known better now? Then @p is brought up to date. */
+/* Whether @code is the code of @p, seen again. Updates @p if @code says more of it. */
 static bool merge(struct jitcode *j, struct jitcode_piece *p, uint64_t start, uint64_t end,
                   const struct jitcode_fn *code)
 {
@@ -138,8 +138,8 @@ static bool merge(struct jitcode *j, struct jitcode_piece *p, uint64_t start, ui
 	} else if (old->timed) {
 		return true; /* a dump says more than a map */
 	}
-	/* Two sources may write one name in two ways: it is the same code, if not known by its
-	 * time. */
+	/* Two sources may write one name in two ways: equal bounds mean the same code, unless its
+	 * time says otherwise. */
 	if (!old->timed || code->n_rows) {
 		uint32_t id = old->id;
 
@@ -193,8 +193,8 @@ int jitcode_put(struct jitcode *j, uint64_t start, uint64_t size, uint64_t time_
 		n_past++;
 	if (!jitcode_has_room(j, JITCODE_ENTRY_BYTES + n_past * sizeof(struct jitcode_past)) ||
 	    j->codes.n >= UINT32_MAX / 2 || j->full) {
-		/* For good: to look through all that one line overlaps must not be done again for
-		 * the next one. */
+		/* For good: the pieces that one line overlaps must not be scanned again for each
+		 * further line. */
 		j->full = true;
 		jitcode_lose(j, start, size);
 		return 0;
@@ -233,7 +233,8 @@ static uint32_t bound_of(const struct jitcode *j, uint64_t addr)
 	return (uint32_t)bisect_first(i, 1, j->n_bounds, j->bounds[i] > addr) - 1;
 }
 
-/* Calls for each node of the tree that makes up a piece: once to count, once to fill in. */
+/* Visits each tree node that makes up a piece. Without @fill it counts the pieces of a node, with
+ * @fill it stores them. */
 static void place(struct jitcode *j, uint32_t idx, uint32_t *fill)
 {
 	const struct jitcode_piece *p = &j->past.p[idx].p;
@@ -258,7 +259,7 @@ static void place(struct jitcode *j, uint32_t idx, uint32_t *fill)
 	}
 }
 
-/* Sorts the past for look-ups: O(n log n). Without it everything has its newest name. */
+/* Builds the index of past pieces: O(n log n). */
 static int index_past(struct jitcode *j)
 {
 	_cleanup_free_ uint32_t *fill = NULL;
@@ -306,7 +307,8 @@ static int index_past(struct jitcode *j)
 	return 0;
 }
 
-/* Of the pieces of one node, disjoint in time, the first that ends after @time_ns. */
+/* Returns the first piece of a node that ends after @time_ns. Pieces of a node are disjoint in
+ * time. */
 static const struct jitcode_past *node_find(const struct jitcode *j, size_t node, uint64_t time_ns)
 {
 	const uint32_t end = j->first[node + 1];
@@ -316,8 +318,8 @@ static const struct jitcode_past *node_find(const struct jitcode *j, size_t node
 	return k < end ? &j->past.p[j->items[k]] : NULL;
 }
 
-/* What was there at @time_ns, or came first after it: pieces at one address are disjoint in time,
- * so that it is the earliest of those that end later. */
+/* Returns the piece that was at @addr at @time_ns, or the first one after it. Pieces at one address
+ * are disjoint in time: it is the earliest of those that end later. */
 static const struct jitcode_piece *find_past(struct jitcode *j, uint64_t addr, uint64_t time_ns)
 {
 	const struct jitcode_past *best = NULL;
@@ -369,7 +371,7 @@ int jitcode_find(struct jitcode *j, uint64_t addr, uint64_t time_ns, struct sym_
 		if (past)
 			p = past;
 		else if (j->no_index)
-			return -ENOENT; /* nobody can tell any more what was there then */
+			return -ENOENT; /* the code of that time is not known any more */
 	}
 	if (!p)
 		return -ENOENT;
@@ -389,7 +391,7 @@ int jitcode_find(struct jitcode *j, uint64_t addr, uint64_t time_ns, struct sym_
 		ret->line = row->line;
 		ret->column = 0;
 	}
-	/* What the text tells is where the function begins. */
+	/* The line in the text is that of the beginning of the function. */
 	ret->start_line = line;
 	return 0;
 }
@@ -432,7 +434,7 @@ void jitcode_file_advance(struct jitcode_file *f, uint64_t off, const uint8_t *w
 {
 	uint64_t have = off - window_off;
 
-	/* A part of a window ahead of which there was another keeps no more than it has. */
+	/* A window may hold fewer bytes than the tail could keep. */
 	f->n_tail = (uint32_t)MIN_OF(have, (uint64_t)JITCODE_TAIL_BYTES);
 	memcpy(f->tail, window + (have - f->n_tail), f->n_tail);
 	f->off = off;

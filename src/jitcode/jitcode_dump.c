@@ -13,7 +13,7 @@
 #define DUMP_LOAD_HEAD   40
 #define DUMP_MOVE_BYTES  48
 #define DUMP_DEBUG_HEAD  16
-/* Native code is not read, so that only debug information is ever this large. */
+/* Native code is not read; only debug information gets this large. */
 #define DUMP_DEBUG_MAX (4U << 20)
 #define DUMP_ROWS_MAX  65536 /* lines of one function */
 
@@ -95,7 +95,7 @@ static int debug_info(struct jitcode *j, struct cursor c)
 		if (r == 0)
 			r = row_file(j, &c, before, &row.file);
 		if (r < 0 || addr < pend.addr || addr - pend.addr > JITCODE_SIZE_MAX)
-			continue; /* one that lies elsewhere costs itself */
+			continue; /* a row outside of the code is dropped alone */
 		before = row.file;
 		row.off = (uint32_t)(addr - pend.addr);
 		(void)vec_push(&j->rows, row); /* has its room */
@@ -126,7 +126,7 @@ static void take_pending(struct jitcode *j, uint64_t addr, struct jitcode_fn *co
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* The head of a load and its name; the code behind it is not there. */
+/* Parses the head of a load record and its name; the code after it is not read. */
 static int load(struct jitcode *j, struct cursor c, uint32_t size, uint64_t time_ns)
 {
 	struct jitcode_fn code = {.timed = true};
@@ -203,7 +203,8 @@ static int look(struct jitcode *j, struct view *v, uint64_t off, size_t len, str
 	return 0;
 }
 
-/* 0, -EAGAIN (not written yet), -EINVAL (no jitdump, or of another byte order), errno. */
+/* Reads the file header. Returns: 0, -EAGAIN (not written yet), -EINVAL (no jitdump, or another
+ * byte order), errno. */
 static int header(struct jitcode *j, struct view *v, uint64_t size)
 {
 	uint32_t magic, version, total, skipped;
@@ -256,20 +257,20 @@ static int record(struct jitcode *j, struct view *v, const struct record *rec, u
 	r = look(j, v, off + DUMP_RECORD_HEAD, MIN_OF(want, (size_t)body), &c);
 	if (r < 0)
 		return r;
-	/* Threads may write in another order than that of their times. */
+	/* Threads may write records out of the order of their times. */
 	j->dump_time_ns = time_ns = MAX_OF(time_ns, j->dump_time_ns);
 	if (rec->id == DUMP_LOAD)
 		return load(j, c, body, time_ns);
 	return rec->id == DUMP_MOVE ? move(j, c, time_ns) : debug_info(j, c);
 }
 
-/* The records that are whole: how many took the place of others, or errno. */
+/* Reads the complete records. Returns how many replaced other code, or errno. */
 static int records(struct jitcode *j, struct view *v, uint64_t size, uint64_t now_ns)
 {
 	uint64_t begin = j->dump.off;
 	int reused = 0, r;
 
-	/* Code is skipped, so that it is the number of records that takes time. */
+	/* Code is skipped, so the time depends on the number of records. */
 	for (uint32_t n = 0; j->dump.off <= size && size - j->dump.off >= DUMP_RECORD_HEAD; n++) {
 		uint64_t off = j->dump.off;
 		struct record rec;
@@ -286,10 +287,10 @@ static int records(struct jitcode *j, struct view *v, uint64_t size, uint64_t no
 		    cursor_u64(&c, &rec.time_ns) < 0)
 			break; /* it became shorter meanwhile */
 		if (rec.id == 0 && rec.size == 0 && rec.time_ns == 0)
-			break; /* room that was reserved and not written yet */
+			break; /* reserved and not written yet */
 		if (rec.size < DUMP_RECORD_HEAD) {
 			j->stats.bad++;
-			j->dump_bad = true; /* nobody knows where the next one begins */
+			j->dump_bad = true; /* the start of the next record is not known */
 			break;
 		}
 		if (size - off < rec.size)

@@ -16,7 +16,7 @@ static void skip_blanks(struct cursor *c)
 		(void)cursor_skip(c, 1); /* cannot fail: a byte is left */
 }
 
-/* A number and the blank behind it. */
+/* Reads a number and the blank after it. */
 static int hex(struct cursor *c, uint64_t *ret)
 {
 	uint64_t v = 0;
@@ -42,7 +42,7 @@ static int hex(struct cursor *c, uint64_t *ret)
 	return digits ? 0 : -EINVAL;
 }
 
-/* Has the code there this name already, or one from a jitdump? */
+/* Whether the code there already has this name, or one from a jitdump. */
 static bool known(const struct jitcode *j, uint64_t start, uint64_t size, const struct cursor *name)
 {
 	const struct jitcode_piece *p = jitcode_now(j, start);
@@ -57,7 +57,7 @@ static bool known(const struct jitcode *j, uint64_t start, uint64_t size, const 
 	return c->timed || (strlen(text) == len && memcmp(text, name->p, len) == 0);
 }
 
-/* One line: 1 (it took the place of other code), 0, -EINVAL (damaged), -ENOMEM. */
+/* Reads one line. Returns: 1 (it replaced other code), 0, -EINVAL (damaged), -ENOMEM. */
 static int read_line(struct jitcode *j, const uint8_t *text, size_t len, uint64_t time_ns)
 {
 	struct cursor c = cursor_of(text, len);
@@ -83,7 +83,7 @@ static int read_line(struct jitcode *j, const uint8_t *text, size_t len, uint64_
 	return r < 0 ? r : jitcode_put(j, start, size, time_ns, &code);
 }
 
-/* The lines in window[0 … n); *ret_used: the bytes of them. As read_line, summed. */
+/* Reads the lines in window[0 … n). Returns the sum of read_line; *ret_used: bytes of the lines. */
 static int read_lines(struct jitcode *j, size_t n, bool last, uint64_t time_ns, size_t *ret_used)
 {
 	size_t at = 0;
@@ -144,11 +144,11 @@ int jitcode_read_map(struct jitcode *j, int fd, uint64_t now_ns, bool final)
 		left -= MIN_OF((uint64_t)used, left);
 		if ((size_t)n < want) {
 			j->more_map = false;
-			j->map_begun = true; /* what comes from now on was not there before */
+			j->map_begun = true; /* later lines are new code */
 			break;
 		}
 		if (used == 0)
-			break; /* the rest of what may be read now is shorter than its line */
+			break; /* the line is longer than what may still be read in this call */
 	}
 	free(j->window);
 	j->window = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the texts of run times mean: V8, CPython, LuaJIT, the JVM and its agents, .NET. All else is
- * the name as it stands.
+ * Function names as runtimes write them: V8, CPython, LuaJIT, the JVM and its agents, .NET. Any
+ * other text is the name unchanged.
  */
 #include "jitcode/jitcode_priv.h"
 
-/* Digits at the end of text[0 … *len) and the ':' before them: taken away, or false. */
+/* Removes digits at the end of text[0 … *len) and the ':' before them; false if there are none. */
 static bool take_number(const char *text, size_t *len, uint32_t *ret)
 {
 	size_t at = *len;
@@ -22,7 +22,7 @@ static bool take_number(const char *text, size_t *len, uint32_t *ret)
 	return true;
 }
 
-/* FILE:LINE:COLUMN or FILE:LINE: the length of the file, 0 if it is neither. */
+/* Parses FILE:LINE:COLUMN or FILE:LINE. Returns the length of the file, 0 if it is neither. */
 static size_t file_position(const char *text, size_t len, uint32_t *ret_line, uint32_t *ret_column)
 {
 	uint32_t last, before;
@@ -40,7 +40,7 @@ static size_t file_position(const char *text, size_t len, uint32_t *ret_line, ui
 
 /* ---- V8 -------------------------------------------------------------------------------------- */
 
-/* After these stand the tier, the function and its place. The rest of V8's kinds (Builtin, Code,
+/* After these come the tier, the function and its location. The rest of V8's kinds (Builtin, Code,
  * Script, Stub, Handler, BytecodeHandler, RegExp) are shown as they are. */
 static const char *const js_kinds[] = {
         "JS:", "LazyCompile:", "Function:", "Eval:", "InterpretedFunction:"};
@@ -112,7 +112,7 @@ static bool js_split(const char *text, struct sbuf *name, struct sbuf *file, uin
 		(void)sbuf_add(name, p, len);
 	else
 		(void)sbuf_str(name, "(anonymous)");
-	return true; /* what failed sticks in the buffers */
+	return true; /* failures stick in the buffers */
 }
 
 /* ---- CPython, LuaJIT ------------------------------------------------------------------------- */

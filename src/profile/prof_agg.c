@@ -6,7 +6,7 @@
 #define AGG_BYTES_DEFAULT  ((size_t)256 << 20)
 #define AGG_THREADS_MAX    1048576U /* a quarter of what pid_max allows, 48 MiB */
 
-/* What makes two counts the same one. Hashed as bytes: no padding. */
+/* Key of a count. Hashed as bytes: no padding. */
 struct count_key {
 	uint64_t start_ns;
 	uint32_t pid, exec_id, tid;
@@ -54,7 +54,7 @@ int prof_agg_new(const struct prof_agg_limits *lim, struct prof_agg **ret)
 	a->counts.max = max_counts;
 	a->comms.max = a->wakers.max = AGG_THREADS_MAX;
 	arena_init(&a->frames,
-	           SIZE_MAX); /* frame_bytes is what is limited, not the chunks' slack */
+	           SIZE_MAX); /* frame_bytes is limited instead, without the chunks' slack */
 	r = intern_new(max_stacks, SIZE_MAX, &a->stack_ids);
 	if (r == 0)
 		r = intern_new(max_counts, SIZE_MAX, &a->count_ids);

@@ -233,9 +233,9 @@ int prof_model_function(struct prof_model *m, const struct prof_function *fn, ui
 	return 0;
 }
 
-/* Only what was really named counts: a function "0x…" that stands for an unnamed address does not,
- * so that pprof may look for its name; but for a file that it could not tell from another of that
- * path: it would take names of what lies there now. */
+/* Only real names count. A function "0x…" for an unnamed address does not, so that pprof may
+ * symbolize it. Exception: a file that pprof cannot tell from another at that path, whose names it
+ * would use. */
 static void mapping_flags(struct prof_model *m, const struct prof_location *loc)
 {
 	struct prof_mapping *map;

@@ -2,9 +2,10 @@
 #include "profile/prof_priv.h"
 
 /*
- * One node a name, as `go tool pprof -top` has it; nodes[strings] follow nodes of unnamed code, one
- * a mapping: index i < n_strings     function name i (0 unused) index n_strings + m     locations
- * of mapping m (0: none) that have no function
+ * One node for each name, as `go tool pprof -top` has it, then one for the unnamed code of each
+ * mapping:
+ *   index i < n_strings   function name i (0 unused)
+ *   index n_strings + m   locations of mapping m (0: none) that have no function
  */
 struct node {
 	int64_t self, cum;
@@ -38,7 +39,7 @@ static uint32_t name_of(const struct prof_model *m, const struct prof_line *line
 	return line->function ? m->functions.p[line->function - 1].name : 0;
 }
 
-/* Which location of a sample has its self value: the first that is not passed over. */
+/* Returns the location that has the self value of a sample: the first that is not skipped. */
 static uint32_t leaf_of(const struct report *rep, const struct prof_sample *s)
 {
 	const struct prof_model *m = rep->m;

@@ -30,7 +30,7 @@ struct prof_agg_stats {
 	        counts_dropped_weight;         /* over max_counts; not in samples, weight */
 	uint64_t intervals, intervals_dropped; /* off-CPU; the others count samples alone */
 	uint64_t threads_dropped;              /* names refused: over 1 M threads */
-	uint64_t wakers_dropped;               /* as well, of 1 M */
+	uint64_t wakers_dropped;               /* over 1 M wakers */
 };
 
 /**
@@ -53,20 +53,20 @@ void prof_agg_freep(struct prof_agg **a);
  */
 int prof_agg_add_stack(struct prof_agg *a, const struct ev_stack *s, bool *ret_new);
 /**
- * prof_agg_add_count - add values to the entry of this process, thread, stacks, cgroup; of waits
- * also state and waker
- * @c: copied where it is the first of its key
+ * prof_agg_add_count - add values to the entry of this process, thread, stacks, cgroup
+ * The key of an off-CPU interval also has state and waker.
+ * @c: copied if it is the first with its key
  * Returns: 0; counted in counts_dropped_*: -E2BIG (max_counts), -ENOMEM.
  */
 int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c);
 /**
- * prof_agg_add_thread - remember the newest name of a thread
+ * prof_agg_add_thread - set the name of a thread; the newest is kept
  * Returns: 0; counted in threads_dropped: -E2BIG (1 M threads), -ENOMEM.
  */
 int prof_agg_add_thread(struct prof_agg *a, const struct ev_thread *t);
 
 /**
- * prof_agg_add_waker - remember who woke threads; known hashes are ignored
+ * prof_agg_add_waker - add a waker; known hashes are ignored
  * Returns: 0; counted in wakers_dropped: -E2BIG (1 M), -ENOMEM.
  */
 int prof_agg_add_waker(struct prof_agg *a, const struct ev_waker *w);
@@ -95,7 +95,7 @@ const struct ev_count *prof_agg_count_at(const struct prof_agg *a, size_t i);
 size_t prof_agg_stack_cnt(const struct prof_agg *a);
 const struct ev_stack *prof_agg_stack_at(const struct prof_agg *a, size_t i);
 /**
- * prof_agg_stats - figures up to now; borrowed until free, and they go on
+ * prof_agg_stats - statistics up to now; borrowed until free, and updated until then
  */
 const struct prof_agg_stats *prof_agg_stats(const struct prof_agg *a);
 
@@ -209,8 +209,8 @@ void prof_model_freep(struct prof_model **m);
  */
 int prof_model_string(struct prof_model *m, const char *s, uint32_t *ret_id);
 /**
- * prof_model_text - the same for what others wrote: control bytes, which a terminal would obey,
- * become '?'
+ * prof_model_text - the same for untrusted text: control bytes, which a terminal would obey, become
+ * '?'
  */
 int prof_model_text(struct prof_model *m, const char *s, uint32_t *ret_id);
 /**
@@ -284,12 +284,12 @@ struct prof_top {
  */
 int prof_model_top(const struct prof_model *m, uint32_t type_idx, size_t max, struct prof_top **ret,
                    size_t *ret_n);
-/* Whether a leaf of this mapping and this name ("": none) is passed over. */
+/* Whether a leaf of this mapping and this name ("": none) is skipped. */
 typedef bool (*prof_skip_fn)(const char *path, const char *name);
 /**
  * prof_model_top_beyond - the same, but the self value belongs to the first location that is not
- * passed over; to the leaf if all are
- * @skip: NULL: none is
+ * skipped; to the leaf if all are
+ * @skip: NULL: skips none
  */
 int prof_model_top_beyond(const struct prof_model *m, uint32_t type_idx, prof_skip_fn skip,
                           size_t max, struct prof_top **ret, size_t *ret_n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tally - what a capture counted, and what its user should know: one object that every module of
- * the user side adds to, so that none of them needs the session for it.
+ * tally - counters of a capture and notes for its user. Every module of the user side adds to this
+ * one object, so that none of them needs the session for it.
  *
  * Samples obey seen = kept + dropped: the kernel side counts the first two and its own drops
  * (bpf/abi/counters.def), the user side the rest of the drops (tally/counters.def).
@@ -25,7 +25,7 @@ enum tally_id {
 	TALLY_CNT
 };
 
-/* One capture's. All zero: nothing was counted yet. */
+/* The counters of one capture, all 0 at the beginning. */
 struct tally {
 	_Atomic uint64_t user[TALLY_CNT]; /* thread: any */
 	/* Final counts of the kernel side, written by the owner once the programs are detached. */
@@ -43,8 +43,8 @@ typedef int (*tally_fn)(void *arg, const char *name, uint64_t value);
 enum tally_kind { TALLY_TICK = 0, TALLY_DROP, TALLY_LOSS, TALLY_INFO };
 
 /**
- * tally_reset - forget everything: counters are 0, notes are freed
- * Also what ends it. Thread: the owner's, while no other counts.
+ * tally_reset - set all counters to 0 and free the notes
+ * Also frees what the object holds. Thread: the owner, while no other counts.
  */
 void tally_reset(struct tally *t);
 /**
