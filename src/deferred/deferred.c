@@ -4,11 +4,13 @@
 
 /* Tables are counted as used by this clock: eviction needs no finer one. */
 #define EPOCH_NS (100 * NSEC_PER_MSEC)
-/* Images are looked through at most this often: events can come by the thousand. */
+/* Images are scanned at most this often: there may be thousands of events. */
 #define SCAN_NS (10 * NSEC_PER_MSEC)
-/* First samples larger than their copies that wait for D's stacks; more are counted as they are. */
+/* Samples larger than their stack snapshot that are kept until the heuristic stacks of the drain
+ * thread are complete. More are counted incomplete. */
 #define CUT_MAX 65536
-/* Longest wait at the end for tables that first samples need; then they are walked by guesses. */
+/* Longest wait at the end for tables that deferred samples need; after it they are unwound
+ * heuristically. */
 #define FINISH_NS (5 * NSEC_PER_SEC)
 
 static int init_locks(struct deferred *d)
@@ -86,7 +88,7 @@ bool deferred_has_tables(const struct deferred *d)
 
 void deferred_hurry(struct deferred *d, bool table)
 {
-	d->hurry |= table || d->copies;
+	d->hurry |= table || d->waiting;
 }
 
 void deferred_abandon(struct deferred *d)
@@ -126,7 +128,7 @@ void deferred_finish(struct deferred *d)
 	while (!atomic_load(&d->abandoned) && deferred_retry(d, now_ns(), false) > 0 &&
 	       now_ns() - begin < FINISH_NS) {
 		if (deferred_build_wanted(d, now_ns()) == 0)
-			break; /* what is missing will not come */
+			break; /* no table is being built any more */
 		deferred_await_table(d);
 	}
 	if (!atomic_load(&d->abandoned))

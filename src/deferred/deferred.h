@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deferred - unwind tables on demand, and the samples that wait for them.
+ * deferred - unwind tables on demand, and the deferred samples that need them.
  *
- * The programs count in abi_image.wanted how often they met an image without a table. A sample that
- * met one is deferred: the kernel side sends registers and a stack snapshot, which user space
- * unwinds once the table exists. W looks at both and has the most wanted tables built by a pool, a
- * few at a time. Thread: D adds samples; W rounds, receives, finishes; C the rest, before and after
- * them.
+ * The programs count in abi_image.wanted how often a walk reached an image without a table. Such a
+ * sample is deferred: the kernel side sends registers and a stack snapshot, which user space
+ * unwinds once the table exists. The tracker thread (W) has the most wanted tables built by a pool,
+ * a few at a time. Thread: D adds samples; W rounds, receives, finishes; C the rest, before and
+ * after them.
  */
 #ifndef PA_DEFERRED_H
 #define PA_DEFERRED_H
@@ -25,19 +25,19 @@ struct deferred_options {
 	struct tally *tally;
 	struct trk *trk;
 	struct prof_agg *agg; /* D's; C merges into it */
-	/* Memory of the kernel side for rules and tables, borrowed for deferred_new; backing NULL:
-	 * there are no tables, nothing is deferred. */
+	/* Memory of the kernel side for rules and tables, borrowed for deferred_new. backing NULL:
+	 * no tables, no sample is deferred. */
 	const struct uw_rules_mem *rules;
 	const struct uw_backing *backing;
 	struct abi_control *control;
 	uint64_t budget_bytes; /* of tables */
-	bool all;              /* every image that is mapped is wanted, until the budget is full */
+	bool all;              /* build tables of all mapped images, until the budget is full */
 	uint64_t hash_seed;    /* of stacks */
 	/* D: moves a sample to W, which gives it to deferred_receive. False: no room. */
 	bool (*push)(void *arg, struct deferred_sample *k);
-	/* Pool: a table came; W should have a round soon. */
+	/* Pool: a table was built; W should do a round soon. */
 	void (*wake)(void *arg);
-	/* W: a frame that was found; look-up address. */
+	/* W: requests the name of a frame; look-up address. */
 	void (*symbolize)(void *arg, uint32_t image, uint64_t addr);
 	/* W: a sample was unwound; may change the count. */
 	void (*walked)(void *arg, struct ev_count *count, const struct ev_stack *st);
@@ -45,60 +45,59 @@ struct deferred_options {
 	 * SMP_STACK_BYTES long. False: it is not, or may not be read. May be NULL. */
 	bool (*reread)(void *arg, struct ev_deferred *c, uint8_t *stack);
 	void *arg;
-	/* D: samples that the kernel side has unwound too. May be NULL. */
+	/* D: gets samples that the kernel side has unwound as well. May be NULL. */
 	void (*compare)(void *arg, const struct ev_deferred *c);
 	void *compare_arg;
 };
 
 /**
- * deferred_new, deferred_free - no table yet; NULL is accepted, free returns NULL; its pool has
- * ended Returns: 0, -EINVAL, -ENOMEM.
+ * deferred_new, deferred_free - an object without tables; free accepts NULL and returns NULL
+ * Free it after its pool. Returns: 0, -EINVAL, -ENOMEM.
  */
 int deferred_new(const struct deferred_options *o, struct deferred **ret, struct err *err);
 struct deferred *deferred_free(struct deferred *d);
 /**
- * deferred_use - the pool that builds tables, before anything is wanted
+ * deferred_use - set the pool that builds tables, before any is wanted
  */
 void deferred_use(struct deferred *d, struct pool *pool);
 /**
- * deferred_prepare - with `all`: build the tables of all images that are known, for at most a
- * minute
- * @check: asked again and again; negative ends the wait
+ * deferred_prepare - with `all`: build the tables of all known images, for at most a minute
+ * @check: called repeatedly; a negative value ends the wait
  * @ret_ns: how long it took
  * Returns: 0, what @check returned. Thread: C, before W is started.
  */
 int deferred_prepare(struct deferred *d, int (*check)(void *arg), uint64_t *ret_ns);
 
 /**
- * deferred_add - a deferred sample; one that finds no room is counted without its stack. Thread: D.
+ * deferred_add - add a deferred sample. Without room it is counted without its stack. Thread: D.
  */
 void deferred_add(struct deferred *d, const struct ev_deferred *c);
 /**
- * deferred_room - how many samples of SMP_STACK_BYTES may be added now, with room left for others
+ * deferred_room - number of samples of SMP_STACK_BYTES that may be added, with some room to spare
  * Thread: D.
  */
 size_t deferred_room(const struct deferred *d);
 
 /**
- * deferred_receive - a sample that `push` has moved here. Thread: W.
+ * deferred_receive - add a sample that `push` has moved to W. Thread: W.
  */
 void deferred_receive(struct deferred *d, struct deferred_sample *k);
 /**
- * deferred_sample_free - one that nobody received
+ * deferred_sample_free - free a sample that was not received
  */
 void deferred_sample_free(struct deferred_sample *k);
 /**
- * deferred_hurry - what samples wait for may be there: look at them in the next round
- * @table: a table came, else side-band events were read. Thread: W.
+ * deferred_hurry - retry deferred samples in the next round
+ * @table: a table was built; else side-band events were read. Thread: W.
  */
 void deferred_hurry(struct deferred *d, bool table);
 /**
- * deferred_round - have wanted tables built; unwind samples whose tables came. Thread: W.
+ * deferred_round - have wanted tables built; unwind samples whose tables exist. Thread: W.
  */
 void deferred_round(struct deferred *d, uint64_t now);
 /**
- * deferred_finish - wait some seconds for tables that samples still need, then unwind all that are
- * left. Thread: W, at its end.
+ * deferred_finish - wait some seconds for tables that samples still need, then unwind the rest
+ * Thread: W, at its end.
  */
 void deferred_finish(struct deferred *d);
 /**
@@ -106,16 +105,16 @@ void deferred_finish(struct deferred *d);
  */
 void deferred_merge(struct deferred *d);
 /**
- * deferred_count - count what became of tables and rules. Thread: C, after W.
+ * deferred_count - add the statistics of tables and rules to the tally. Thread: C, after W.
  */
 void deferred_count(struct deferred *d);
 /**
- * deferred_abandon - the capture is thrown away: wait for nothing at its end. Thread: C.
+ * deferred_abandon - the capture is discarded: do not wait at its end. Thread: C.
  */
 void deferred_abandon(struct deferred *d);
 /**
  * deferred_cancel - build no more tables
- * @if_abandoned: only where that was said. Thread: C.
+ * @if_abandoned: only after deferred_abandon(). Thread: C.
  */
 void deferred_cancel(struct deferred *d, bool if_abandoned);
 /**
@@ -123,19 +122,20 @@ void deferred_cancel(struct deferred *d, bool if_abandoned);
  */
 bool deferred_has_tables(const struct deferred *d);
 
-/* A file whose code had a frame without a rule, so that its caller was found heuristically. */
+/* A file with an uncovered frame: without a rule, its caller was found heuristically. */
 struct deferred_uncovered {
-	uint32_t image; /* 0: no mapping was known there */
-	bool bare;      /* it has no table now: none to be had, evicted for others, or not built */
+	uint32_t image; /* 0: no mapping is known there */
+	bool bare;      /* it has no table now: none exists, evicted, or not built */
 };
 /**
- * deferred_uncovered_at - was the caller of frame @i of a heuristic stack found heuristically?
- * @placed: the frame resolved to a mapping
- * @any: one of an earlier frame of this stack was
+ * deferred_uncovered_at - is frame @i of a heuristic stack uncovered?
+ * @resolved: the frame, resolved to a mapping
+ * @any: an earlier frame of this stack is uncovered
  * @ret: its file; written when true is returned
- * As far as the tables of now tell. Thread: C, after W.
+ * Judged by the tables of now. Thread: C, after W.
  */
 bool deferred_uncovered_at(struct deferred *d, const struct ev_stack *st, uint32_t i,
-                           const struct ev_frame *placed, bool any, struct deferred_uncovered *ret);
+                           const struct ev_frame *resolved, bool any,
+                           struct deferred_uncovered *ret);
 
 #endif

@@ -11,10 +11,10 @@
 enum deferred_table_state {
 	DEFERRED_TABLE_NEW = 0,
 	DEFERRED_TABLE_QUEUED, /* the pool has it */
-	DEFERRED_TABLE_DONE,   /* there is a table, or there is none to be had */
-	DEFERRED_TABLE_LATER,  /* there was no room for it; tried again */
+	DEFERRED_TABLE_DONE,   /* built, or known to be impossible */
+	DEFERRED_TABLE_LATER,  /* no room; tried again */
 };
-/* The table of one image. W's, but for state and due_ns: the pool's while it is QUEUED. */
+/* The table of one image. Thread: W; state and due_ns: the pool while it is QUEUED. */
 struct deferred_table {
 	_Atomic enum deferred_table_state state;
 	uint32_t seen;   /* abi_image.wanted when it was queued */
@@ -41,7 +41,7 @@ struct deferred_window {
 	uint8_t bytes[DEFERRED_WINDOW_BYTES + 8];
 };
 
-/* A sample whose walk came to the end of its snapshot; count.ustack is what was found. */
+/* A sample whose walk reached the end of its snapshot; count.ustack is the part before. */
 struct deferred_cut {
 	struct ev_count count;
 	uint64_t heuristic;  /* ev_deferred.heuristic */
@@ -59,26 +59,26 @@ struct deferred {
 	_Atomic bool all; /* deferred_options.all, until the budget is full */
 
 	pthread_mutex_t lock;   /* guards outstanding; leaf */
-	pthread_cond_t changed; /* a table came */
-	uint32_t outstanding;   /* jobs that the pool has not done yet */
+	pthread_cond_t changed; /* a table was built */
+	uint32_t outstanding;   /* jobs in the pool */
 
 	/* C until W is started, then W. */
 	struct deferred_table *image; /* image[n_images], by id */
 	uint64_t scan_ns, epoch_ns;
-	bool hurry;     /* look at samples in this round */
+	bool hurry;     /* retry samples in this round */
 	bool finishing; /* sampling has ended */
 	_Atomic bool abandoned;
-	_Atomic bool cancel; /* no table is needed any more: the pool drops what it is at */
+	_Atomic bool cancel; /* no table is needed any more: the pool stops its jobs */
 
-	/* Samples that wait: W's; their number and bytes with those still on their way to W. */
-	struct deferred_sample *copies;
+	/* Samples without their tables: W. Number and bytes include those in the queue to W. */
+	struct deferred_sample *waiting;
 	_Atomic uint32_t pending;
 	_Atomic uint64_t pending_bytes;
 	struct prof_agg *walked;      /* W until it is joined, then C */
-	VEC(struct deferred_cut) cut; /* as well */
+	VEC(struct deferred_cut) cut; /* the same */
 	struct deferred_window window[DEFERRED_WINDOWS];
 	uint32_t next_window;
-	uint8_t stack[SMP_STACK_BYTES]; /* W: one that is read again */
+	uint8_t stack[SMP_STACK_BYTES]; /* W: a stack that is read again */
 	struct uw_walk walk;
 	struct ev_frame frames[ABI_MAX_USER_FRAMES];
 };
@@ -97,10 +97,10 @@ size_t deferred_build_wanted(struct deferred *d, uint64_t now);
 void deferred_await_table(struct deferred *d);
 
 /* deferred_samples.c */
-/* Reads bytes of an image at a file offset: how many there are, 0 where it cannot be read. W, C. */
+/* Reads bytes of an image at a file offset. Returns how many; 0: it cannot be read. W, C. */
 size_t deferred_image_read(const struct deferred *d, const struct trk_image *img, uint64_t off,
                            void *buf, size_t len);
-/* Walks samples that can be walked now, @final: all. Returns: how many are left. W. */
+/* Walks the samples that can be walked now, or (@final) all. Returns how many are left. W. */
 size_t deferred_retry(struct deferred *d, uint64_t now, bool final);
 void deferred_samples_done(struct deferred *d);
 

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples that wait for tables: D adds them, W unwinds them once the tables exist, C merges them.
- * Each one that D got is counted, whatever becomes of its walk.
+ * Deferred samples: D adds them, W unwinds them once their tables exist, C merges them.
+ * Each one that D received is counted, whatever its walk gives.
  */
 #include "deferred/deferred_priv.h"
 
-/* What waits for tables: 64 MiB of 16 KiB each are 4,096, but most stacks are shorter than that. */
+/* Deferred samples held. 64 MiB of 16 KiB each are 4,096, but most snapshots are shorter. */
 #define PENDING_MAX       8192
 #define PENDING_BYTES_MAX ((uint64_t)64 << 20)
-/* Of that, and of the queue, not for threads that waited already: those can wait a little longer.
- */
+/* One part in so many is kept free of threads that were off-CPU at the start: those can be read
+ * later. */
 #define PENDING_SPARE 4
-/* Side-band events lie in rings of their own: a process may be heard of after its first sample. */
+/* Side-band events have rings of their own: a process may be reported after its first sample. */
 #define UNKNOWN_NS       NSEC_PER_SEC
 #define UNKNOWN_AGAIN_NS (50 * NSEC_PER_MSEC)
-/* Walks of one sample, each of which met another image without a table: then it is guessed. */
+/* Walks of one sample that each reached another image without a table; after them it is unwound
+ * heuristically. */
 #define TRIES_MAX 32
 
 struct deferred_sample {
 	struct deferred_sample *next;
 	struct ev_deferred c; /* c.bytes: bytes below */
-	uint64_t taken_ns;
-	uint64_t due_ns; /* need 0: when to look again */
+	uint64_t received_ns;
+	uint64_t due_ns; /* need 0: not retried before */
 	uint32_t need;   /* image without a table; 0: the process is not known yet */
 	uint32_t tries;
-	bool met;      /* looked at once */
-	uint8_t *more; /* more of the stack, which was read later; NULL: was not */
+	bool met;      /* walked once */
+	uint8_t *more; /* a larger snapshot, read later; NULL: none */
 	uint8_t bytes[];
 };
 
 /* ---- D --------------------------------------------------------------------------------------- */
 
-/* No place for it: the sample stays, without its stack. */
+/* No room: counts the sample without its stack. */
 static void count_without_stack(struct deferred *d, const struct ev_deferred *c)
 {
 	const struct ev_stack st = {
@@ -41,7 +42,7 @@ static void count_without_stack(struct deferred *d, const struct ev_deferred *c)
 	struct ev_count count = c->count;
 
 	if (c->placeholder) {
-		/* What refers to it keeps its weight. */
+		/* Counts that refer to it keep their weight. */
 		struct ev_stack kept = st;
 
 		kept.hash = c->placeholder;
@@ -78,14 +79,14 @@ static struct deferred_sample *keep(struct deferred *d, const struct ev_deferred
 {
 	struct deferred_sample *k;
 
-	/* D alone adds, but for what W reads again: one stack over the limit at most. */
+	/* Only D adds, and W reads snapshots again: at most one is over the limit. */
 	if (atomic_load(&d->pending) >= PENDING_MAX ||
 	    atomic_load(&d->pending_bytes) + sizeof(*k) + c->len > PENDING_BYTES_MAX)
 		return NULL;
 	k = malloc(sizeof(*k) + c->len);
 	if (!k)
 		return NULL;
-	*k = (struct deferred_sample){.c = *c, .taken_ns = now_ns()};
+	*k = (struct deferred_sample){.c = *c, .received_ns = now_ns()};
 	if (c->len)
 		memcpy(k->bytes, c->bytes, c->len);
 	k->c.bytes = k->bytes;
@@ -106,7 +107,7 @@ void deferred_add(struct deferred *d, const struct ev_deferred *c)
 	struct deferred_sample *k;
 
 	if (c->count.ustack && !c->placeholder) {
-		/* Counted by its walk in the kernel; this is for comparison. */
+		/* The kernel side has counted it; this one is for comparison. */
 		if (d->o.compare)
 			d->o.compare(d->o.compare_arg, c);
 		return;
@@ -175,7 +176,7 @@ static void fill_window(const struct deferred *d, const struct trk_image *img, u
 	w->len = (uint32_t)deferred_image_read(d, img, off, w->bytes, sizeof(w->bytes));
 }
 
-/* From the file: code that was changed in memory is not seen. */
+/* Reads code from the file: changes in memory are not seen. */
 static int read_code(void *arg, uint64_t *ret, uint64_t addr)
 {
 	const struct look *l = arg;
@@ -204,7 +205,7 @@ static int read_code(void *arg, uint64_t *ret, uint64_t addr)
 
 /* ---- W: walking ------------------------------------------------------------------------------ */
 
-/* Adds one sample with the stack that was found, hashed as the kernel side would have done. */
+/* Adds a sample with its stack, hashed as the kernel side does. */
 static void add(struct deferred *d, const struct deferred_sample *k, const uint64_t *frames,
                 uint32_t n, int walk, uint8_t flags)
 {
@@ -234,7 +235,7 @@ static void add(struct deferred *d, const struct deferred_sample *k, const uint6
 		tally_count(d->o.tally, TALLY_OFFCPU_DEFERRED, 1);
 	else
 		tally_count(d->o.tally, TALLY_DEFERRED_UNWOUND, count.samples);
-	/* What guesses made of it is only there once D has ended. */
+	/* Its heuristic stack is complete only after D has ended. */
 	if (walk == ABI_WALK_FAULT && k->c.heuristic &&
 	    vec_push(&d->cut, ((struct deferred_cut){.count = count,
 	                                             .heuristic = k->c.heuristic,
@@ -248,8 +249,8 @@ static void add(struct deferred *d, const struct deferred_sample *k, const uint6
 	(void)prof_agg_add_count(d->walked, &count); /* counted by the aggregation */
 }
 
-/* The stack is larger than its copy, and stands still as long as the wait goes on: true if more of
- * it was read now. Once for each. */
+/* Reads a stack that is larger than its snapshot again, once. It does not change while its thread
+ * is blocked. Returns whether it was read. */
 static bool read_more(struct deferred *d, struct deferred_sample *k)
 {
 	struct ev_deferred c = k->c;
@@ -270,7 +271,7 @@ static bool read_more(struct deferred *d, struct deferred_sample *k)
 	return true;
 }
 
-/* True: it was counted. @final: it must be. */
+/* Walks a sample. Returns whether it was counted. @final: count it in any case. */
 static bool walk(struct deferred *d, struct deferred_sample *k, uint64_t now, bool final)
 {
 	struct look look = {.d = d, .c = &k->c};
@@ -280,19 +281,18 @@ static bool walk(struct deferred *d, struct deferred_sample *k, uint64_t now, bo
 	                                 .arg = &look,
 	                                 .in_syscall = k->c.in_syscall};
 	enum ev_reason known = trk_proc_reason(d->o.trk, &k->c.count.proc);
-	/* No more events are on their way. */
+	/* No more events will arrive. */
 	const bool settled = final || d->finishing;
 
 	k->met = true;
-	/* What was mapped at its time is told by events that may still be on their way, however
-	 * long that takes: on a machine that is short of time the list of before would give it the
-	 * names of another. */
+	/* Wait for the side-band events up to its time, however late they are: older mappings could
+	 * give its frames the names of another file. */
 	if (!settled && trk_watermark_ns(d->o.trk) < k->c.time_ns) {
 		k->need = 0;
 		k->due_ns = now;
 		return false;
 	}
-	if (known == EV_REASON_NO_MAPPING && !settled && now - k->taken_ns < UNKNOWN_NS) {
+	if (known == EV_REASON_NO_MAPPING && !settled && now - k->received_ns < UNKNOWN_NS) {
 		k->need = 0;
 		k->due_ns = now + UNKNOWN_AGAIN_NS;
 		return false;
@@ -314,8 +314,8 @@ static bool walk(struct deferred *d, struct deferred_sample *k, uint64_t now, bo
 		deferred_ask(d, k->need);
 		return false;
 	}
-	/* It may have been mapped just before: the event is still on its way. */
-	if (d->walk.unplaced && !settled && now - k->taken_ns < UNKNOWN_NS) {
+	/* The event of a recent mapping may not have arrived. */
+	if (d->walk.unplaced && !settled && now - k->received_ns < UNKNOWN_NS) {
 		k->need = 0;
 		k->due_ns = now + UNKNOWN_AGAIN_NS;
 		return false;
@@ -328,12 +328,13 @@ static bool walk(struct deferred *d, struct deferred_sample *k, uint64_t now, bo
 void deferred_receive(struct deferred *d, struct deferred_sample *k)
 {
 
-	k->next = d->copies;
-	d->copies = k;
-	d->hurry = true; /* this round looks at it */
+	k->next = d->waiting;
+	d->waiting = k;
+	d->hurry = true; /* this round walks it */
 }
 
-/* Has what stopped the walk changed? Asks again for a table that went before it was used. */
+/* Whether the cause that stopped the walk is gone. Requests a table that was evicted unused again.
+ */
 static bool is_due(struct deferred *d, const struct deferred_sample *k, uint64_t now)
 {
 	if (!k->met)
@@ -352,7 +353,7 @@ size_t deferred_retry(struct deferred *d, uint64_t now, bool final)
 {
 	size_t left = 0;
 
-	for (struct deferred_sample **at = &d->copies, *k; (k = *at);) {
+	for (struct deferred_sample **at = &d->waiting, *k; (k = *at);) {
 		if ((final || is_due(d, k, now)) && walk(d, k, now, final)) {
 			*at = k->next;
 			drop(d, k);
@@ -374,17 +375,17 @@ void deferred_sample_free(struct deferred_sample *k)
 void deferred_samples_done(struct deferred *d)
 {
 	vec_done(&d->cut);
-	while (d->copies) {
-		struct deferred_sample *k = d->copies;
+	while (d->waiting) {
+		struct deferred_sample *k = d->waiting;
 
-		d->copies = k->next;
+		d->waiting = k->next;
 		deferred_sample_free(k);
 	}
 }
 
 /* ---- C --------------------------------------------------------------------------------------- */
 
-/* Does a stack by guesses say the same as far as the copy went? Then it is believed beyond. */
+/* Whether the heuristic stack agrees with the snapshot as far as that goes; then it is used. */
 static bool agrees(const struct ev_stack *heuristic, const struct ev_stack *cut)
 {
 	return heuristic && cut && heuristic->n > cut->n &&
@@ -397,7 +398,7 @@ static void merge_cut(struct deferred *d, struct deferred_cut *k)
 	const bool agree = agrees(heuristic, prof_agg_stack(d->walked, k->count.ustack));
 
 	if (k->is_placeholder) {
-		/* Before the one that was cut: of two with one name the first is kept. */
+		/* Before the cut stack: of two stacks with one hash the first is kept. */
 		if (agree) {
 			struct ev_stack st = *heuristic;
 
@@ -426,7 +427,7 @@ void deferred_merge(struct deferred *d)
 		                         NULL); /* counted there */
 	for (size_t i = 0; i < prof_agg_count_cnt(w); i++)
 		(void)prof_agg_add_count(d->o.agg, prof_agg_count_at(w, i));
-	/* What W's own aggregation refused. */
+	/* Refused by the aggregation of W. */
 	tally_count(d->o.tally, TALLY_DROP_AGG_FULL, prof_agg_stats(w)->counts_dropped_samples);
 	tally_count(d->o.tally, TALLY_STACKS_OVER_LIMIT, prof_agg_stats(w)->stacks_dropped);
 }

@@ -5,18 +5,18 @@
 #include <poll.h>
 #include <time.h>
 
-/* An image whose table was evicted is read again after this at the soonest: with a budget that is
- * too small, images would else push each other out all the time. */
+/* Shortest time until an evicted table is built again: with too small a budget, images would evict
+ * each other all the time. */
 #define REBUILD_NS NSEC_PER_SEC
-/* The words of an evicted table rest for 100 ms. */
+/* The words of an evicted table are not reused for 100 ms. */
 #define NO_ROOM_NS (120 * NSEC_PER_MSEC)
-/* Longest wait for the tables of a target before it is sampled: what is not there by then is built
- * while it is sampled. A browser's 300 files take 10 s on one core. */
+/* Longest wait for the tables of a target before it is sampled. The rest is built while it is
+ * sampled. A browser's 300 files take 10 s on one core. */
 #define PREPARE_NS (60 * NSEC_PER_SEC)
 #define WAIT_NS    (50 * NSEC_PER_MSEC)
 /* Tables that are built at a time: two for each thread of the pool, of so many at most. */
 #define ASKED_THREADS 4
-/* Of call-frame information in one file: that of the largest browsers has 30 MB. */
+/* Call-frame information of one file, at most: that of the largest browsers has 30 MB. */
 #define AREA_BYTES (256ULL << 20)
 
 int deferred_tables_new(struct deferred *d)
@@ -33,7 +33,7 @@ int deferred_tables_new(struct deferred *d)
 	return r < 0 ? r : uw_store_new(b, d->o.budget_bytes, &d->store);
 }
 
-/* ---- what is wanted -------------------------------------------------------------------------- */
+/* ---- wanted tables -------------------------------------------------------------------------- */
 
 bool deferred_absent(const struct deferred *d, uint32_t image)
 {
@@ -47,7 +47,7 @@ void deferred_ask(struct deferred *d, uint32_t image)
 		d->image[image].asked++;
 }
 
-/* How much an image's table is wanted now; 0: not at all, or it cannot be built now. */
+/* Returns how much the table of an image is wanted; 0: not at all, or it cannot be built now. */
 static uint64_t wanted(const struct deferred *d, uint32_t id, uint64_t now)
 {
 	const struct deferred_table *k = &d->image[id];
@@ -57,7 +57,7 @@ static uint64_t wanted(const struct deferred *d, uint32_t id, uint64_t now)
 
 	if (state == DEFERRED_TABLE_QUEUED || !deferred_absent(d, id))
 		return 0;
-	if (d->finishing) /* for first samples alone, and what was evicted once more */
+	if (d->finishing) /* only for deferred samples, and an evicted table once more */
 		return (state == DEFERRED_TABLE_DONE && k->last) ||
 		                       (state == DEFERRED_TABLE_LATER && now < k->due_ns)
 		               ? 0
@@ -80,7 +80,7 @@ static void table_job_done(struct deferred_job *job)
 
 static void run_job(void *owner, void *item);
 
-/* Hands an image to B: false if the queue has no room. */
+/* Hands an image to the pool. False: the queue is full. */
 static bool queue_table(struct deferred *d, uint32_t id)
 {
 	struct deferred_table *k = &d->image[id];
@@ -91,7 +91,7 @@ static bool queue_table(struct deferred *d, uint32_t id)
 		return false;
 	*job = (struct deferred_job){.image = id};
 	trk_image_open(d->o.trk, id, false, &job->from);
-	/* Before B can have it: it sets the state that follows. */
+	/* Before the push: the pool sets the next state. */
 	atomic_store(&k->state, DEFERRED_TABLE_QUEUED);
 	pthread_mutex_lock(&d->lock);
 	d->outstanding++;
@@ -146,13 +146,14 @@ size_t deferred_build_wanted(struct deferred *d, uint64_t now)
 	for (size_t i = 0; i < n; i++)
 		if (!queue_table(d, best[i].id)) {
 			(void)poll(NULL, 0,
-			           1); /* who waits for it must not spin; in a later round */
+			           1); /* the caller must not spin; tried in a later round */
 			break;
 		}
 	return busy + more;
 }
 
-/* ---- building: B ----------------------------------------------------------------------------- */
+/* ---- building: pool -----------------------------------------------------------------------------
+ */
 
 static void count_build(struct deferred *d, int r, const struct uw_build_stats *st)
 {
@@ -168,7 +169,7 @@ static int build(struct deferred *d, const struct deferred_job *job, struct uw_t
 {
 	_cleanup_(img_file_freep) struct img_file *f = NULL;
 	struct uw_build_stats st = {0};
-	/* Files of others: what one may cost on the way to its table. */
+	/* Untrusted files: bounds the cost of one table. */
 	const struct uw_build_limits lim = {.area_bytes = AREA_BYTES, .cancel = &d->cancel};
 	int r;
 
@@ -177,7 +178,7 @@ static int build(struct deferred *d, const struct deferred_job *job, struct uw_t
 	if (job->from.no_file)
 		r = -ENOENT;
 	else if (job->from.reason != EV_REASON_NAMED)
-		r = -EIO; /* it could not be opened: images_failed has why */
+		r = -EIO; /* it could not be opened: counted in images_failed */
 	else if (job->from.mem)
 		r = img_file_open_mem(job->from.mem, job->from.mem_len, &f, NULL);
 	else
@@ -191,7 +192,7 @@ static int build(struct deferred *d, const struct deferred_job *job, struct uw_t
 	return r;
 }
 
-/* Would others have to go for a table? Its words are those of its rows and chunks, about. */
+/* Whether a table fits the budget only if others are evicted. The size is approximate. */
 static bool is_full_for(const struct deferred *d, const struct uw_table *table)
 {
 	uint64_t budget = d->o.budget_bytes;
@@ -202,13 +203,13 @@ static bool is_full_for(const struct deferred *d, const struct uw_table *table)
 	return st.bytes + bytes > budget;
 }
 
-/* Publishes a table or, where there is none, that. */
+/* Publishes a table, or (NULL) that there is none. */
 static enum deferred_table_state install(struct deferred *d, uint32_t image,
                                          const struct uw_table *table)
 {
 	int r;
 
-	/* What is built without need must not take the place of what is. */
+	/* A table that no sample needs must not evict one. */
 	if (table && atomic_load(&d->all) && is_full_for(d, table)) {
 		atomic_store(&d->all, false);
 		return DEFERRED_TABLE_NEW;
@@ -216,7 +217,7 @@ static enum deferred_table_state install(struct deferred *d, uint32_t image,
 	r = uw_store_install(d->store, image, table);
 
 	if (r == -EAGAIN) {
-		/* The budget is full: from now on what is needed, not everything. */
+		/* The budget is full: from now on only needed tables are built. */
 		atomic_store(&d->all, false);
 		return DEFERRED_TABLE_LATER;
 	}
@@ -225,7 +226,7 @@ static enum deferred_table_state install(struct deferred *d, uint32_t image,
 	if (r == -ENOSPC)
 		tally_count(d->o.tally, TALLY_TABLES_REFUSED, 1);
 	else if (r < 0 && r != -EEXIST && table) {
-		/* Without memory for words: its walks must not ask again and again. */
+		/* No memory for its words: walks must not request it again and again. */
 		tally_count(d->o.tally, TALLY_TABLES_REFUSED, 1);
 		(void)uw_store_install(d->store, image, NULL); /* then it stays wanted */
 	}

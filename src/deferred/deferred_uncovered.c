@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In which files callers were guessed. The walks say of a whole stack that a caller in it was; in
- * which frame, the tables tell afterwards: where code has no rule there was nothing but a guess.
+/* Finds the files of uncovered frames. A walk flags a whole stack as heuristic. The tables tell
+ * afterwards which frames: those whose code has no rule.
  * Thread: C, after D and W; once for each stack, not for each sample. */
 #include "deferred/deferred_priv.h"
 
@@ -36,7 +36,7 @@ static int read_code(void *arg, uint64_t *ret, uint64_t off)
 	return 0;
 }
 
-/* Is this the end of a thread, which is known by its instructions? The walk itself decides. */
+/* Whether a walk recognizes this frame as the root of a thread by its instructions. */
 static bool is_known_end(struct deferred *d, const struct ev_frame *f)
 {
 	struct code_at at = {.d = d, .f = f};
@@ -51,9 +51,9 @@ static bool is_known_end(struct deferred *d, const struct ev_frame *f)
 	return d->walk.walk == ABI_WALK_ROOT && d->walk.guessed == 0;
 }
 
-/* Has this frame no rule now? Then *ret says where. */
-static bool is_gap(const struct deferred *d, const struct ev_frame *f,
-                   struct deferred_uncovered *ret)
+/* Whether the frame has no rule now; then *ret is its file. */
+static bool is_uncovered(const struct deferred *d, const struct ev_frame *f,
+                         struct deferred_uncovered *ret)
 {
 	uint64_t look = f->exact ? f->addr : f->addr - 1;
 	uint16_t code = ABI_CODE_NONE;
@@ -62,7 +62,7 @@ static bool is_gap(const struct deferred *d, const struct ev_frame *f,
 	*ret = (struct deferred_uncovered){0};
 	if (f->space == EV_SPACE_RAW || f->space == EV_SPACE_MOVED)
 		return true;
-	if (f->space != EV_SPACE_IMAGE || f->image == 0) /* JIT code is not called guessed */
+	if (f->space != EV_SPACE_IMAGE || f->image == 0) /* JIT code has frame pointers */
 		return false;
 	ret->image = f->image;
 	r = uw_store_code(d->store, f->image, look, &code);
@@ -70,8 +70,7 @@ static bool is_gap(const struct deferred *d, const struct ev_frame *f,
 		ret->bare = true;
 		return true;
 	}
-	/* A return address that was put there by hand, to the very start of a root: as the walks
-	 * do. */
+	/* As in the walks: a return address to the very start of a root was written by hand. */
 	if (code == ABI_CODE_NONE && !f->exact &&
 	    uw_store_code(d->store, f->image, f->addr, &code) == 0 && code != ABI_CODE_ROOT)
 		code = ABI_CODE_NONE;
@@ -79,21 +78,22 @@ static bool is_gap(const struct deferred *d, const struct ev_frame *f,
 }
 
 bool deferred_uncovered_at(struct deferred *d, const struct ev_stack *st, uint32_t i,
-                           const struct ev_frame *placed, bool any, struct deferred_uncovered *ret)
+                           const struct ev_frame *resolved, bool any,
+                           struct deferred_uncovered *ret)
 {
 	bool last = i + 1 == st->n;
 
 	if (!d->has_tables)
 		return false;
-	/* Below an exact pc was a signal's trampoline: known, not guessed. */
+	/* The frame before an exact pc is a signal trampoline: not heuristic. */
 	if (!last && st->frames[i + 1].exact)
 		return false;
-	/* The last frame gave no caller that is there to be seen. The walk may have guessed its
-	 * end, or what it threw away: believed only where no other frame explains the flag. */
+	/* The caller of the last frame is not in the stack: the walk may have found the root, or a
+	 * dropped frame, heuristically. Counted only if no other frame explains the flag. */
 	if (last && st->walk != EV_WALK_DEPTH && any)
 		return false;
-	if (!is_gap(d, placed, ret))
+	if (!is_uncovered(d, resolved, ret))
 		return false;
-	return !(last && st->walk == EV_WALK_ROOT && placed->space == EV_SPACE_IMAGE &&
-	         is_known_end(d, placed));
+	return !(last && st->walk == EV_WALK_ROOT && resolved->space == EV_SPACE_IMAGE &&
+	         is_known_end(d, resolved));
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * event - plain value types that cross modules. Hardly any behaviour: names, and a
- * copied stack is read.
+ * event - plain value types that cross modules, with the names of their values.
  */
 #ifndef PA_EVENT_H
 #define PA_EVENT_H
@@ -19,8 +18,8 @@ enum ev_space {
 	EV_SPACE_ANON = 1,   /* user address in an anonymous executable mapping: JIT code */
 	EV_SPACE_IMAGE = 2,  /* file offset in an image */
 	EV_SPACE_KERNEL = 3, /* kernel address */
-	EV_SPACE_MOVED = 4, /* user address at which one thing was mapped after the other, and it is
-	                     * not known which of them it was. Not from the kernel side */
+	EV_SPACE_MOVED = 4,  /* user address at which several contents were mapped in turn: the one
+	                     * of the sample is not known. Never from the kernel side */
 };
 
 /* One frame. Leaf first in every array of frames. */
@@ -48,20 +47,20 @@ _Static_assert(sizeof(struct ev_frame) == 16, "frames are hashed as bytes");
 	  "32-bit code is walked by frame pointers alone, and here they led nowhere")              \
 	X(BAD_PC, 7, "bad return address", "the return address is not a user address")             \
 	X(NO_TABLE, 8, "no table yet", "the unwind table of a file was not there yet")             \
-	X(UNCOVERED, 9, "no rule", "code without call-frame information, and no guess fitted")     \
+	X(UNCOVERED, 9, "no rule", "no call-frame information, and no heuristic frame fitted")     \
 	X(BAD_RULE, 10, "bad rule", "call-frame information that is damaged or not understood")    \
 	X(GONE, 11, "process gone",                                                                \
-	  "the process had ended, or executed another program, when its copied stack was "         \
-	  "looked at")                                                                             \
-	X(JIT, 12, "JIT code", "code generated at run time, without frame pointers")               \
+	  "the process had ended, or executed another program, before its deferred stack was "     \
+	  "unwound")                                                                               \
+	X(JIT, 12, "JIT code", "JIT code without frame pointers")                                  \
 	X(LEFT, 13, "memory given back",                                                           \
-	  "the task was ending or executing another program: it had no user stack any more")
-/* The same of what user space looked at; not in the ABI. */
+	  "the task was exiting or executing another program and had no user stack any more")
+/* Outcomes that only user space gives; not in the ABI. */
 #define EV_WALKS_USER(X)                                                                           \
 	X(FOREIGN, 14, "other pid namespace",                                                      \
-	  "the process lies outside of our pid namespace: what it maps cannot be known")           \
-	X(RESUMED, 15, "wait over", "the wait ended while the stack of the thread was being read") \
-	X(DENIED, 16, "process not readable", "what the process maps may not be looked at")
+	  "the process is outside of our pid namespace: its mappings cannot be read")              \
+	X(RESUMED, 15, "wait over", "the interval ended while the stack of the thread was read")   \
+	X(DENIED, 16, "process not readable", "the mappings of the process may not be read")
 enum ev_walk {
 #define X(id, val, name, help) EV_WALK_##id = (val),
 	EV_WALKS(X) EV_WALK_KERNEL_CNT, /* below it: what the kernel side may say */
@@ -74,7 +73,7 @@ enum ev_walk {
  */
 const char *ev_walk_name(enum ev_walk w);
 
-/* Why a frame has no name. EV_NAMED first; append only (stands in profiles as text). */
+/* Why a frame has no name. EV_NAMED first; append only (its text is in profiles). */
 #define EV_REASONS(X)                                                                              \
 	X(NAMED, "named")                                                                          \
 	X(NO_MAPPING, "no mapping")                                                                \
@@ -105,7 +104,7 @@ const char *ev_reason_name(enum ev_reason r);
 
 /* ---- images and mappings -------------------------------------------------------------------- */
 
-/* Which file: device and inode as /proc/PID/maps and MMAP2 give them. */
+/* A file: device and inode, as in /proc/PID/maps and MMAP2 records. */
 struct ev_file_id {
 	uint32_t dev_major, dev_minor;
 	uint64_t ino;
@@ -126,16 +125,16 @@ struct ev_mapping {
 	struct ev_file_id file;
 	uint8_t kind;     /* enum ev_map_kind */
 	uint8_t exec;     /* 1: PROT_EXEC */
-	uint8_t deleted;  /* 1: " (deleted)" stood behind the path (stripped from it) */
+	uint8_t deleted;  /* 1: " (deleted)" followed the path (stripped from it) */
 	const char *path; /* borrowed: valid during the call-back; may contain blanks; "" if none */
 };
 
 /**
- * ev_map_kind_of - what stands behind a mapping
+ * ev_map_kind_of - kind of a mapping
  * @path: as /proc/PID/maps and MMAP2 records write it, with or without " (deleted)"; "" for none
  * @file: its device and inode there, zeroes where none are given
- * Returns: never fails: names that start with no '/' and are not known are OTHER. A memfd is a
- * FILE: it has an inode, and what is mapped from it can be read back.
+ * Returns: the kind; OTHER for unknown names that do not start with '/'. A memfd is a FILE: it has
+ * an inode, and its content can be read back.
  */
 enum ev_map_kind ev_map_kind_of(const char *path, const struct ev_file_id *file);
 
@@ -146,17 +145,17 @@ enum ev_proc_type {
 	EV_PROC_COMM,
 	EV_PROC_FORK,
 	EV_PROC_EXIT,
-	EV_PROC_LOST,    /* records were lost: what is known of processes may be stale */
-	EV_PROC_KSYMBOL, /* of no process: code that the kernel made or dropped */
+	EV_PROC_LOST,    /* records were lost: the state of processes may be stale */
+	EV_PROC_KSYMBOL, /* kernel code was loaded or unloaded; belongs to no process */
 };
 
-/* A program of BPF, a trampoline or a page of probes: what has no symbol of the kernel's image or a
- * module. */
+/* Kernel code without a symbol of the kernel's image or a module: a BPF program, a trampoline, or a
+ * page of probes. */
 struct ev_ksymbol {
 	uint64_t start;
 	uint32_t len;     /* bytes, > 0 */
 	bool bpf;         /* a program or trampoline of BPF; else "out of line": probes, ftrace */
-	bool gone;        /* it was dropped */
+	bool gone;        /* it was unloaded */
 	const char *name; /* borrowed: valid during the call-back; NULL if none */
 };
 
@@ -175,15 +174,14 @@ struct ev_proc {
 
 /* ---- samples -------------------------------------------------------------------------------- */
 
-/* Identity of a process: a pid and which program it ran at the time. */
+/* Identity of a process: a pid and the program that it ran at the time. */
 struct ev_proc_id {
-	uint32_t pid; /* in our pid namespace, or the kernel's number when .foreign_ns */
-	uint32_t
-	        exec_id; /* how often it has executed a program, kernel's own count (low 32 bits) */
+	uint32_t pid;      /* in our pid namespace, or the kernel's number when .foreign_ns */
+	uint32_t exec_id;  /* number of its execs, the kernel's own count (low 32 bits) */
 	uint64_t start_ns; /* CLOCK_BOOTTIME start of the thread group leader */
 };
 
-/* Why a thread was off its CPU. Values are those of ABI_OFFCPU_* (bpf/abi). */
+/* Why a thread was off-CPU. Values are those of ABI_OFFCPU_* (bpf/abi). */
 #define EV_OFFCPUS(X)                                                                              \
 	X(NONE, 0, "running")                                                                      \
 	X(INTERRUPTIBLE, 1, "interruptible")                                                       \
@@ -203,37 +201,37 @@ enum ev_offcpu {
  */
 const char *ev_offcpu_name(enum ev_offcpu o);
 
-/* How often one thread was seen with one pair of stacks; of waits: how often it waited there. */
+/* Samples, or off-CPU intervals, of one thread with one pair of stacks. */
 struct ev_count {
 	struct ev_proc_id proc;
 	uint32_t tid;
 	uint8_t foreign_ns;      /* 1: the task has no number in our pid namespace */
 	uint8_t kthread;         /* 1: kernel thread */
-	uint16_t epoch;          /* of code generated at run time; 0 where the stack has none */
+	uint16_t epoch;          /* of JIT code; 0 if the stack has none */
 	uint64_t ustack, kstack; /* stack hashes, 0 = none */
 	uint64_t cgroup_id;      /* cgroup v2 id, 0 unknown */
-	uint64_t samples;        /* count; 0: it tells whose stack it is */
-	uint64_t weight;         /* ns (cpu-clock, waits) or events (hardware) */
-	/* Of waits alone, else 0. */
+	uint64_t samples;        /* count; 0: only reports whose stack it is */
+	uint64_t weight;         /* ns (cpu-clock, off-CPU) or events (hardware) */
+	/* Off-CPU intervals only, else 0. */
 	uint8_t offcpu;      /* enum ev_offcpu */
 	uint64_t waker;      /* hash of an ev_waker; 0: not known */
-	uint64_t longest_ns; /* of one wait */
-	uint64_t runq_ns;    /* from the wake-up until it ran, summed */
+	uint64_t longest_ns; /* longest interval */
+	uint64_t runq_ns;    /* run-queue time: from wake-up to running, summed */
 };
 
-/* Who woke a thread; delivered at least once, before or after its first count. */
+/* The waker of a thread; delivered at least once, before or after its first count. */
 struct ev_waker {
 	uint64_t hash; /* != 0 */
 	struct ev_proc_id proc;
-	uint32_t tid; /* 0: nobody, an interrupt */
+	uint32_t tid; /* 0: no thread, an interrupt */
 	uint8_t foreign_ns, kthread;
 	uint64_t ustack, kstack; /* 0 = none */
 	char comm[EV_COMM_LEN];
 };
 
 /* Flags of a user stack; values are those of ABI_STACK_* (bpf/abi). */
-#define EV_STACK_HEURISTIC 1 /* a step without a rule found a caller of it */
-#define EV_STACK_JIT       2 /* some frames lie in JIT code, walked by frame pointer */
+#define EV_STACK_HEURISTIC 1 /* has a heuristic frame: a step without a rule found its caller */
+#define EV_STACK_JIT       2 /* has frames in JIT code, walked by frame pointer */
 
 /* A stack, delivered at least once before or after its first count. */
 struct ev_stack {
@@ -245,34 +243,34 @@ struct ev_stack {
 	const struct ev_frame *frames; /* frames[n], leaf first; borrowed during the call */
 };
 
-/* A first sample: the registers and a copy of the stack of a thread that was met in code whose
- * unwind table was not there yet. To be unwound, then counted. */
+/* A deferred sample: registers and stack snapshot of a thread in code whose unwind table did not
+ * exist yet. User space unwinds it, then counts it. */
 #define EV_DEFERRED_REGS 32   /* room for the registers of every processor, by DWARF number */
 #define EV_DEFERRED_STEP 2048 /* bytes that were read at once */
 struct ev_deferred {
 	struct ev_count
-	        count;    /* ustack 0; with it (tests) the hash of the walk of the same instant */
+	        count; /* ustack 0; else (tests) the hash of the kernel's walk at the same instant */
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint64_t pc, reg[EV_DEFERRED_REGS];
 	uint64_t
 	        placeholder; /* 0, else: nothing is counted, the stack alone is wanted, under this hash
 	                   */
-	uint64_t heuristic;   /* hash of a stack that guesses made of the same instant; 0: none */
+	uint64_t heuristic;   /* hash of a heuristic stack of the same instant; 0: none */
 	uint64_t addr;        /* of bytes[0] in the thread's memory */
 	uint32_t len;         /* bytes[len] */
-	uint32_t holes;       /* bit by EV_DEFERRED_STEP bytes: not read */
+	uint32_t holes;       /* bit i: piece i of EV_DEFERRED_STEP bytes was not read */
 	uint32_t image;       /* the first image that had no table */
-	uint32_t kernel_tid;  /* whatever namespace the thread is in; 0: not known */
-	bool in_syscall;      /* pc is behind the instruction of a system call */
+	uint32_t kernel_tid;  /* in the first pid namespace; 0: not known */
+	bool in_syscall;      /* pc is after the instruction of a system call */
 	const uint8_t *bytes; /* borrowed during the call */
 };
 /**
- * ev_deferred_word - 8 bytes of a copied stack
- * Returns: 0, -EFAULT (outside of the copy, or in a hole).
+ * ev_deferred_word - read 8 bytes of a stack snapshot
+ * Returns: 0, -EFAULT (outside of the snapshot, or in a hole).
  */
 int ev_deferred_word(const struct ev_deferred *c, uint64_t addr, uint64_t *ret);
 
-/* The name of a thread that was sampled. */
+/* The name of a sampled thread. */
 struct ev_thread {
 	struct ev_proc_id proc;
 	uint32_t tid;

@@ -10,7 +10,7 @@
 
 #define PEV_CPUS_MAX 4096
 
-/* Which event samples. */
+/* An event that samples. */
 struct pev_spec {
 	uint32_t type;   /* PERF_TYPE_* */
 	uint64_t config; /* PERF_COUNT_* */
@@ -35,7 +35,8 @@ struct pev_spec pev_spec_cpu_clock(uint32_t rate_hz);
  * microseconds, its server on another CPU runs out of work, and is idle when its own tick comes.
  * redis-server lost up to 75 % of its time that way. Different periods let every pair of CPUs pass
  * through all phases. A sample weighs the period of its CPU (sample_period), so totals stay
- * unbiased. Returns: ns; s->period for other events, and below 10 us, the shortest period of the
+ * unbiased.
+ * Returns: ns; s->period for other events, and below 10 us, the shortest period of the
  * kernel.
  */
 uint64_t pev_cpu_period(const struct pev_spec *s, uint32_t i);
@@ -89,7 +90,8 @@ int pev_set_close(struct pev_set *s);
 #define PEV_COUNTER_CPUS_MAX     8192 /* as PROC_CPUS_MAX */
 #define PEV_COUNTER_NO_CORE_TYPE UINT32_MAX
 
-/* What counts. Events of PERF_TYPE_HARDWARE and PERF_TYPE_HW_CACHE are those of the core type. */
+/* An event that is counted. Events of PERF_TYPE_HARDWARE and PERF_TYPE_HW_CACHE are those of the
+ * core type. */
 struct pev_counter_spec {
 	const char *name; /* borrowed until pev_counters_close */
 	uint32_t type;    /* PERF_TYPE_*, or the number of a PMU */
@@ -102,7 +104,7 @@ extern const struct pev_counter_spec pev_counters_hardware[PEV_HARDWARE_CNT];
 #define PEV_SOFTWARE_CNT 4
 extern const struct pev_counter_spec pev_counters_software[PEV_SOFTWARE_CNT];
 
-/* Where to count; all of it the caller's, and only needed by pev_counters_open. */
+/* CPUs to count on, borrowed for pev_counters_open. */
 struct pev_counter_cpus {
 	const uint32_t *cpu; /* cpu[n], ascending, 1 to PEV_COUNTER_CPUS_MAX */
 	/* core_type[n]: below n_types, or PEV_COUNTER_NO_CORE_TYPE: no hardware counter there */
@@ -136,8 +138,8 @@ struct pev_counters {
 };
 struct pev_count {
 	uint64_t value;      /* events */
-	uint64_t enabled_ns; /* for so long it was wanted */
-	uint64_t running_ns; /* for so long it had a counter of the hardware */
+	uint64_t enabled_ns; /* time enabled */
+	uint64_t running_ns; /* time on a hardware counter */
 };
 
 /**
@@ -154,7 +156,7 @@ struct pev_count {
 int pev_counters_open(const struct pev_counter_spec *specs, uint32_t n_specs,
                       const struct pev_counter_cpus *on, struct pev_counters *ret, struct err *err);
 /**
- * pev_counters_state - how a counter fared on a core type
+ * pev_counters_state - whether a counter is open on the CPUs of a core type
  * @counter:   index in specs
  * @core_type: PEV_COUNTER_NO_CORE_TYPE for the CPUs without one
  * Borrowed until pev_counters_close.
@@ -197,14 +199,13 @@ typedef void (*pev_record_fn)(void *arg, const struct ev_proc *ev);
 
 struct pev_sideband_stats {
 	uint64_t records;      /* handed on, without EV_PROC_LOST */
-	uint64_t lost;         /* records that the kernel could not write, as it tells */
+	uint64_t lost;         /* records that the kernel reports as lost */
 	uint64_t malformed;    /* skipped; a ring whose framing is damaged is skipped to its end */
 	uint64_t throttled;    /* THROTTLE and UNTHROTTLE records */
-	uint32_t stopped_cpus; /* CPUs whose event stands still, since they went offline; with
-	                          @final */
+	uint32_t stopped_cpus; /* CPUs whose event stopped when they went offline; set with
+	                        * @final */
 	uint64_t watermark_ns; /* all records up to this time that were not lost were handed on */
-	uint64_t early; /* handed on before the 1 ms were over, because the sorting buffer was full
-	                 */
+	uint64_t early;        /* handed on before 1 ms had passed: the sorting buffer was full */
 };
 
 /**
@@ -230,7 +231,7 @@ int pev_sideband_read(struct pev_sideband *s, bool final, pev_record_fn fn, void
  * descriptor is the object's. */
 int pev_sideband_poll_fd(const struct pev_sideband *s);
 /**
- * pev_sideband_stats - figures up to now; borrowed until pev_sideband_free
+ * pev_sideband_stats - statistics up to now; borrowed until pev_sideband_free
  */
 const struct pev_sideband_stats *pev_sideband_stats(const struct pev_sideband *s);
 /**
@@ -243,8 +244,8 @@ void pev_sideband_freep(struct pev_sideband **s);
  * pev_record_parse - one record of a ring whose events use sample_id_all with TID and TIME
  * @rec: the record with its header, @len bytes
  * @ret: filled when 1 is returned; map.path and ksym.name point into @rec, where " (deleted)" is
- * cut off the name, so that a record can be parsed once Returns: 1 known record, 0 a type we do not
- * use, -EINVAL malformed. No other effect; fuzzed.
+ * cut off the name, so that a record can be parsed once
+ * Returns: 1 known record, 0 a type we do not use, -EINVAL malformed. No other effect; fuzzed.
  */
 int pev_record_parse(void *rec, size_t len, struct ev_proc *ret);
 

@@ -14,7 +14,7 @@ struct perf_event_attr pev_attr_of(const struct pev_spec *s);
 int pev_open(const struct perf_event_attr *attr, uint32_t cpu);
 /* Describes the failure @code of an open, with its remedy. Returns @code. */
 int pev_open_failed(struct err *err, int code, const struct perf_event_attr *attr, uint32_t cpu);
-/* Is the event only missing because the CPU went offline? */
+/* Whether the error means that the CPU went offline. */
 bool pev_is_offline(int code);
 
 /* ---- records -------------------------------------------------------------------------------- */
@@ -38,8 +38,7 @@ struct pev_sort {
 	} * heap;
 	size_t n, cap;
 	uint64_t seq;
-	/* Records lie one behind the other; when some have gone, the rest moves to the other
-	 * buffer. */
+	/* Records, one after the other; compaction moves the rest to the other buffer. */
 	uint8_t *bytes, *other;
 	size_t bytes_len, bytes_cap;
 	size_t max_bytes; /* cap of each buffer and of the heap */
@@ -57,7 +56,7 @@ int pev_sort_add(struct pev_sort *q, uint64_t time_ns, uint32_t ring, uint32_t l
 /* The oldest record if it is not younger than @until_ns; valid until pev_sort_add or
  * pev_sort_compact. */
 bool pev_sort_pop(struct pev_sort *q, uint64_t until_ns, struct pev_sorted *ret, uint8_t **ret_rec);
-/* Takes the room of popped records back. */
+/* Frees the room of popped records. */
 void pev_sort_compact(struct pev_sort *q);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include <sys/mman.h>
 
-#define DELETED " (deleted)" /* d_path's mark behind the names of unlinked files */
+#define DELETED " (deleted)" /* d_path appends it to the names of unlinked files */
 
-/* Splits a record into what stands between header and trailer, and the trailer. */
+/* Splits a record into its body, between header and trailer, and the trailer. */
 static int open_record(const void *rec, size_t len, struct perf_event_header *h,
                        struct cursor *body, struct pev_trailer *t)
 {

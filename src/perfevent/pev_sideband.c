@@ -8,9 +8,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* A record gets its time before it stands in its ring: 1 ms covers what can come between
- * (interrupts, a hypervisor's steal is longer, and then two records may be handed on in the wrong
- * order). */
+/* A record gets its time before it is in its ring: 1 ms covers interrupts in between. The steal of
+ * a hypervisor is longer: then two records may be handed on in the wrong order. */
 #define HOLD_NS NSEC_PER_MSEC
 /* 16 MiB: 100,000 MMAP2 records, more than all rings of a large machine hold. */
 #define SORT_MAX_BYTES (16 * 1024 * 1024)
@@ -24,7 +23,7 @@
  * time, by which its clock may differ from ours, has stopped. */
 #define STOPPED_NS    (10 * NSEC_PER_MSEC)
 #define STOPPED_DRIFT 500
-/* Rings asked at once about a hang-up. */
+/* Rings checked for a hang-up in one call. */
 #define POLL_BATCH 16
 
 struct sb_ring {
@@ -33,8 +32,8 @@ struct sb_ring {
 	struct perf_event_mmap_page *page;
 	const uint8_t *data; /* data[size_bytes], a power of two */
 	uint64_t size_bytes;
-	uint64_t told_lost;  /* sum of the LOST records */
-	uint64_t enabled_ns; /* since when it is enabled */
+	uint64_t reported_lost; /* sum of the LOST records */
+	uint64_t enabled_ns;    /* since when it is enabled */
 };
 
 /* As read_format has it. */
@@ -46,9 +45,9 @@ struct sb_read {
 struct pev_sideband {
 	struct pev_sort sort;
 	struct pev_sideband_stats stats;
-	uint64_t untold;   /* records lost on our side, of which no EV_PROC_LOST told yet */
-	size_t read_bytes; /* of struct sb_read: what this kernel tells */
-	int epoll_fd;      /* of all rings */
+	uint64_t unreported; /* records lost and not yet passed on by EV_PROC_LOST */
+	size_t read_bytes;   /* of struct sb_read: what this kernel returns */
+	int epoll_fd;        /* of all rings */
 	uint32_t n;
 	struct sb_ring rings[];
 };
@@ -261,7 +260,7 @@ static size_t hand_on(struct sb_pass *p, uint64_t until_ns)
 		}
 		if (e.type == EV_PROC_LOST) {
 			s->stats.lost += e.lost;
-			s->rings[rec.ring].told_lost += e.lost;
+			s->rings[rec.ring].reported_lost += e.lost;
 		} else {
 			s->stats.records++;
 		}
@@ -307,7 +306,7 @@ static void keep_record(struct sb_pass *p, uint32_t ring, uint64_t pos, uint32_t
 			s->stats.early += hand_on(p, UINT64_MAX);
 			if (pev_sort_add(&s->sort, time_ns, ring, len, &dst) < 0) {
 				s->stats.lost++; /* without any memory */
-				s->untold++;
+				s->unreported++;
 				return;
 			}
 		}
@@ -348,7 +347,7 @@ static void take_record(struct sb_pass *p, uint32_t ring, uint64_t pos,
 	}
 }
 
-/* What stood in the ring at this moment; what comes meanwhile is for the next call. */
+/* Reads the records that are in the ring now; later ones are for the next call. */
 static void drain_ring(struct sb_pass *p, uint32_t ring)
 {
 	struct sb_ring *r = &p->s->rings[ring];
@@ -362,9 +361,9 @@ static void drain_ring(struct sb_pass *p, uint32_t ring)
 		if (left >= sizeof(h) && left <= r->size_bytes)
 			ring_copy(r, tail, &h, sizeof(h));
 		if (h.size < sizeof(h) || h.size % 8 != 0 || h.size > left) {
-			/* Where the next record begins cannot be known. */
+			/* The start of the next record is not known. */
 			p->s->stats.malformed++;
-			p->s->untold++;
+			p->s->unreported++;
 			tail = head;
 			break;
 		}
@@ -385,10 +384,10 @@ static void read_event(struct pev_sideband *s, struct sb_ring *r)
 
 	if (read(r->fd, &v, s->read_bytes) != (ssize_t)s->read_bytes)
 		return;
-	if (v.lost > r->told_lost) {
-		s->stats.lost += v.lost - r->told_lost;
-		s->untold += v.lost - r->told_lost;
-		r->told_lost = v.lost;
+	if (v.lost > r->reported_lost) {
+		s->stats.lost += v.lost - r->reported_lost;
+		s->unreported += v.lost - r->reported_lost;
+		r->reported_lost = v.lost;
 	}
 	if (v.enabled_ns < elapsed_ns &&
 	    elapsed_ns - v.enabled_ns > STOPPED_NS + elapsed_ns / STOPPED_DRIFT)
@@ -421,9 +420,9 @@ int pev_sideband_read(struct pev_sideband *s, bool final, pev_record_fn fn, void
 	s->stats.stopped_cpus = 0;
 	for (uint32_t i = 0; final && i < s->n; i++)
 		read_event(s, &s->rings[i]);
-	if (s->untold > 0)
-		hand_on_lost(&p, s->untold);
-	s->untold = 0;
+	if (s->unreported > 0)
+		hand_on_lost(&p, s->unreported);
+	s->unreported = 0;
 	s->stats.watermark_ns = p.until_ns;
 	return p.handed_on;
 }

@@ -31,7 +31,7 @@ struct proc_status {
  */
 int proc_status_read(uint32_t pid, struct proc_status *ret, struct err *err);
 /**
- * proc_status_parse - the parser behind it, for tests and fuzzing
+ * proc_status_parse - its parser, for tests and fuzzing
  * Returns: 0, -EINVAL (a damaged number, or no Name, Tgid, Pid, PPid or Uid).
  */
 int proc_status_parse(const char *text, size_t len, struct proc_status *ret);
@@ -77,7 +77,7 @@ int proc_maps_read(uint32_t pid, proc_map_fn fn, void *arg, uint64_t *ret_bad, s
  * @line: without its newline, @len bytes; executable mapping or not
  * @path_buf: receives the path, " (deleted)" removed and \012 turned back into a newline: it is the
  * only escape that the kernel writes there (a backslash stands for itself, so a name that has \012
- * in it cannot be told from one with a newline; whoever opens it compares the inode)
+ * in it cannot be distinguished from one with a newline; whoever opens it compares the inode)
  * @m: filled on success; path points into @path_buf
  * Returns: 0, -EINVAL (junk, or the path is longer than @path_size).
  */
@@ -90,7 +90,7 @@ int proc_maps_parse_line(const char *line, size_t len, char *path_buf, size_t pa
  * block device of their own (btrfs, overlayfs) report another device to stat than to maps. What is
  * no regular file is looked at, but never opened. O_RDONLY|O_CLOEXEC|O_NONBLOCK.
  * Returns: descriptor >= 0, -ESTALE (another file is there now), -EACCES/-EPERM, -ENOENT, -EINVAL
- * (@m is no file mapping, or it is no regular file), -E2BIG (path over 8 KiB), -EMFILE, -ENFILE,
+ * (@m is no file mapping, or it is not a regular file), -E2BIG (path over 8 KiB), -EMFILE, -ENFILE,
  * -ENOMEM, what else open or stat give.
  */
 int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err);
@@ -117,7 +117,7 @@ int proc_each_thread(uint32_t pid, proc_pid_fn fn, void *arg);
  */
 int proc_cgroup2_mount(struct sbuf *b);
 /**
- * proc_cgroup2_mount_parse - the parser behind it, for tests
+ * proc_cgroup2_mount_parse - its parser, for tests
  * Returns: 0, -ENOENT, -E2BIG or -ENOMEM of @b.
  */
 int proc_cgroup2_mount_parse(const char *text, size_t len, struct sbuf *b);
@@ -137,7 +137,7 @@ int proc_cgroup_open(const char *path, struct err *err);
  */
 int proc_cgroup_path(uint32_t pid, struct sbuf *b);
 /**
- * proc_cgroup_path_parse - the parser behind it, for tests: /proc/PID/cgroup
+ * proc_cgroup_path_parse - its parser, for tests: /proc/PID/cgroup
  * Returns: 0, -ENOENT, -E2BIG or -ENOMEM of @b.
  */
 int proc_cgroup_path_parse(const char *text, size_t len, struct sbuf *b);
@@ -215,7 +215,7 @@ int proc_sysctl(const char *name, int64_t *ret);
  */
 int proc_idle_ns(const uint32_t *cpus, uint32_t n, uint64_t *ret);
 /**
- * proc_idle_parse - the parser behind it, for tests: the sum in clock ticks
+ * proc_idle_parse - its parser, for tests: the sum in clock ticks
  * Returns: 0, -ENODATA, -EINVAL.
  */
 int proc_idle_parse(const char *text, size_t len, const uint32_t *cpus, uint32_t n,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where cgroups are, and whether a path is one. */
+/* The mount point of cgroups, and cgroups of paths and processes. */
 #include "proc/proc_priv.h"
 
 #include <fcntl.h>

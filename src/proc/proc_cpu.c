@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine's CPUs and which of them are alike: from sysfs, or a tree that looks like it. */
+/* The CPUs of the machine and their core types, from sysfs or a tree of the same shape. */
 #include "proc/proc_priv.h"
 
 #include <dirent.h>
@@ -9,7 +9,7 @@
 
 #define CPU_DIR "devices/system/cpu"
 #define PMU_DIR "bus/event_source/devices"
-/* Entries that are looked at: a machine of eight sockets has about 1,500 PMUs outside of cores. */
+/* Entries read at most: a machine of eight sockets has about 1,500 PMUs outside of cores. */
 #define PMU_ENTRIES_MAX 16384
 #define PMU_PATH_SIZE   (NAME_MAX + sizeof("/cpumask"))
 #define CANDIDATES_MAX  64 /* core PMUs; no machine has more than three */
@@ -46,7 +46,7 @@ static void add(uint64_t *set, uint32_t cpu)
 	set[cpu / 64] |= 1ULL << cpu % 64;
 }
 
-/* What does not fit, or finds no memory, is lost: it is only a text. */
+/* Text that does not fit, or finds no memory, is lost: it is only a message. */
 PRINTF_FMT(2, 3)
 static void note(struct proc_cpus *c, const char *fmt, ...)
 {

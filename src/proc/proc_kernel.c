@@ -197,7 +197,7 @@ static size_t padding_of(uint32_t n)
 	return (4 - n % 4) % 4;
 }
 
-/* A field of a note; the padding behind the last one may be absent. */
+/* Reads a field of a note; the padding after the last one may be absent. */
 static int note_field(struct cursor *c, uint32_t len, struct cursor *ret)
 {
 	if (cursor_sub(c, len, ret) < 0)
@@ -217,7 +217,7 @@ int proc_notes_build_id(const void *notes, size_t len, uint8_t ret[EV_BUILD_ID_M
 		uint32_t name_len, desc_len, type;
 		struct cursor name, desc;
 
-		/* Once a size is wrong there is no telling where the next note begins. */
+		/* After a wrong size the start of the next note is not known. */
 		if (cursor_u32(&c, &name_len) < 0 || cursor_u32(&c, &desc_len) < 0 ||
 		    cursor_u32(&c, &type) < 0 || note_field(&c, name_len, &name) < 0 ||
 		    note_field(&c, desc_len, &desc) < 0)
@@ -249,7 +249,7 @@ int proc_kernel_build_id(uint8_t ret[EV_BUILD_ID_MAX], size_t *ret_len)
 
 /* ---- idle time ------------------------------------------------------------------------------- */
 
-/* A number and the blanks before it; the cursor stands behind it then. */
+/* Reads a number and the blanks before it. */
 static int take_number(struct cursor *c, uint64_t *ret)
 {
 	uint64_t v = 0;

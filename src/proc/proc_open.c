@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens the files behind mappings. They belong to others: nothing but regular files is ever opened
- * (the open of a device or of a FIFO does things), and what is opened is compared with what is
- * mapped. */
+/* Opens the files of mappings. They are untrusted: only regular files are opened, since opening a
+ * device or a FIFO has effects, and the opened file is compared with the mapped one. */
 #include "proc/proc_priv.h"
 
 #include <fcntl.h>
@@ -75,7 +74,7 @@ int proc_open_path(const char *path, const struct ev_file_id *file)
 	return open_same(path, false, file);
 }
 
-/* No use in trying another way: it would fail for the same reason. */
+/* Whether another way to open it would fail for the same reason. */
 static bool is_out_of_something(int r)
 {
 	return r == -EMFILE || r == -ENFILE || r == -ENOMEM;
@@ -106,7 +105,7 @@ int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err)
 			return err_set(err, b.err, "open %s of process %u: %s", m->path, pid,
 			               err_name(b.err));
 		fd = open_same(b.p, true, &m->file);
-		/* The path of a mapping that a side-band record told may end so by itself. */
+		/* The path of a side-band record may end like this by itself. */
 		if (m->deleted && (fd == -ENOENT || fd == -ESTALE)) {
 			int second;
 

@@ -6,7 +6,7 @@
 #include "proc/proc.h"
 
 #define PROC_PATH_SIZE 64           /* longest "/proc/PID/task/TID/schedstat" has 44 bytes */
-#define PROC_DELETED   " (deleted)" /* d_path's mark behind the names of unlinked files */
+#define PROC_DELETED   " (deleted)" /* d_path appends it to the names of unlinked files */
 
 /* A number that ends where @c ends or before one of @delims; the delimiter is skipped.
  * 0, -EINVAL, -ERANGE. @c is undefined on failure. */

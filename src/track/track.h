@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * track - which process maps which image; keeps images open and tells the kernel side.
+ * track - which process maps which image; keeps images open and publishes mappings to the kernel
+ * side.
  *
- * Thread: W owns it while a capture runs, C before and after. It is fed with side-band events in
- * order of time and with /proc; it publishes each process's executable mappings to the BPF process
- * map, and keeps every mapping that a process ever had, so that addresses of processes that have
- * gone can still be placed.
+ * Thread: W owns it while a capture runs, C before and after. It reads /proc and gets side-band
+ * events in order of time. It publishes the executable mappings of each process to the BPF process
+ * map. It keeps every mapping that a process ever had, so that addresses of ended processes can be
+ * resolved.
  */
 #ifndef PA_TRACK_H
 #define PA_TRACK_H
@@ -38,7 +39,7 @@ struct trk_image {
 	size_t mem_len;
 };
 
-/* Where an address of a process lies. */
+/* An address of a process, resolved to its mapping. */
 struct trk_location {
 	const struct trk_image *image; /* NULL: anonymous or none */
 	uint64_t off;                  /* file offset (image) or the address */
@@ -93,10 +94,10 @@ void trk_freep(struct trk **t);
  */
 int trk_scan(struct trk *t, struct err *err);
 /**
- * trk_learn - a process beyond the targets is known as they are from now on
- * @id: as the kernel side tells of one that has a number here
- * Its children are not, unless those of the targets are. Nothing is done for one that is known, or
- * has ended. The next trk_flush looks at all processes again.
+ * trk_learn - track a process that is no target
+ * @id: as the kernel side reports it; it has a pid in our namespace
+ * Its children are tracked if those of targets are. Does nothing for a process that is known or has
+ * ended. The next trk_flush scans it again.
  * Cost: reads its /proc/PID/maps, and opens what it maps.
  */
 void trk_learn(struct trk *t, const struct ev_proc_id *id);
@@ -115,13 +116,13 @@ void trk_event(struct trk *t, const struct ev_proc *ev);
 void trk_flush(struct trk *t);
 
 /**
- * trk_set_watermark - all events up to this time were handed on
- * @until_ns: CLOCK_MONOTONIC. While something that was lost has not been read again it says
- * nothing. The next trk_flush tells the kernel side.
+ * trk_set_watermark - all events up to this time were passed to trk_event
+ * @until_ns: CLOCK_MONOTONIC. Ignored between a loss of events and the scan that makes up for it.
+ * The next trk_flush passes it to the kernel side.
  */
 void trk_set_watermark(struct trk *t, uint64_t until_ns);
 /**
- * trk_watermark_ns - up to this time it is known what was mapped; 0: not yet
+ * trk_watermark_ns - time up to which all mappings are known; 0: not yet
  */
 uint64_t trk_watermark_ns(const struct trk *t);
 
@@ -137,23 +138,23 @@ uint64_t trk_watermark_ns(const struct trk *t);
  */
 
 /**
- * trk_resolve - where an address of a process lies
+ * trk_resolve - resolve an address of a process to its mapping
  * @ret: filled always; without a mapping off is @addr and the rest is zero
- * Looks at what is mapped there now, else at what was there last.
+ * Uses the current mapping, else the last one that was there.
  * Returns: 0, -ENOENT (unknown process, or nothing was mapped there).
  */
 int trk_resolve(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
                 struct trk_location *ret);
 /**
- * trk_resolve_at - where it lay at a time
+ * trk_resolve_at - resolve an address as of a time
  * @time_ns: CLOCK_MONOTONIC
- * Where that is not known (events up to this time were not handed on yet, some were lost, or too
- * much was replaced since) as trk_resolve_any. Returns: 0, -ENOENT, -ENOTUNIQ.
+ * As trk_resolve_any if the mappings of that time are not known: events up to it are not in yet,
+ * some were lost, or too much was replaced since. Returns: 0, -ENOENT, -ENOTUNIQ.
  */
 int trk_resolve_at(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
                    uint64_t time_ns, struct trk_location *ret);
 /**
- * trk_resolve_any - where it lay at a time that is not known
+ * trk_resolve_any - resolve an address as of an unknown time
  * Returns: 0, -ENOENT (unknown process, or nothing was mapped there), -ENOTUNIQ (more than one
  * content was). Cost: O(replaced mappings of the process).
  */
@@ -218,7 +219,7 @@ enum ev_reason trk_proc_reason(const struct trk *t, const struct ev_proc_id *id)
  */
 const char *trk_comm(const struct trk *t, const struct ev_proc_id *id);
 /**
- * trk_stats - figures up to now; borrowed until trk_free
+ * trk_stats - statistics up to now; borrowed until trk_free
  */
 const struct trk_stats *trk_stats(const struct trk *t);
 

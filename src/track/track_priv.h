@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * track, private: the pieces behind track.h.
+ * track, private: what its files share.
  *
  *   track.c        life cycle, limits, answers
  *   trk_event.c    side-band events
@@ -8,7 +8,7 @@
  *   trk_scan.c     the task iterator and /proc/PID/maps; putting right what became uncertain
  *   trk_list.c     the mappings of one incarnation, shared by forks until one changes
  *   trk_image.c    files, opened once
- *   trk_publish.c  places in the BPF ranges array
+ *   trk_publish.c  blocks of the BPF ranges array
  *
  * Thread: W while a capture runs, C before and after.
  */
@@ -148,7 +148,7 @@ struct trk_img {
 	UT_hash_handle hh;
 };
 
-/* Id of the image behind @m, opening it if it is new; 0 with a counter when it has no place.
+/* Id of the image of @m, which is opened if it is new; 0 over the limit (counted).
  * @mapped_ns: when it was mapped, or seen mapped (CLOCK_MONOTONIC). Not for ANON. */
 uint32_t trk_img_get(struct trk *t, uint32_t pid, const struct ev_mapping *m, uint64_t mapped_ns);
 void trk_img_note(struct trk *t, const struct trk_map *m);
@@ -185,7 +185,7 @@ struct trk_inc {
 enum trk_queue {
 	TRK_Q_NONE = 0,
 	TRK_Q_DIRTY,
-	TRK_Q_WAIT, /* found no place */
+	TRK_Q_WAIT, /* the ranges array was full */
 };
 
 struct trk_pid {
@@ -194,13 +194,13 @@ struct trk_pid {
 	struct trk_pid *q_prev, *q_next;
 	struct trk_inc *newest; /* chain by .older; NULL only while pinned */
 	bool pinned;
-	/* What the BPF process map says of this pid now. */
+	/* The entry of this pid in the BPF process map. */
 	struct trk_block *block;
 	uint64_t published_ns;
 	bool counted_full;
-	/* Queue of processes to be looked at again. */
+	/* Queue of processes to be scanned again. */
 	bool unsure;
-	uint64_t unsure_until_ns; /* what is read after this time is right */
+	uint64_t unsure_until_ns; /* a scan after this time is right */
 	struct trk_pid *u_prev, *u_next;
 	uint64_t round; /* last resynchronisation that saw it */
 	UT_hash_handle hh;
@@ -235,7 +235,7 @@ struct trk_inc *trk_inc_first(struct trk *t, uint32_t pid);
 struct trk_inc *trk_inc_push(struct trk *t, struct trk_pid *p);
 /* The next program of the same process: keeps start, threads and name. NULL: counted. */
 struct trk_inc *trk_inc_exec(struct trk *t, struct trk_inc *i);
-/* It has ended, or (revive) is alive after all. */
+/* The process has ended, or (revive) is alive after all. */
 void trk_inc_end(struct trk *t, struct trk_inc *i);
 void trk_inc_revive(struct trk *t, struct trk_inc *i);
 void trk_set_unsure(struct trk *t, struct trk_pid *p, uint64_t until_ns);
@@ -254,9 +254,9 @@ void trk_forget_all(struct trk *t);
 /* Reads /proc/PID/maps into i->list; what it no longer shows goes to the history.
  * 0, -ESRCH (no such process), -EACCES (noted in i), errno. */
 int trk_maps_read(struct trk *t, struct trk_inc *i);
-/* Learns a process that an event told of. @ev_ns: time of the event. NULL: counted. */
+/* Adds the process of an event. @ev_ns: time of the event. NULL: counted. */
 struct trk_inc *trk_adopt(struct trk *t, uint32_t pid, uint64_t ev_ns);
-/* Looks again at processes that are uncertain, or at all. */
+/* Scans uncertain processes, or all, again. */
 void trk_rescan(struct trk *t, uint64_t now);
 
 /* ---- publishing ----------------------------------------------------------------------------- */
@@ -290,7 +290,7 @@ struct trk_ranges {
 	struct trk_block *quarantine; /* oldest first */
 	struct trk_pid *dirty, *wait;
 	bool freed;            /* since the waiting were tried last */
-	uint64_t watermark_ns; /* as the kernel side was told */
+	uint64_t watermark_ns; /* as passed to the kernel side */
 };
 
 int trk_pub_init(struct trk *t, struct err *err);
@@ -320,7 +320,7 @@ struct trk {
 	bool resync;
 	uint64_t resync_due_ns; /* not before */
 	uint64_t watermark_ns;  /* all events up to this time were heard of */
-	/* Between these two events were lost: when what they told of happened is not known. */
+	/* Events were lost between these two times: when those changes happened is not known. */
 	uint64_t blur_begin_ns, blur_end_ns;
 	uint64_t round;
 	struct trk_ranges ranges;

@@ -41,7 +41,7 @@ static void mmap_event(struct trk *t, const struct ev_proc *ev)
 		m.image = trk_img_get(t, ev->pid, &ev->map, ev->time_ns);
 		if (m.image == 0) {
 			t->stats.dropped_mappings++;
-			cut = true; /* what was there before is gone all the same */
+			cut = true; /* the mapping before it is gone in any case */
 		}
 		m.base = m.image ? m.start : 0;
 	}
@@ -122,11 +122,10 @@ static void fork_event(struct trk *t, const struct ev_proc *ev)
 		return;
 	}
 	if (p && ev->time_ns < p->newest->maps_end_ns)
-		return; /* /proc has told of it already */
+		return; /* the reading of /proc has it already */
 	pp = trk_pid_find(t, ev->ppid);
 	if (!pp || pp->unsure || !pp->newest->exec_known || ev->time_ns < pp->newest->maps_end_ns) {
-		/* Which program the parent was at the time of the fork is not known: ask the child.
-		 */
+		/* The program of the parent at the fork is not known: read the child. */
 		if (p) {
 			trk_inc_end(t, p->newest);
 			if (!trk_inc_push(t, p))
@@ -137,8 +136,8 @@ static void fork_event(struct trk *t, const struct ev_proc *ev)
 		if (!i)
 			return;
 		i->born_ns = boottime_of(ev->time_ns);
-		/* Gone already, or not readable: the parent's mappings are the best guess. Adopting
-		 * can have made or forgotten processes, so look again. */
+		/* Ended, or not readable: assume the mappings of the parent. Adopting may have
+		 * added or dropped processes, so find the parent again. */
 		pp = trk_pid_find(t, ev->ppid);
 		if (pp && !i->list) {
 			inherit(i, pp->newest);
@@ -147,7 +146,7 @@ static void fork_event(struct trk *t, const struct ev_proc *ev)
 		return;
 	}
 	if (p) {
-		/* Its end was not seen: the pid has been given to another process. */
+		/* The exit event was missed: the pid belongs to another process now. */
 		trk_inc_end(t, p->newest);
 		i = trk_inc_push(t, p);
 		if (i)
@@ -179,7 +178,7 @@ static void exit_event(struct trk *t, const struct ev_proc *ev)
 		trk_inc_end(t, i);
 }
 
-/* Is this event of a target, of what it forked, or of what was learnt of? */
+/* Whether the event belongs to a target, a followed child, or a process added by trk_learn(). */
 static bool is_followed(const struct trk *t, const struct ev_proc *ev)
 {
 	if (trk_target(t, ev->pid) >= 0 || trk_pid_find(t, ev->pid))

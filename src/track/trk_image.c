@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Files that processes map, each opened once. While a descriptor is kept the inode cannot be given
- * to another file, so (device, inode) is enough to know it again: but for a file that is written
- * anew in its place (cp onto a program that does not run). Then its old content is gone, and what
- * is mapped from then on is another image.
+ * Mapped files, each opened once. While a descriptor is kept the inode cannot be given to another
+ * file, so (device, inode) identifies the file. Exception: a file that is written anew in its place
+ * (cp onto a program that does not run). Its old content is gone, and later mappings are another
+ * image.
  */
 #include "track/track_priv.h"
 
@@ -95,8 +95,8 @@ static uint64_t written_ns(const struct stat *st)
 	return ago < now ? now - ago : 0;
 }
 
-/* What it was is gone: its names too, unless they were read already. Its descriptor stays open,
- * since a reader may be at it; the image that follows takes it. */
+/* Marks the content of an image as replaced. Its descriptor stays open, since a reader may use it;
+ * the next image of the file takes it. */
 static void set_replaced(struct trk_img *g, const struct stat *st)
 {
 	g->replaced = true;
@@ -125,7 +125,7 @@ static void take_file(struct trk *t, struct trk_img *g, int fd_taken)
 		return;
 	}
 	remember_content(g, &st);
-	/* Events are heard of late: what was mapped first may be overwritten by now. */
+	/* Events arrive late: the content that was mapped first may be overwritten by now. */
 	if (written_ns(&st) > g->first_ns) {
 		set_replaced(g, &st);
 	} else {
@@ -150,7 +150,7 @@ static void open_image(struct trk *t, struct trk_img *g, uint32_t pid, const str
 	if (fd < 0) {
 		r = fd;
 		fd = proc_open_path(m->path, &m->file);
-		/* The process is gone: what became of the path says more. */
+		/* The process has ended: the error of the path says more. */
 		if (fd < 0 && (r == -ESRCH || r == -ENOENT))
 			r = fd;
 		else if (fd < 0)
@@ -230,7 +230,7 @@ static int find_vdso(void *arg, const struct ev_mapping *m)
 	return 1;
 }
 
-/* The kernel gives every 64-bit process the same bytes; ours can be read without asking anyone. */
+/* Copies our own vDSO: all 64-bit processes have the same bytes. */
 static void copy_vdso(struct trk *t)
 {
 	struct ev_mapping m;
@@ -384,7 +384,7 @@ fail:
 	return NULL;
 }
 
-/* Looks whether the file was written anew since it was opened. */
+/* Checks whether the file was written anew since it was opened. */
 static void check_content(struct trk_img *g)
 {
 	_cleanup_close_ int fd = -EBADF;
@@ -409,7 +409,8 @@ static void check_content(struct trk_img *g)
 		set_replaced(g, &st);
 }
 
-/* The image of what stands now in the file of @old, which keeps its id. NULL: no place. */
+/* Makes the image of the new content of the file of @old, which keeps its id. NULL: over the limit.
+ */
 static struct trk_img *img_follow(struct trk *t, struct trk_img *old, const char *path,
                                   uint64_t mapped_ns)
 {
@@ -473,7 +474,7 @@ uint32_t trk_img_get(struct trk *t, uint32_t pid, const struct ev_mapping *m, ui
 	if (g->pub.reason == EV_REASON_NOT_PERMITTED)
 		t->stats.images_denied--;
 	open_image(t, g, pid, m);
-	/* What was mapped before it was overwritten keeps this image, without names. */
+	/* Mappings made before it was overwritten keep this image, without names. */
 	if (g->replaced && mapped_ns > g->written_ns) {
 		g = img_follow(t, g, m->path, mapped_ns);
 		if (!g) {

@@ -246,10 +246,10 @@ struct trk_inc *trk_match(const struct trk *t, const struct ev_proc_id *id)
 			exec = i->exec_id == id->exec_id ? 2 : 0;
 		if (exec == 0)
 			continue;
-		/* The start says more than the exec id: it is of this very process. */
+		/* The start outweighs the exec id: it identifies the process. */
 		score = start * 4 + exec;
-		/* Newest first. Of processes known by their forks alone it is the one that was
-		 * forked next after the start. */
+		/* Newest first. Of processes known only by their fork, choose the first one forked
+		 * after the start. */
 		if (score > best_score ||
 		    (score == best_score && start == 1 && id->start_ns != 0 &&
 		     i->born_ns >= id->start_ns && i->born_ns < best->born_ns)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Places in the BPF ranges array. A published list is never changed: the new one goes to a free
- * place, one update of the process map switches over, and the old place rests until no program can
- * still read it.
+ * Blocks of the BPF ranges array. A published list is never changed: the new one is written to a
+ * free block, one update of the process map switches over, and the old block stays in quarantine
+ * until no program can still read it.
  */
 #include "track/track_priv.h"
 
@@ -166,9 +166,9 @@ static void withdraw(struct trk *t, struct trk_pid *p)
 
 	if (!p->block)
 		return;
-	/* No loader: trk_free; nobody looks any more. */
+	/* No loader: in trk_free, the programs have ended. */
 	r = t->o.loader ? load_proc_del(t->o.loader, p->pid) : 0;
-	/* -ENOENT: gone already. Else the map may still point there: the place stays taken. */
+	/* -ENOENT: removed already. Else the map may still point there: the block stays in use. */
 	if (r < 0 && r != -ENOENT)
 		return;
 	block_unref(t, TAKE_PTR(p->block));
@@ -193,9 +193,8 @@ void trk_pub_abandon(struct trk_pid *p)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Hands on what the kernel side needs of @l: neighbours joined where they continue each other.
- * Writes to
- * @to (NULL: counts only); returns how many ranges. */
+/* Writes the ranges of @l to @to (NULL: only counts them). Adjacent mappings that continue each
+ * other become one range. Returns the number of ranges. */
 static uint32_t write_ranges(const struct trk *t, const struct trk_list *l, struct abi_range *to)
 {
 	struct abi_range cur = {0};
@@ -229,7 +228,7 @@ static uint32_t write_ranges(const struct trk *t, const struct trk_list *l, stru
 	return n;
 }
 
-/* 0, -ENOSPC (no place), or errno of the map. */
+/* Publishes the list of a process. Returns: 0, -ENOSPC (no block is free), errno of the map. */
 static int publish(struct trk *t, struct trk_pid *p, uint64_t now)
 {
 	struct trk_ranges *g = &t->ranges;
@@ -240,7 +239,7 @@ static int publish(struct trk *t, struct trk_pid *p, uint64_t now)
 	uint32_t cnt;
 	int r;
 
-	/* Without the exec id the kernel side could not know the program again. */
+	/* The kernel side identifies the program by its exec id. */
 	if (i->past || i->kthread || !i->exec_known || !l || l->maps.n == 0) {
 		withdraw(t, p);
 		return 0;
@@ -276,7 +275,8 @@ static int publish(struct trk *t, struct trk_pid *p, uint64_t now)
 	return 0;
 }
 
-/* Processes whose leader has gone and whose other threads were perhaps not all seen to end. */
+/* Withdraws processes whose leader has exited: exit events of other threads may have been missed.
+ */
 static void drop_lingering(struct trk *t)
 {
 	for (struct trk_pid *p = t->pids; p; p = p->hh.next)
@@ -290,7 +290,7 @@ static void try_publish(struct trk *t, struct trk_pid *p, uint64_t now, bool *fu
 		p->counted_full = false;
 		return;
 	}
-	/* What stands in the map is of an older list or program: raw addresses are better. */
+	/* The map has an older list or program: raw addresses are better. */
 	withdraw(t, p);
 	if (!p->counted_full)
 		t->stats.ranges_full++;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the kernel and /proc say of processes now: at the start, after losses, and for single
+ * Scans of processes by the task iterator and /proc: at the start, after losses, and for single
  * processes whose events and readings crossed.
  */
 #include "track/track_priv.h"
@@ -136,7 +136,7 @@ static void stat_exe(uint32_t pid, struct ev_file_id *ret)
 	ret->ino = st.st_ino;
 }
 
-/* Through the directory of one thread; /proc has one of each, not only of leaders. */
+/* Reads the mappings through the directory of one thread; /proc has one for each thread. */
 static int read_by_thread(void *arg, uint32_t tid)
 {
 	struct reading *rd = arg;
@@ -193,7 +193,7 @@ struct trk_inc *trk_adopt(struct trk *t, uint32_t pid, uint64_t ev_ns)
 	if (!i)
 		return NULL;
 	trk_set_unsure(t, i->p, ev_ns + TRK_EXEC_SETTLE_NS);
-	/* When it has gone, what the events tell is all there is; a refusal is noted in i. */
+	/* If it has ended, only the events describe it; a refusal is noted in i. */
 	(void)trk_maps_read(t, i);
 	return i;
 }
@@ -268,7 +268,7 @@ static int take_pid(void *arg, uint32_t pid)
 	return 0;
 }
 
-/* Targets one by one; @unseen: those that the iterator did not show. */
+/* Adds the targets one by one. @unseen: only those that the iterator did not show. */
 static void take_targets(struct tasks *ts, bool unseen)
 {
 	struct trk *t = ts->t;
@@ -278,7 +278,8 @@ static void take_targets(struct tasks *ts, bool unseen)
 			(void)take_pid(ts, t->o.target_pids[i]); /* never stops */
 }
 
-/* From the iterator; without it from /proc, which knows no exec ids: then nothing is published. */
+/* Lists tasks by the iterator, or without it from /proc. That has no exec ids: nothing is
+ * published. */
 static int tasks_read(struct tasks *ts, struct err *err)
 {
 	struct trk *t = ts->t;
@@ -334,7 +335,7 @@ static void scan_task(struct trk *t, const struct task *k)
 			return;
 		t->stats.procs++;
 	} else if (i && i->past) {
-		/* It was taken for dead, and is not. */
+		/* It was assumed to have ended. */
 		trk_inc_revive(t, i);
 	}
 	if (i && !k->by_proc && i->exec_known && i->exec_id != k->a.exec_id)
@@ -363,7 +364,7 @@ static void scan_task(struct trk *t, const struct task *k)
 		trk_inc_end(t, i);
 }
 
-/* Those that the iterator no longer shows have ended. */
+/* Ends processes that the iterator no longer shows. */
 static void end_unseen(struct trk *t, bool only_unsure, uint64_t now)
 {
 	for (struct trk_pid *p = t->pids; p; p = p->hh.next)
@@ -371,8 +372,8 @@ static void end_unseen(struct trk *t, bool only_unsure, uint64_t now)
 			trk_inc_end(t, p->newest);
 }
 
-/* With children to follow: those that are known, and children of those that are, whose forks were
- * lost. */
+/* Whether a task is tracked: any without targets; else targets, known processes, and children of
+ * known ones, whose fork events may have been lost. */
 static bool is_followed(const struct trk *t, struct task *k)
 {
 	struct proc_status st;
@@ -393,7 +394,7 @@ static int scan(struct trk *t, bool only_unsure, struct err *err)
 
 	t->round++;
 	r = tasks_read(&ts, err);
-	/* Each that is found may be the parent of others: as often as there are generations. */
+	/* A process that is added may be the parent of others: one pass for each generation. */
 	while (r == 0 && more) {
 		more = false;
 		vec_each (k, &ts.v) {
@@ -427,7 +428,7 @@ void trk_learn(struct trk *t, const struct ev_proc_id *id)
 		return;
 	(void)str_copy(k.a.comm, sizeof(k.a.comm), st.name);
 	scan_task(t, &k);
-	/* It may have executed another program, or another process may have its number. */
+	/* It may have called exec, or another process may have its pid. */
 	p = trk_pid_find(t, id->pid);
 	if (p)
 		trk_set_unsure(t, p, now_ns());
@@ -471,7 +472,7 @@ void trk_rescan(struct trk *t, uint64_t now)
 		t->blur_end_ns = now_ns();
 	if (all)
 		t->resync_due_ns = now_ns() + trk_resync_rest_ns(now_ns() - begin);
-	/* Out of descriptors or memory: what is known stays, and a later flush tries again. */
+	/* Out of descriptors or memory: keep the state; a later flush tries again. */
 	if (r < 0 && all)
 		t->resync = true;
 }
