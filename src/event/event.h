@@ -112,8 +112,7 @@ struct ev_file_id {
 
 enum ev_map_kind {
 	EV_MAP_FILE = 1,
-	EV_MAP_ANON =
-	        2, /* memory without a file: JIT code; also //anon, [heap], /dev/zero, SysV shm */
+	EV_MAP_ANON = 2, /* memory without a file: JIT code, //anon, [heap], /dev/zero, SysV shm */
 	EV_MAP_VDSO = 3,
 	EV_MAP_OTHER = 4, /* [vsyscall], [uprobes] and other special names */
 };
@@ -248,13 +247,11 @@ struct ev_stack {
 #define EV_DEFERRED_REGS 32   /* room for the registers of every processor, by DWARF number */
 #define EV_DEFERRED_STEP 2048 /* bytes that were read at once */
 struct ev_deferred {
-	struct ev_count
-	        count; /* ustack 0; else (tests) the hash of the kernel's walk at the same instant */
+	/* ustack 0; else (tests) the hash of the kernel's walk at the same instant. */
+	struct ev_count count;
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint64_t pc, reg[EV_DEFERRED_REGS];
-	uint64_t
-	        placeholder; /* 0, else: nothing is counted, the stack alone is wanted, under this hash
-	                   */
+	uint64_t placeholder; /* not 0: only the stack is wanted, with this hash; counts nothing */
 	uint64_t heuristic;   /* hash of a heuristic stack of the same instant; 0: none */
 	uint64_t addr;        /* of bytes[0] in the thread's memory */
 	uint32_t len;         /* bytes[len] */

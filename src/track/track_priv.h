@@ -319,7 +319,7 @@ struct trk {
 	struct trk_quota quota;
 	bool resync;
 	uint64_t resync_due_ns; /* not before */
-	uint64_t watermark_ns;  /* all events up to this time were heard of */
+	uint64_t watermark_ns;  /* all events up to this time were handled */
 	/* Events were lost between these two times: when those changes happened is not known. */
 	uint64_t blur_begin_ns, blur_end_ns;
 	uint64_t round;
