@@ -5,9 +5,6 @@
  */
 #include "unwind/uw_cfi_priv.h"
 
-#define LENGTH_64    UINT32_MAX /* the real length stands behind it, in 8 bytes */
-#define LENGTH_RANGE 0xfffffff0 /* from here to LENGTH_64: reserved */
-
 struct reader {
 	struct img_file *f;
 	const struct uw_area *a;
@@ -40,26 +37,26 @@ static int take_format(struct cursor *c, uint8_t enc, uint8_t addr_size, uint64_
 	int r;
 
 	switch (enc & CFI_PE_FORMAT) {
-	case CFI_PE_ABSPTR:
-	case CFI_PE_SIGNED:
+	case DW_EH_PE_absptr:
+	case DW_EH_PE_signed:
 		break;
-	case CFI_PE_ULEB:
+	case DW_EH_PE_uleb128:
 		return cursor_uleb(c, ret);
-	case CFI_PE_SLEB:
+	case DW_EH_PE_sleb128:
 		r = cursor_sleb(c, &s);
 		if (r == 0)
 			*ret = (uint64_t)s;
 		return r;
-	case CFI_PE_UDATA2:
-	case CFI_PE_SDATA2:
+	case DW_EH_PE_udata2:
+	case DW_EH_PE_sdata2:
 		n = 2;
 		break;
-	case CFI_PE_UDATA4:
-	case CFI_PE_SDATA4:
+	case DW_EH_PE_udata4:
+	case DW_EH_PE_sdata4:
 		n = 4;
 		break;
-	case CFI_PE_UDATA8:
-	case CFI_PE_SDATA8:
+	case DW_EH_PE_udata8:
+	case DW_EH_PE_sdata8:
 		n = 8;
 		break;
 	default:
@@ -69,7 +66,7 @@ static int take_format(struct cursor *c, uint8_t enc, uint8_t addr_size, uint64_
 	if (r < 0)
 		return r;
 	memcpy(ret, u8, sizeof(*ret)); /* little-endian hosts only */
-	if ((enc & CFI_PE_SIGNED) && n < 8 && (u8[n - 1] & 0x80))
+	if ((enc & DW_EH_PE_signed) && n < 8 && (u8[n - 1] & 0x80))
 		*ret |= UINT64_MAX << (8 * n);
 	return 0;
 }
@@ -81,24 +78,24 @@ int cfi_pointer(struct img_file *f, const struct uw_area *a, struct cursor *c, u
 	uint8_t target[8] = {0};
 	int r;
 
-	if (enc == CFI_PE_OMIT)
+	if (enc == DW_EH_PE_omit)
 		return -EINVAL;
-	if ((enc & CFI_PE_BASE) == CFI_PE_ALIGNED) {
+	if ((enc & CFI_PE_BASE) == DW_EH_PE_aligned) {
 		r = cursor_skip(c, (size_t)((addr_size - at % addr_size) % addr_size));
 		if (r < 0)
 			return r;
-		enc = CFI_PE_ABSPTR;
+		enc = DW_EH_PE_absptr;
 	}
 	r = take_format(c, enc, addr_size, &v);
 	if (r < 0)
 		return r;
 	switch (enc & CFI_PE_BASE) {
-	case CFI_PE_ABSPTR:
+	case DW_EH_PE_absptr:
 	/* Text and data of a whole file have one base, its first address. */
-	case CFI_PE_TEXTREL:
-	case CFI_PE_DATAREL:
+	case DW_EH_PE_textrel:
+	case DW_EH_PE_datarel:
 		break;
-	case CFI_PE_PCREL:
+	case DW_EH_PE_pcrel:
 		v += at;
 		break;
 	default: /* relative to a function, where there is none */
@@ -106,7 +103,7 @@ int cfi_pointer(struct img_file *f, const struct uw_area *a, struct cursor *c, u
 	}
 	if (addr_size == 4)
 		v &= UINT32_MAX;
-	if ((enc & CFI_PE_INDIRECT) && f) {
+	if ((enc & DW_EH_PE_indirect) && f) {
 		r = img_read_vaddr(f, v, target, addr_size);
 		if (r < 0)
 			return r;
@@ -130,12 +127,12 @@ static int take_entry(const struct uw_area *a, struct cursor *c, struct entry *r
 	if (r < 0)
 		return r;
 	len = len32;
-	if (len32 == LENGTH_64) {
+	if (len32 == DWARF3_LENGTH_64_BIT) {
 		ret->is64 = true;
 		r = cursor_u64(c, &len);
 		if (r < 0)
 			return r;
-	} else if (len32 >= LENGTH_RANGE) {
+	} else if (len32 >= DWARF3_LENGTH_MIN_ESCAPE_CODE) {
 		return -EINVAL;
 	}
 	if (len == 0) {
@@ -151,12 +148,12 @@ static int take_entry(const struct uw_area *a, struct cursor *c, struct entry *r
 	id_off = (uint64_t)(ret->body.p - a->p);
 	if (a->debug_frame && ret->is64) {
 		r = cursor_u64(&ret->body, &id);
-		ret->is_cie = id == UINT64_MAX;
+		ret->is_cie = id == DW_CIE_ID_64;
 		ret->cie = id;
 	} else {
 		r = cursor_u32(&ret->body, &len32);
 		id = r < 0 ? 0 : len32;
-		ret->is_cie = id == (a->debug_frame ? UINT32_MAX : 0);
+		ret->is_cie = id == (a->debug_frame ? DW_CIE_ID_32 : 0);
 		ret->cie = a->debug_frame ? id : id_off - id;
 	}
 	ret->damaged = r < 0;
@@ -254,7 +251,7 @@ static void read_cie(struct reader *rd, struct cfi_cie *cie, uint64_t off)
 	cie->off = off;
 	cie->err = -EINVAL;
 	cie->insn_err = 0;
-	cie->fde_enc = CFI_PE_ABSPTR;
+	cie->fde_enc = DW_EH_PE_absptr;
 	cie->addr_size = 8;
 	cie->sized = cie->signal = false;
 	cie->ra_col = 0;

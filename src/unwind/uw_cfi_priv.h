@@ -6,6 +6,8 @@
 #ifndef PA_UNWIND_CFI_PRIV_H
 #define PA_UNWIND_CFI_PRIV_H
 
+#include <dwarf.h>
+
 #include "unwind/unwind_priv.h"
 
 /* Nested DW_CFA_remember_state; compilers nest one or two. */
@@ -22,28 +24,10 @@
 #define CFI_CIES            64   /* remembered, power of two */
 #define CFI_CODES           1024 /* rules remembered with their codes, power of two */
 
-/* Pointer encodings. Source: LSB 5.0, "DWARF Exception Header Encoding". */
-enum cfi_pe {
-	CFI_PE_ABSPTR = 0x00,
-	CFI_PE_ULEB = 0x01,
-	CFI_PE_UDATA2 = 0x02,
-	CFI_PE_UDATA4 = 0x03,
-	CFI_PE_UDATA8 = 0x04,
-	CFI_PE_SIGNED = 0x08,
-	CFI_PE_SLEB = 0x09,
-	CFI_PE_SDATA2 = 0x0a,
-	CFI_PE_SDATA4 = 0x0b,
-	CFI_PE_SDATA8 = 0x0c,
-	CFI_PE_FORMAT = 0x0f,
-	CFI_PE_PCREL = 0x10,
-	CFI_PE_TEXTREL = 0x20,
-	CFI_PE_DATAREL = 0x30,
-	CFI_PE_FUNCREL = 0x40,
-	CFI_PE_ALIGNED = 0x50,
-	CFI_PE_BASE = 0x70,
-	CFI_PE_INDIRECT = 0x80,
-	CFI_PE_OMIT = 0xff,
-};
+/* Parts of a pointer encoding (DW_EH_PE_*): how the number is stored, and what it is relative to.
+ * Source: LSB 5.0, "DWARF Exception Header Encoding". */
+#define CFI_PE_FORMAT 0x0f
+#define CFI_PE_BASE   0x70
 
 /* What instructions change. */
 struct cfi_state {
@@ -62,7 +46,7 @@ struct cfi_cie {
 	uint64_t code_align;
 	int64_t data_align;
 	uint64_t ra_col;
-	uint8_t fde_enc;   /* CFI_PE_* */
+	uint8_t fde_enc;   /* DW_EH_PE_* */
 	uint8_t addr_size; /* 4 or 8 */
 	bool sized;        /* augmentation data of FDEs begins with its length */
 	bool signal;
@@ -105,7 +89,7 @@ static inline int cfi_uleb(struct cursor *c, uint64_t *ret)
 	return cursor_uleb(c, ret);
 }
 
-/* A pointer by its encoding: 0, -ENODATA, -EINVAL (no such encoding, or CFI_PE_OMIT). Where it is
+/* A pointer by its encoding: 0, -ENODATA, -EINVAL (no such encoding, or DW_EH_PE_omit). Where it is
  * stored indirectly, it is read through @f unless that is NULL. */
 int cfi_pointer(struct img_file *f, const struct uw_area *a, struct cursor *c, uint8_t enc,
                 uint8_t addr_size, uint64_t *ret);

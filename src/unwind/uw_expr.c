@@ -94,9 +94,10 @@ static int decode_jump(struct decoder *d, uint8_t op)
 
 static int decode_const(struct decoder *d, uint8_t op)
 {
-	/* 0x08 const1u, const1s, const2u, … 0x0f const8s */
+	/* In this order: const1u, const1s, const2u, const2s, const4u … const8s. */
+	const unsigned int i = op - DW_OP_const1u;
 	uint64_t v;
-	int r = take_fixed(&d->c, 1u << ((op - 0x08) / 2), op & 1, &v);
+	int r = take_fixed(&d->c, 1u << (i / 2), i & 1, &v);
 
 	return r < 0 ? r : emit_const(d, v);
 }
@@ -138,28 +139,28 @@ static int decode_deref_size(struct decoder *d)
 
 static int decode_breg(struct decoder *d, uint8_t op)
 {
-	uint64_t reg = op - 0x70u;
+	uint64_t reg = (uint64_t)(op - DW_OP_breg0);
 	int64_t off = 0;
 	int r = 0;
 
-	if (op == 0x92)
+	if (op == DW_OP_bregx)
 		r = cfi_uleb(&d->c, &reg);
 	if (r == 0)
 		r = cursor_sleb(&d->c, &off);
 	return r < 0 ? r : emit_reg(d, reg, off);
 }
 
-/* Operations without operands, by DW_OP_* from 0x12 on; END: has operands, or is not understood.
+/* Operations without operands, by DW_OP_*. ABI_OP_END: it has operands, or is not understood.
  * Division and remainder are not: signed division cannot be compiled for BPF. */
-static const uint8_t simple[] = {
-        [0x12 - 0x12] = ABI_OP_DUP,   [0x13 - 0x12] = ABI_OP_DROP, [0x16 - 0x12] = ABI_OP_SWAP,
-        [0x17 - 0x12] = ABI_OP_ROT,   [0x19 - 0x12] = ABI_OP_ABS,  [0x1a - 0x12] = ABI_OP_AND,
-        [0x1c - 0x12] = ABI_OP_MINUS, [0x1e - 0x12] = ABI_OP_MUL,  [0x1f - 0x12] = ABI_OP_NEG,
-        [0x20 - 0x12] = ABI_OP_NOT,   [0x21 - 0x12] = ABI_OP_OR,   [0x22 - 0x12] = ABI_OP_PLUS,
-        [0x24 - 0x12] = ABI_OP_SHL,   [0x25 - 0x12] = ABI_OP_SHR,  [0x26 - 0x12] = ABI_OP_SHRA,
-        [0x27 - 0x12] = ABI_OP_XOR,   [0x29 - 0x12] = ABI_OP_EQ,   [0x2a - 0x12] = ABI_OP_GE,
-        [0x2b - 0x12] = ABI_OP_GT,    [0x2c - 0x12] = ABI_OP_LE,   [0x2d - 0x12] = ABI_OP_LT,
-        [0x2e - 0x12] = ABI_OP_NE,
+static const uint8_t simple[UINT8_MAX + 1] = {
+        [DW_OP_dup] = ABI_OP_DUP,     [DW_OP_drop] = ABI_OP_DROP, [DW_OP_swap] = ABI_OP_SWAP,
+        [DW_OP_rot] = ABI_OP_ROT,     [DW_OP_abs] = ABI_OP_ABS,   [DW_OP_and] = ABI_OP_AND,
+        [DW_OP_minus] = ABI_OP_MINUS, [DW_OP_mul] = ABI_OP_MUL,   [DW_OP_neg] = ABI_OP_NEG,
+        [DW_OP_not] = ABI_OP_NOT,     [DW_OP_or] = ABI_OP_OR,     [DW_OP_plus] = ABI_OP_PLUS,
+        [DW_OP_shl] = ABI_OP_SHL,     [DW_OP_shr] = ABI_OP_SHR,   [DW_OP_shra] = ABI_OP_SHRA,
+        [DW_OP_xor] = ABI_OP_XOR,     [DW_OP_eq] = ABI_OP_EQ,     [DW_OP_ge] = ABI_OP_GE,
+        [DW_OP_gt] = ABI_OP_GT,       [DW_OP_le] = ABI_OP_LE,     [DW_OP_lt] = ABI_OP_LT,
+        [DW_OP_ne] = ABI_OP_NE,
 };
 
 static int decode_one(struct decoder *d)
@@ -171,38 +172,38 @@ static int decode_one(struct decoder *d)
 
 	if (r < 0)
 		return r;
-	if (op >= 0x30 && op <= 0x4f) /* lit0 … lit31 */
-		return emit_const(d, op - 0x30u);
-	if ((op >= 0x70 && op <= 0x8f) || op == 0x92) /* breg0 … breg31, bregx */
+	if (op >= DW_OP_lit0 && op <= DW_OP_lit31)
+		return emit_const(d, (uint64_t)(op - DW_OP_lit0));
+	if ((op >= DW_OP_breg0 && op <= DW_OP_breg31) || op == DW_OP_bregx)
 		return decode_breg(d, op);
-	if (op >= 0x08 && op <= 0x0f)
+	if (op >= DW_OP_const1u && op <= DW_OP_const8s)
 		return decode_const(d, op);
-	if (op >= 0x12 && op - 0x12u < ARRAY_SIZE(simple) && simple[op - 0x12] != ABI_OP_END)
-		return emit(d, simple[op - 0x12], 0, 0);
+	if (simple[op] != ABI_OP_END)
+		return emit(d, simple[op], 0, 0);
 	switch (op) {
-	case 0x06: /* deref */
+	case DW_OP_deref:
 		return emit(d, ABI_OP_DEREF, 0, 0);
-	case 0x10: /* constu */
+	case DW_OP_constu:
 		r = cfi_uleb(&d->c, &u);
 		return r < 0 ? r : emit_const(d, u);
-	case 0x11: /* consts */
+	case DW_OP_consts:
 		r = cursor_sleb(&d->c, &s);
 		return r < 0 ? r : emit_const(d, (uint64_t)s);
-	case 0x14: /* over */
+	case DW_OP_over:
 		return emit(d, ABI_OP_PICK, 0, 1);
-	case 0x15:
+	case DW_OP_pick:
 		return decode_pick(d);
-	case 0x23:
+	case DW_OP_plus_uconst:
 		return decode_plus_uconst(d);
-	case 0x28:
+	case DW_OP_bra:
 		return decode_jump(d, ABI_OP_BRA);
-	case 0x2f:
+	case DW_OP_skip:
 		return decode_jump(d, ABI_OP_SKIP);
-	case 0x94:
+	case DW_OP_deref_size:
 		return decode_deref_size(d);
-	case 0x96: /* nop */
+	case DW_OP_nop:
 		return 0;
-	case 0x9c: /* call_frame_cfa: it is the only thing on the stack at the start */
+	case DW_OP_call_frame_cfa: /* it is the only thing on the stack at the start */
 		return d->cfa_pushed && d->ops.n == 0 ? emit(d, ABI_OP_DUP, 0, 0) : -ENOTSUP;
 	default:
 		return -ENOTSUP;

@@ -5,39 +5,11 @@
  */
 #include "unwind/uw_cfi_priv.h"
 
-enum cfa_op {
-	CFA_ADVANCE_LOC = 0x40, /* the low 6 bits of these three are the operand */
-	CFA_OFFSET = 0x80,
-	CFA_RESTORE = 0xc0,
-	CFA_NOP = 0x00,
-	CFA_SET_LOC = 0x01,
-	CFA_ADVANCE_LOC1 = 0x02,
-	CFA_ADVANCE_LOC2 = 0x03,
-	CFA_ADVANCE_LOC4 = 0x04,
-	CFA_OFFSET_EXTENDED = 0x05,
-	CFA_RESTORE_EXTENDED = 0x06,
-	CFA_UNDEFINED = 0x07,
-	CFA_SAME_VALUE = 0x08,
-	CFA_REGISTER = 0x09,
-	CFA_REMEMBER_STATE = 0x0a,
-	CFA_RESTORE_STATE = 0x0b,
-	CFA_DEF_CFA = 0x0c,
-	CFA_DEF_CFA_REGISTER = 0x0d,
-	CFA_DEF_CFA_OFFSET = 0x0e,
-	CFA_DEF_CFA_EXPRESSION = 0x0f,
-	CFA_EXPRESSION = 0x10,
-	CFA_OFFSET_EXTENDED_SF = 0x11,
-	CFA_DEF_CFA_SF = 0x12,
-	CFA_DEF_CFA_OFFSET_SF = 0x13,
-	CFA_VAL_OFFSET = 0x14,
-	CFA_VAL_OFFSET_SF = 0x15,
-	CFA_VAL_EXPRESSION = 0x16,
-	CFA_MIPS_ADVANCE_LOC8 = 0x1d,
-	CFA_AARCH64_NEGATE_RA_STATE_WITH_PC = 0x2c,
-	CFA_GNU_WINDOW_SAVE = 0x2d, /* arm64: AARCH64_negate_ra_state */
-	CFA_GNU_ARGS_SIZE = 0x2e,
-	CFA_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
-};
+/* arm64; elfutils 0.188 does not have it. */
+#define CFA_AARCH64_NEGATE_RA_STATE_WITH_PC 0x2c
+/* Three instructions have the operand in the low bits of their opcode. */
+#define CFA_PRIMARY 0xc0
+#define CFA_OPERAND 0x3f
 
 /* The CFA is not known yet: no enum abi_cfa_kind. */
 #define CFA_UNSET UINT8_MAX
@@ -495,71 +467,71 @@ static int do_one(struct run *x)
 
 	if (r < 0)
 		return r;
-	switch (op & 0xc0) {
-	case CFA_ADVANCE_LOC:
-		return advance_by(x, op & 0x3f);
-	case CFA_OFFSET:
-		return do_offset(x, op & 0x3f, OFF_U, ABI_COL_AT_CFA);
-	case CFA_RESTORE:
-		return do_restore(x, op & 0x3f);
+	switch (op & CFA_PRIMARY) {
+	case DW_CFA_advance_loc:
+		return advance_by(x, op & CFA_OPERAND);
+	case DW_CFA_offset:
+		return do_offset(x, op & CFA_OPERAND, OFF_U, ABI_COL_AT_CFA);
+	case DW_CFA_restore:
+		return do_restore(x, op & CFA_OPERAND);
 	default:
 		break;
 	}
 	switch (op) {
-	case CFA_NOP:
+	case DW_CFA_nop:
 		return 0;
-	case CFA_SET_LOC:
+	case DW_CFA_set_loc:
 		return do_set_loc(x);
-	case CFA_ADVANCE_LOC1:
+	case DW_CFA_advance_loc1:
 		return do_advance(x, 1);
-	case CFA_ADVANCE_LOC2:
+	case DW_CFA_advance_loc2:
 		return do_advance(x, 2);
-	case CFA_ADVANCE_LOC4:
+	case DW_CFA_advance_loc4:
 		return do_advance(x, 4);
-	case CFA_MIPS_ADVANCE_LOC8:
+	case DW_CFA_MIPS_advance_loc8:
 		return do_advance(x, 8);
-	case CFA_OFFSET_EXTENDED:
+	case DW_CFA_offset_extended:
 		return do_offset_ext(x, OFF_U, ABI_COL_AT_CFA);
-	case CFA_OFFSET_EXTENDED_SF:
+	case DW_CFA_offset_extended_sf:
 		return do_offset_ext(x, OFF_S, ABI_COL_AT_CFA);
-	case CFA_GNU_NEGATIVE_OFFSET_EXTENDED:
+	case DW_CFA_GNU_negative_offset_extended:
 		return do_offset_ext(x, OFF_NEGATIVE, ABI_COL_AT_CFA);
-	case CFA_VAL_OFFSET:
+	case DW_CFA_val_offset:
 		return do_offset_ext(x, OFF_U, ABI_COL_CFA);
-	case CFA_VAL_OFFSET_SF:
+	case DW_CFA_val_offset_sf:
 		return do_offset_ext(x, OFF_S, ABI_COL_CFA);
-	case CFA_RESTORE_EXTENDED:
+	case DW_CFA_restore_extended:
 		return do_restore_ext(x);
-	case CFA_UNDEFINED:
+	case DW_CFA_undefined:
 		return do_simple(x, ABI_COL_UNDEF);
-	case CFA_SAME_VALUE:
+	case DW_CFA_same_value:
 		return do_simple(x, ABI_COL_SAME);
-	case CFA_REGISTER:
+	case DW_CFA_register:
 		return do_register(x);
-	case CFA_REMEMBER_STATE:
+	case DW_CFA_remember_state:
 		return do_remember(x);
-	case CFA_RESTORE_STATE:
+	case DW_CFA_restore_state:
 		return do_restore_state(x);
-	case CFA_DEF_CFA:
+	case DW_CFA_def_cfa:
 		return do_def_cfa(x, false);
-	case CFA_DEF_CFA_SF:
+	case DW_CFA_def_cfa_sf:
 		return do_def_cfa(x, true);
-	case CFA_DEF_CFA_REGISTER:
+	case DW_CFA_def_cfa_register:
 		return do_def_cfa_register(x);
-	case CFA_DEF_CFA_OFFSET:
+	case DW_CFA_def_cfa_offset:
 		return do_def_cfa_offset(x, false);
-	case CFA_DEF_CFA_OFFSET_SF:
+	case DW_CFA_def_cfa_offset_sf:
 		return do_def_cfa_offset(x, true);
-	case CFA_DEF_CFA_EXPRESSION:
+	case DW_CFA_def_cfa_expression:
 		return do_def_cfa_expression(x);
-	case CFA_EXPRESSION:
+	case DW_CFA_expression:
 		return do_expression(x, false);
-	case CFA_VAL_EXPRESSION:
+	case DW_CFA_val_expression:
 		return do_expression(x, true);
-	case CFA_GNU_ARGS_SIZE:
+	case DW_CFA_GNU_args_size:
 		return cfi_uleb(&x->c, &skipped);
 #ifdef ABI_ARM64
-	case CFA_GNU_WINDOW_SAVE:
+	case DW_CFA_AARCH64_negate_ra_state:
 	case CFA_AARCH64_NEGATE_RA_STATE_WITH_PC:
 		/* Whether the return address is signed: the walk takes the signature off always. */
 		return 0;

@@ -30,7 +30,8 @@ SUFFIXES = (".c", ".h", ".def", ".inc")
 LIBRARIES = {
     "libbpf": ("bpf/",),
     "libelf": ("libelf.h", "gelf.h", "nlist.h"),
-    "libdw": ("dwarf.h", "elfutils/"),
+    "dwarf.h": ("dwarf.h",),  # of libdw, whose constants are used and no code
+    "libdw": ("elfutils/",),
     "libdeflate": ("libdeflate.h",),
     "libiberty": ("libiberty/", "demangle.h", "libiberty.h"),
     "libcap": ("sys/capability.h",),
@@ -299,6 +300,7 @@ BAD = [
     ("src/right/right.h", "#include <libelf.h>\n", "libelf is not among"),
     ("src/right/right.h", "#include <bpf/libbpf.h>\n", "libbpf is not among"),
     ("src/right/right.h", "#include <uthash.h>\n", "uthash is not among"),
+    ("src/right/right.h", "#include <dwarf.h>\n", "dwarf.h is not among"),
     ("src/bpf/abi/abi.h", "#include <stdint.h>\n", "not among the outer headers"),
     ("src/stray.c", "", "src/stray.c: belongs to no module"),
     ("src/extra/extra.c", "", "belongs to no module"),
