@@ -94,7 +94,7 @@ static int read_aranges(struct build *b)
 
 		r = r < 0 ? r : dw_span_num(b->d, &s, off, 4, &len);
 		off += 4;
-		if (r == 0 && len == UINT32_MAX) {
+		if (r == 0 && len == DWARF3_LENGTH_64_BIT) {
 			r = dw_span_num(b->d, &s, off, 8, &len);
 			off += 8;
 			offset_size = 8;

@@ -9,38 +9,6 @@
  * thousands; each costs 4 bytes here. */
 #define ENTRIES_MAX (1u << 18)
 
-/* Contents of entries. */
-enum {
-	LNCT_PATH = 1,
-	LNCT_DIRECTORY_INDEX = 2,
-};
-
-/* Forms that an entry may have; those of vendors' contents are passed over */
-enum {
-	FORM_BLOCK2 = 0x03,
-	FORM_BLOCK4 = 0x04,
-	FORM_DATA2 = 0x05,
-	FORM_DATA4 = 0x06,
-	FORM_DATA8 = 0x07,
-	FORM_STRING = 0x08,
-	FORM_BLOCK = 0x09,
-	FORM_BLOCK1 = 0x0a,
-	FORM_DATA1 = 0x0b,
-	FORM_FLAG = 0x0c,
-	FORM_SDATA = 0x0d,
-	FORM_STRP = 0x0e,
-	FORM_UDATA = 0x0f,
-	FORM_SEC_OFFSET = 0x17,
-	FORM_STRX = 0x1a,
-	FORM_STRP_SUP = 0x1d,
-	FORM_DATA16 = 0x1e,
-	FORM_LINE_STRP = 0x1f,
-	FORM_STRX1 = 0x25,
-	FORM_STRX4 = 0x28,
-	FORM_GNU_STR_INDEX = 0x1f02,
-	FORM_GNU_STRP_ALT = 0x1f21,
-};
-
 static int skip_bytes(struct cursor *c, uint64_t n)
 {
 	return n > cursor_left(c) ? -ENODATA : cursor_skip(c, (size_t)n);
@@ -56,7 +24,8 @@ static struct cursor at_offset(const struct dw_line *l, uint32_t off)
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/* 0, -ENODATA, -ERANGE, -ENOTSUP (a form of unknown length). */
+/* Reads one value of an entry; forms of vendors' contents are passed over.
+ * Returns: 0, -ENODATA, -ERANGE, -ENOTSUP (a form of unknown length). */
 static int read_form(const struct dw_line *l, uint16_t form, struct cursor *c, struct text *text,
                      uint64_t *num)
 {
@@ -68,54 +37,54 @@ static int read_form(const struct dw_line *l, uint16_t form, struct cursor *c, s
 	*text = (struct text){0};
 	*num = 0;
 	switch (form) {
-	case FORM_DATA1:
-	case FORM_FLAG:
+	case DW_FORM_data1:
+	case DW_FORM_flag:
 		return next_fixed(c, 1, num);
-	case FORM_DATA2:
+	case DW_FORM_data2:
 		return next_fixed(c, 2, num);
-	case FORM_DATA4:
+	case DW_FORM_data4:
 		return next_fixed(c, 4, num);
-	case FORM_DATA8:
+	case DW_FORM_data8:
 		return next_fixed(c, 8, num);
-	case FORM_UDATA:
+	case DW_FORM_udata:
 		return cursor_uleb(c, num);
-	case FORM_SDATA:
+	case DW_FORM_sdata:
 		r = cursor_sleb(c, &s);
 		if (r == 0)
 			*num = (uint64_t)s;
 		return r;
-	case FORM_DATA16:
+	case DW_FORM_data16:
 		return cursor_skip(c, 16);
-	case FORM_BLOCK:
+	case DW_FORM_block:
 		r = cursor_uleb(c, &v);
 		return r < 0 ? r : skip_bytes(c, v);
-	case FORM_BLOCK1:
-	case FORM_BLOCK2:
-	case FORM_BLOCK4:
-		r = next_fixed(c, form == FORM_BLOCK1 ? 1 : form == FORM_BLOCK2 ? 2 : 4, &v);
+	case DW_FORM_block1:
+	case DW_FORM_block2:
+	case DW_FORM_block4:
+		r = next_fixed(c, form == DW_FORM_block1 ? 1 : form == DW_FORM_block2 ? 2 : 4, &v);
 		return r < 0 ? r : skip_bytes(c, v);
-	case FORM_STRING:
+	case DW_FORM_string:
 		text->kind = TEXT_HERE;
 		return cursor_str(c, &text->s);
-	case FORM_STRP:
+	case DW_FORM_strp:
 		text->kind = TEXT_STR;
 		return next_fixed(c, off_size, &text->v);
-	case FORM_LINE_STRP:
+	case DW_FORM_line_strp:
 		text->kind = TEXT_LINE_STR;
 		return next_fixed(c, off_size, &text->v);
-	case FORM_SEC_OFFSET:
-	case FORM_STRP_SUP: /* in the common file of dwz, which writes none into line tables */
-	case FORM_GNU_STRP_ALT:
+	case DW_FORM_sec_offset:
+	case DW_FORM_strp_sup: /* in the common file of dwz, which writes none into line tables */
+	case DW_FORM_GNU_strp_alt:
 		return next_fixed(c, off_size, &v);
-	case FORM_STRX:
-	case FORM_GNU_STR_INDEX:
+	case DW_FORM_strx:
+	case DW_FORM_GNU_str_index:
 		text->kind = TEXT_STRX;
 		return cursor_uleb(c, &text->v);
 	default:
-		if (form < FORM_STRX1 || form > FORM_STRX4)
+		if (form < DW_FORM_strx1 || form > DW_FORM_strx4)
 			return -ENOTSUP;
 		text->kind = TEXT_STRX;
-		return next_fixed(c, form - FORM_STRX1 + 1u, &text->v);
+		return next_fixed(c, form - DW_FORM_strx1 + 1u, &text->v);
 	}
 }
 
@@ -130,9 +99,9 @@ static int read_entry(const struct dw_line *l, const struct format *f, struct cu
 	*ret = (struct entry){0};
 	for (size_t i = 0; r == 0 && i < f->n; i++) {
 		r = read_form(l, f->item[i].form, c, &text, &num);
-		if (r == 0 && f->item[i].content == LNCT_PATH)
+		if (r == 0 && f->item[i].content == DW_LNCT_path)
 			ret->path = text;
-		else if (r == 0 && f->item[i].content == LNCT_DIRECTORY_INDEX)
+		else if (r == 0 && f->item[i].content == DW_LNCT_directory_index)
 			ret->dir = num;
 	}
 	return r;
@@ -271,10 +240,10 @@ static int read_header(struct dw_line *l, struct cursor c)
 	int r = cursor_u32(&c, &len32);
 
 	len = len32;
-	if (r == 0 && len32 == UINT32_MAX) {
+	if (r == 0 && len32 == DWARF3_LENGTH_64_BIT) {
 		l->is64 = true;
 		r = cursor_u64(&c, &len);
-	} else if (len32 >= 0xfffffff0) {
+	} else if (len32 >= DWARF3_LENGTH_MIN_ESCAPE_CODE) {
 		return -EINVAL; /* reserved */
 	}
 	if (r < 0)

@@ -3,6 +3,8 @@
 #ifndef PA_DW_LINE_PRIV_H
 #define PA_DW_LINE_PRIV_H
 
+#include <dwarf.h>
+
 #include "dwarf/dw_line.h"
 
 /* Where a name is: in the unit itself, in a string section, or behind an index of one. */

@@ -8,17 +8,6 @@
 #define ENTRY_MAX                                                                                  \
 	32 /* of one entry of a list: a kind and two numbers; LEB128 padded longer is bad */
 
-enum { /* DW_RLE_* */
-       RLE_END_OF_LIST,
-       RLE_BASE_ADDRESSX,
-       RLE_STARTX_ENDX,
-       RLE_STARTX_LENGTH,
-       RLE_OFFSET_PAIR,
-       RLE_BASE_ADDRESS,
-       RLE_START_END,
-       RLE_START_LENGTH,
-};
-
 static uint64_t address_max(const struct dw_cu *cu)
 {
 	return cu->sizes.address == 4 ? UINT32_MAX : UINT64_MAX;
@@ -161,24 +150,24 @@ static int new_entry(struct dw_file *d, struct dw_ranges *l, struct cursor *c, u
 	if (r < 0)
 		return r;
 	switch (kind) {
-	case RLE_END_OF_LIST:
+	case DW_RLE_end_of_list:
 		return 0;
-	case RLE_BASE_ADDRESSX:
+	case DW_RLE_base_addressx:
 		r = next_addrx(d, l, c, &l->base);
 		return r < 0 ? r : 2;
-	case RLE_BASE_ADDRESS:
+	case DW_RLE_base_address:
 		r = next_addr(l, c, &l->base);
 		return r < 0 ? r : 2;
-	case RLE_STARTX_ENDX:
+	case DW_RLE_startx_endx:
 		r = next_addrx(d, l, c, lo);
 		r = r < 0 ? r : next_addrx(d, l, c, hi);
 		break;
-	case RLE_STARTX_LENGTH:
+	case DW_RLE_startx_length:
 		r = next_addrx(d, l, c, lo);
 		r = r < 0 ? r : cursor_uleb(c, &n);
 		length = true;
 		break;
-	case RLE_OFFSET_PAIR:
+	case DW_RLE_offset_pair:
 		r = cursor_uleb(c, lo);
 		r = r < 0 ? r : cursor_uleb(c, hi);
 		if (l->base >= address_max(l->cu) - 1)
@@ -186,11 +175,11 @@ static int new_entry(struct dw_file *d, struct dw_ranges *l, struct cursor *c, u
 		*lo = (*lo + l->base) & address_max(l->cu);
 		*hi = (*hi + l->base) & address_max(l->cu);
 		break;
-	case RLE_START_END:
+	case DW_RLE_start_end:
 		r = next_addr(l, c, lo);
 		r = r < 0 ? r : next_addr(l, c, hi);
 		break;
-	case RLE_START_LENGTH:
+	case DW_RLE_start_length:
 		r = next_addr(l, c, lo);
 		r = r < 0 ? r : cursor_uleb(c, &n);
 		length = true;

@@ -5,25 +5,6 @@
  */
 #include "dwarf/dw_line_priv.h"
 
-/* Standard and extended operations. */
-enum {
-	LNS_COPY = 1,
-	LNS_ADVANCE_PC = 2,
-	LNS_ADVANCE_LINE = 3,
-	LNS_SET_FILE = 4,
-	LNS_SET_COLUMN = 5,
-	LNS_NEGATE_STMT = 6,
-	LNS_SET_BASIC_BLOCK = 7,
-	LNS_CONST_ADD_PC = 8,
-	LNS_FIXED_ADVANCE_PC = 9,
-	LNS_SET_PROLOGUE_END = 10,
-	LNS_SET_EPILOGUE_BEGIN = 11,
-	LNS_SET_ISA = 12,
-	LNE_END_SEQUENCE = 1,
-	LNE_SET_ADDRESS = 2,
-	LNE_DEFINE_FILE = 3,
-};
-
 struct regs {
 	uint64_t addr, file;
 	uint32_t line, column;
@@ -154,16 +135,16 @@ static int run_extended(struct run *s, struct cursor *c)
 	(void)cursor_sub(c, (size_t)len, &op);
 	(void)cursor_u8(&op, &code);
 	switch (code) {
-	case LNE_END_SEQUENCE:
+	case DW_LNE_end_sequence:
 		return end_sequence(s);
-	case LNE_SET_ADDRESS:
+	case DW_LNE_set_address:
 		len = cursor_left(&op);
 		if (len != 1 && len != 2 && len != 4 && len != 8) {
 			s->l->env.stats->bad++;
 			return 0;
 		}
 		return next_fixed(&op, (size_t)len, &s->now.addr);
-	case LNE_DEFINE_FILE:
+	case DW_LNE_define_file:
 		return define_file(s->l, op);
 	default: /* discriminators, and those of vendors */
 		return 0;
@@ -188,35 +169,35 @@ static inline int run_standard(struct run *s, uint8_t op, struct cursor *c)
 	int r;
 
 	switch (op) {
-	case LNS_COPY:
+	case DW_LNS_copy:
 		return add_row(s);
-	case LNS_ADVANCE_PC:
+	case DW_LNS_advance_pc:
 		r = next_uleb(c, &v);
 		s->now.addr += v * s->l->min_insn_bytes;
 		return r;
-	case LNS_ADVANCE_LINE:
+	case DW_LNS_advance_line:
 		r = cursor_sleb(c, &d);
 		s->now.line += (uint32_t)d;
 		return r;
-	case LNS_SET_FILE:
+	case DW_LNS_set_file:
 		return next_uleb(c, &s->now.file);
-	case LNS_SET_COLUMN:
+	case DW_LNS_set_column:
 		r = next_uleb(c, &v);
 		s->now.column = (uint32_t)MIN_OF(v, UINT32_MAX);
 		return r;
-	case LNS_CONST_ADD_PC:
+	case DW_LNS_const_add_pc:
 		s->now.addr += s->advance[255];
 		return 0;
-	case LNS_FIXED_ADVANCE_PC:
+	case DW_LNS_fixed_advance_pc:
 		r = cursor_u16(c, &v16);
 		s->now.addr += v16;
 		return r;
-	case LNS_NEGATE_STMT:
-	case LNS_SET_BASIC_BLOCK:
-	case LNS_SET_PROLOGUE_END:
-	case LNS_SET_EPILOGUE_BEGIN:
+	case DW_LNS_negate_stmt:
+	case DW_LNS_set_basic_block:
+	case DW_LNS_set_prologue_end:
+	case DW_LNS_set_epilogue_begin:
 		return 0;
-	case LNS_SET_ISA:
+	case DW_LNS_set_isa:
 		return next_uleb(c, &v);
 	default:
 		return skip_operands(s->l, op, c);

@@ -69,16 +69,16 @@ static int find_row(struct dw_file *d, const struct package *p, uint64_t id, uin
 static struct dw_span *span_of(struct dw_cu *cu, const struct package *p, uint64_t column,
                                struct dw_span *info)
 {
-	switch (column) { /* DW_SECT_* */
-	case 1:
+	switch (column) {
+	case DW_SECT_INFO:
 		return info;
-	case 3:
+	case DW_SECT_ABBREV:
 		return &cu->abbrev_span;
-	case 4:
+	case DW_SECT_LINE:
 		return &cu->line;
-	case 6:
+	case DW_SECT_STR_OFFSETS:
 		return &cu->str_offsets;
-	case 8:
+	case DW_SECT_RNGLISTS:
 		return p->version == 5 ? &cu->rnglists : NULL;
 	default:
 		return NULL;

@@ -16,10 +16,10 @@ int dw_read_length(struct dw_file *d, struct dw_sec *s, uint64_t off, uint64_t *
 	uint64_t len = 0, skip = 4;
 	int r = dw_span_num(d, &all, off, 4, &len);
 
-	if (r == 0 && len == UINT32_MAX) {
+	if (r == 0 && len == DWARF3_LENGTH_64_BIT) {
 		r = dw_span_num(d, &all, off + 4, 8, &len);
 		skip = 12;
-	} else if (r == 0 && len >= 0xfffffff0) {
+	} else if (r == 0 && len >= DWARF3_LENGTH_MIN_ESCAPE_CODE) {
 		r = -EINVAL;
 	}
 	if (r < 0)

@@ -9,119 +9,9 @@
 #ifndef PA_DWARF_PRIV_H
 #define PA_DWARF_PRIV_H
 
+#include <dwarf.h> /* the constants of libdw, not its functions */
+
 #include "dwarf/dwarf.h"
-
-/* ---- numbers of the format (DWARF 5 §7, and the GNU and dwz extensions before it) ------------ */
-
-enum dw_tag {
-	DW_TAG_array_type = 0x01,
-	DW_TAG_class_type = 0x02,
-	DW_TAG_enumeration_type = 0x04,
-	DW_TAG_formal_parameter = 0x05,
-	DW_TAG_lexical_block = 0x0b,
-	DW_TAG_member = 0x0d,
-	DW_TAG_pointer_type = 0x0f,
-	DW_TAG_compile_unit = 0x11,
-	DW_TAG_structure_type = 0x13,
-	DW_TAG_subroutine_type = 0x15,
-	DW_TAG_typedef = 0x16,
-	DW_TAG_union_type = 0x17,
-	DW_TAG_inlined_subroutine = 0x1d,
-	DW_TAG_base_type = 0x24,
-	DW_TAG_subprogram = 0x2e,
-	DW_TAG_variable = 0x34,
-	DW_TAG_interface_type = 0x38,
-	DW_TAG_partial_unit = 0x3c,
-	DW_TAG_type_unit = 0x41,
-	DW_TAG_call_site = 0x48,
-	DW_TAG_skeleton_unit = 0x4a,
-	DW_TAG_GNU_call_site = 0x4109,
-};
-
-enum dw_at {
-	DW_AT_sibling = 0x01,
-	DW_AT_name = 0x03,
-	DW_AT_stmt_list = 0x10,
-	DW_AT_low_pc = 0x11,
-	DW_AT_high_pc = 0x12,
-	DW_AT_comp_dir = 0x1b,
-	DW_AT_abstract_origin = 0x31,
-	DW_AT_decl_line = 0x3b,
-	DW_AT_specification = 0x47,
-	DW_AT_ranges = 0x55,
-	DW_AT_call_column = 0x57,
-	DW_AT_call_file = 0x58,
-	DW_AT_call_line = 0x59,
-	DW_AT_linkage_name = 0x6e,
-	DW_AT_str_offsets_base = 0x72,
-	DW_AT_addr_base = 0x73,
-	DW_AT_rnglists_base = 0x74,
-	DW_AT_dwo_name = 0x76,
-	DW_AT_MIPS_linkage_name = 0x2007,
-	DW_AT_GNU_dwo_name = 0x2130,
-	DW_AT_GNU_dwo_id = 0x2131,
-	DW_AT_GNU_ranges_base = 0x2132,
-	DW_AT_GNU_addr_base = 0x2133,
-};
-
-enum dw_form {
-	DW_FORM_addr = 0x01,
-	DW_FORM_block2 = 0x03,
-	DW_FORM_block4 = 0x04,
-	DW_FORM_data2 = 0x05,
-	DW_FORM_data4 = 0x06,
-	DW_FORM_data8 = 0x07,
-	DW_FORM_string = 0x08,
-	DW_FORM_block = 0x09,
-	DW_FORM_block1 = 0x0a,
-	DW_FORM_data1 = 0x0b,
-	DW_FORM_flag = 0x0c,
-	DW_FORM_sdata = 0x0d,
-	DW_FORM_strp = 0x0e,
-	DW_FORM_udata = 0x0f,
-	DW_FORM_ref_addr = 0x10,
-	DW_FORM_ref1 = 0x11,
-	DW_FORM_ref2 = 0x12,
-	DW_FORM_ref4 = 0x13,
-	DW_FORM_ref8 = 0x14,
-	DW_FORM_ref_udata = 0x15,
-	DW_FORM_indirect = 0x16,
-	DW_FORM_sec_offset = 0x17,
-	DW_FORM_exprloc = 0x18,
-	DW_FORM_flag_present = 0x19,
-	DW_FORM_strx = 0x1a,
-	DW_FORM_addrx = 0x1b,
-	DW_FORM_ref_sup4 = 0x1c,
-	DW_FORM_strp_sup = 0x1d,
-	DW_FORM_data16 = 0x1e,
-	DW_FORM_line_strp = 0x1f,
-	DW_FORM_ref_sig8 = 0x20,
-	DW_FORM_implicit_const = 0x21,
-	DW_FORM_loclistx = 0x22,
-	DW_FORM_rnglistx = 0x23,
-	DW_FORM_ref_sup8 = 0x24,
-	DW_FORM_strx1 = 0x25,
-	DW_FORM_strx2 = 0x26,
-	DW_FORM_strx3 = 0x27,
-	DW_FORM_strx4 = 0x28,
-	DW_FORM_addrx1 = 0x29,
-	DW_FORM_addrx2 = 0x2a,
-	DW_FORM_addrx3 = 0x2b,
-	DW_FORM_addrx4 = 0x2c,
-	DW_FORM_GNU_addr_index = 0x1f01,
-	DW_FORM_GNU_str_index = 0x1f02,
-	DW_FORM_GNU_ref_alt = 0x1f20,
-	DW_FORM_GNU_strp_alt = 0x1f21,
-};
-
-enum dw_unit_type { /* DW_UT_* */
-	            DW_UT_compile = 1,
-	            DW_UT_type = 2,
-	            DW_UT_partial = 3,
-	            DW_UT_skeleton = 4,
-	            DW_UT_split_compile = 5,
-	            DW_UT_split_type = 6,
-};
 
 /* ---- limits --------------------------------------------------------------------------------- */
 
@@ -400,7 +290,7 @@ struct dw_cu {
 	struct dw_src *src;
 	uint64_t off, end, die_off; /* in .debug_info: header, end, first entry */
 	uint16_t version;
-	uint8_t unit_type; /* enum dw_unit_type; before version 5 DW_UT_compile */
+	uint8_t unit_type; /* DW_UT_*; before version 5 DW_UT_compile */
 	struct dw_sizes sizes;
 	uint64_t abbrev_off;
 	uint64_t dwo_id; /* 0: none */

@@ -4,6 +4,8 @@
  * section headers may be stripped. What the segments say is what gets loaded, so a section that
  * contradicts them is not believed.
  */
+#include <dwarf.h> /* the constants of libdw, not its functions */
+
 #include "image/image_priv.h"
 
 #define CHDR64_BYTES  24
@@ -14,6 +16,9 @@
 #define COMPRESS_ZSTD 2
 #define HDR_BYTES     12 /* of .eh_frame_hdr: version, three encodings, a pointer of up to 8 bytes */
 #define HDR_VERSION   1
+/* Parts of a pointer encoding. */
+#define PE_FORMAT 0x0f
+#define PE_BASE   0xf0
 
 static const char *const names[][2] = {
         [IMG_AREA_EH_FRAME_HDR] = {".eh_frame_hdr", NULL},
@@ -155,23 +160,23 @@ static int eh_frame_pointer(const struct img_file *f, const struct img_area *hdr
 	if (len < 4 || head[0] != HDR_VERSION || cursor_skip(&c, 4) < 0)
 		return -EINVAL;
 	enc = head[1];
-	switch (enc & 0x0f) { /* DW_EH_PE_* */
-	case 0x00:            /* absptr */
+	switch (enc & PE_FORMAT) {
+	case DW_EH_PE_absptr:
 		r = f->is64 ? cursor_u64(&c, &u64) : cursor_u32(&c, &u32);
 		v = f->is64 ? u64 : u32;
 		break;
-	case 0x02: /* udata2, sdata2 */
-	case 0x0a:
+	case DW_EH_PE_udata2:
+	case DW_EH_PE_sdata2:
 		r = cursor_u16(&c, &u16);
-		v = enc & 8 ? (uint64_t)(int64_t)(int16_t)u16 : u16;
+		v = enc & DW_EH_PE_signed ? (uint64_t)(int64_t)(int16_t)u16 : u16;
 		break;
-	case 0x03: /* udata4, sdata4 */
-	case 0x0b:
+	case DW_EH_PE_udata4:
+	case DW_EH_PE_sdata4:
 		r = cursor_u32(&c, &u32);
-		v = enc & 8 ? (uint64_t)(int64_t)(int32_t)u32 : u32;
+		v = enc & DW_EH_PE_signed ? (uint64_t)(int64_t)(int32_t)u32 : u32;
 		break;
-	case 0x04: /* udata8, sdata8 */
-	case 0x0c:
+	case DW_EH_PE_udata8:
+	case DW_EH_PE_sdata8:
 		r = cursor_u64(&c, &u64);
 		v = u64;
 		break;
@@ -180,13 +185,13 @@ static int eh_frame_pointer(const struct img_file *f, const struct img_area *hdr
 	}
 	if (r < 0)
 		return -EINVAL;
-	switch (enc & 0xf0) {
-	case 0x00: /* absptr */
+	switch (enc & PE_BASE) {
+	case DW_EH_PE_absptr:
 		break;
-	case 0x10: /* pcrel */
+	case DW_EH_PE_pcrel:
 		v += at;
 		break;
-	case 0x30: /* datarel: to the header */
+	case DW_EH_PE_datarel: /* relative to the header */
 		v += hdr->vaddr;
 		break;
 	default:
