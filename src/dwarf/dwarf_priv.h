@@ -270,7 +270,7 @@ static inline int dw_next_skip(struct cursor *c, uint64_t n)
 /* Passes over the attributes of an entry. */
 int dw_skip_attrs(const struct dw_abbrevs *a, const struct dw_decl *decl, struct cursor *c);
 
-/* ---- attribute values: dw_form.c ------------------------------------------------------------ */
+/* ---- entries and attribute values: dw_form.c, dw_value.c ------------------------------------- */
 
 struct dw_val {
 	uint16_t form;
