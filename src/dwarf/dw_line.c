@@ -9,11 +9,6 @@
  * thousands; each costs 4 bytes here. */
 #define ENTRIES_MAX (1u << 18)
 
-static int skip_bytes(struct cursor *c, uint64_t n)
-{
-	return n > cursor_left(c) ? -ENODATA : cursor_skip(c, (size_t)n);
-}
-
 static struct cursor at_offset(const struct dw_line *l, uint32_t off)
 {
 	struct cursor c = l->unit;
@@ -24,85 +19,46 @@ static struct cursor at_offset(const struct dw_line *l, uint32_t off)
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/* Reads one value of an entry; forms of vendors' contents are passed over.
- * Returns: 0, -ENODATA, -ERANGE, -ENOTSUP (a form of unknown length). */
-static int read_form(const struct dw_line *l, uint16_t form, struct cursor *c, struct text *text,
-                     uint64_t *num)
+/* What a value says of a path. */
+static struct text text_of(const struct dw_val *v)
 {
-	const size_t off_size = l->is64 ? 8 : 4;
-	uint64_t v = 0;
-	int64_t s;
-	int r;
-
-	*text = (struct text){0};
-	*num = 0;
-	switch (form) {
-	case DW_FORM_data1:
-	case DW_FORM_flag:
-		return next_fixed(c, 1, num);
-	case DW_FORM_data2:
-		return next_fixed(c, 2, num);
-	case DW_FORM_data4:
-		return next_fixed(c, 4, num);
-	case DW_FORM_data8:
-		return next_fixed(c, 8, num);
-	case DW_FORM_udata:
-		return cursor_uleb(c, num);
-	case DW_FORM_sdata:
-		r = cursor_sleb(c, &s);
-		if (r == 0)
-			*num = (uint64_t)s;
-		return r;
-	case DW_FORM_data16:
-		return cursor_skip(c, 16);
-	case DW_FORM_block:
-		r = cursor_uleb(c, &v);
-		return r < 0 ? r : skip_bytes(c, v);
-	case DW_FORM_block1:
-	case DW_FORM_block2:
-	case DW_FORM_block4:
-		r = next_fixed(c, form == DW_FORM_block1 ? 1 : form == DW_FORM_block2 ? 2 : 4, &v);
-		return r < 0 ? r : skip_bytes(c, v);
+	switch (v->form) {
 	case DW_FORM_string:
-		text->kind = TEXT_HERE;
-		return cursor_str(c, &text->s);
+		return (struct text){.kind = TEXT_HERE, .s = (const char *)v->data.p};
 	case DW_FORM_strp:
-		text->kind = TEXT_STR;
-		return next_fixed(c, off_size, &text->v);
+		return (struct text){.kind = TEXT_STR, .v = v->u};
 	case DW_FORM_line_strp:
-		text->kind = TEXT_LINE_STR;
-		return next_fixed(c, off_size, &text->v);
-	case DW_FORM_sec_offset:
-	case DW_FORM_strp_sup: /* in the common file of dwz, which writes none into line tables */
-	case DW_FORM_GNU_strp_alt:
-		return next_fixed(c, off_size, &v);
+		return (struct text){.kind = TEXT_LINE_STR, .v = v->u};
 	case DW_FORM_strx:
+	case DW_FORM_strx1:
+	case DW_FORM_strx2:
+	case DW_FORM_strx3:
+	case DW_FORM_strx4:
 	case DW_FORM_GNU_str_index:
-		text->kind = TEXT_STRX;
-		return cursor_uleb(c, &text->v);
-	default:
-		if (form < DW_FORM_strx1 || form > DW_FORM_strx4)
-			return -ENOTSUP;
-		text->kind = TEXT_STRX;
-		return next_fixed(c, form - DW_FORM_strx1 + 1u, &text->v);
+		return (struct text){.kind = TEXT_STRX, .v = v->u};
+	default: /* DW_FORM_strp_sup, too: dwz writes none into line tables */
+		return (struct text){.kind = TEXT_NONE};
 	}
 }
 
-/* An entry of version 5. */
+/* Reads an entry of version 5: 0, -ENODATA, -ERANGE, -EINVAL, -ENOTSUP (a form of unknown length, or
+ * of none: any number of entries would fit into no bytes). */
 static int read_entry(const struct dw_line *l, const struct format *f, struct cursor *c,
                       struct entry *ret)
 {
-	struct text text;
-	uint64_t num;
+	const struct dw_sizes sizes = {.address = l->address_size, .offset = l->is64 ? 8 : 4};
+	struct dw_val v = {0};
 	int r = 0;
 
 	*ret = (struct entry){0};
 	for (size_t i = 0; r == 0 && i < f->n; i++) {
-		r = read_form(l, f->item[i].form, c, &text, &num);
+		const uint16_t form = f->item[i].form;
+
+		r = dw_form_size(sizes, form) ? dw_form_read(sizes, c, form, 0, &v) : -ENOTSUP;
 		if (r == 0 && f->item[i].content == DW_LNCT_path)
-			ret->path = text;
+			ret->path = text_of(&v);
 		else if (r == 0 && f->item[i].content == DW_LNCT_directory_index)
-			ret->dir = num;
+			(void)dw_val_num(&v, &ret->dir); /* another class: as if absent */
 	}
 	return r;
 }
@@ -201,7 +157,7 @@ static int read_fixed_part(struct dw_line *l, struct cursor *c, struct cursor *r
 			r = cursor_u8(c, &v); /* size of segment selectors: unused */
 	}
 	if (r == 0)
-		r = next_fixed(c, l->is64 ? 8 : 4, &header_len);
+		r = dw_next_num(c, l->is64 ? 8 : 4, &header_len);
 	if (r == 0 && header_len > cursor_left(c))
 		r = -ENODATA;
 	if (r == 0)

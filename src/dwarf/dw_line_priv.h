@@ -3,9 +3,8 @@
 #ifndef PA_DW_LINE_PRIV_H
 #define PA_DW_LINE_PRIV_H
 
-#include <dwarf.h>
-
 #include "dwarf/dw_line.h"
+#include "dwarf/dwarf_priv.h"
 
 /* Where a name is: in the unit itself, in a string section, or behind an index of one. */
 enum text_kind { TEXT_NONE = 0, TEXT_HERE, TEXT_STR, TEXT_LINE_STR, TEXT_STRX };
@@ -45,35 +44,6 @@ struct dw_line {
 	offset_vec dirs, files;                /* of entries, in the unit */
 	size_t header_files;                   /* those before the ones that the program defines */
 };
-
-/* As cursor_u8 and cursor_uleb; in line, for the loop over a program. */
-static inline int next_u8(struct cursor *c, uint8_t *ret)
-{
-	if (c->p == c->end)
-		return -ENODATA;
-	*ret = *c->p++;
-	return 0;
-}
-
-static inline int next_uleb(struct cursor *c, uint64_t *ret)
-{
-	if (c->p != c->end && *c->p < 0x80) {
-		*ret = *c->p++;
-		return 0;
-	}
-	return cursor_uleb(c, ret);
-}
-
-/* A number of 1 to 8 bytes. */
-static inline int next_fixed(struct cursor *c, size_t n, uint64_t *ret)
-{
-	uint64_t v = 0;
-	int r = cursor_bytes(c, &v, n);
-
-	if (r == 0)
-		*ret = v;
-	return r;
-}
 
 /* false: there are none left. */
 static inline bool step(struct dw_line *l)

@@ -100,21 +100,12 @@ static int list_cursor(struct dw_file *d, struct dw_ranges *l, struct cursor *re
 	return 0;
 }
 
-static int next_addr(const struct dw_ranges *l, struct cursor *c, uint64_t *ret)
-{
-	uint64_t v = 0;
-	int r = cursor_bytes(c, &v, l->cu->sizes.address);
-
-	*ret = v;
-	return r;
-}
-
 /* 1: a range, 2: none in this entry, 0: the end. */
 static int old_entry(struct dw_ranges *l, struct cursor *c, uint64_t *lo, uint64_t *hi)
 {
-	int r = next_addr(l, c, lo);
+	int r = dw_next_num(c, l->cu->sizes.address, lo);
 
-	r = r < 0 ? r : next_addr(l, c, hi);
+	r = r < 0 ? r : dw_next_num(c, l->cu->sizes.address, hi);
 	if (r < 0)
 		return r;
 	if (*lo == 0 && *hi == 0)
@@ -156,7 +147,7 @@ static int new_entry(struct dw_file *d, struct dw_ranges *l, struct cursor *c, u
 		r = next_addrx(d, l, c, &l->base);
 		return r < 0 ? r : 2;
 	case DW_RLE_base_address:
-		r = next_addr(l, c, &l->base);
+		r = dw_next_num(c, l->cu->sizes.address, &l->base);
 		return r < 0 ? r : 2;
 	case DW_RLE_startx_endx:
 		r = next_addrx(d, l, c, lo);
@@ -176,11 +167,11 @@ static int new_entry(struct dw_file *d, struct dw_ranges *l, struct cursor *c, u
 		*hi = (*hi + l->base) & address_max(l->cu);
 		break;
 	case DW_RLE_start_end:
-		r = next_addr(l, c, lo);
-		r = r < 0 ? r : next_addr(l, c, hi);
+		r = dw_next_num(c, l->cu->sizes.address, lo);
+		r = r < 0 ? r : dw_next_num(c, l->cu->sizes.address, hi);
 		break;
 	case DW_RLE_start_length:
-		r = next_addr(l, c, lo);
+		r = dw_next_num(c, l->cu->sizes.address, lo);
 		r = r < 0 ? r : cursor_uleb(c, &n);
 		length = true;
 		break;

@@ -143,7 +143,7 @@ static int run_extended(struct run *s, struct cursor *c)
 			s->l->env.stats->bad++;
 			return 0;
 		}
-		return next_fixed(&op, (size_t)len, &s->now.addr);
+		return dw_next_num(&op, (size_t)len, &s->now.addr);
 	case DW_LNE_define_file:
 		return define_file(s->l, op);
 	default: /* discriminators, and those of vendors */
@@ -172,7 +172,7 @@ static inline int run_standard(struct run *s, uint8_t op, struct cursor *c)
 	case DW_LNS_copy:
 		return add_row(s);
 	case DW_LNS_advance_pc:
-		r = next_uleb(c, &v);
+		r = dw_next_uleb(c, &v);
 		s->now.addr += v * s->l->min_insn_bytes;
 		return r;
 	case DW_LNS_advance_line:
@@ -180,9 +180,9 @@ static inline int run_standard(struct run *s, uint8_t op, struct cursor *c)
 		s->now.line += (uint32_t)d;
 		return r;
 	case DW_LNS_set_file:
-		return next_uleb(c, &s->now.file);
+		return dw_next_uleb(c, &s->now.file);
 	case DW_LNS_set_column:
-		r = next_uleb(c, &v);
+		r = dw_next_uleb(c, &v);
 		s->now.column = (uint32_t)MIN_OF(v, UINT32_MAX);
 		return r;
 	case DW_LNS_const_add_pc:
@@ -198,7 +198,7 @@ static inline int run_standard(struct run *s, uint8_t op, struct cursor *c)
 	case DW_LNS_set_epilogue_begin:
 		return 0;
 	case DW_LNS_set_isa:
-		return next_uleb(c, &v);
+		return dw_next_uleb(c, &v);
 	default:
 		return skip_operands(s->l, op, c);
 	}
@@ -211,7 +211,7 @@ static int run_program(struct run *s)
 	uint8_t op;
 	int r = 0;
 
-	while (r == 0 && next_u8(&c, &op) == 0) {
+	while (r == 0 && dw_next_u8(&c, &op) == 0) {
 		if (!step(s->l))
 			return -E2BIG;
 		if (op == 0) {

@@ -101,15 +101,6 @@ void dw_cu_done(struct dw_file *d, struct dw_cu *cu)
 	*cu = (struct dw_cu){0};
 }
 
-static int read_offset(struct cursor *c, size_t size, uint64_t *ret)
-{
-	uint64_t v = 0;
-	int r = cursor_bytes(c, &v, size);
-
-	*ret = v;
-	return r;
-}
-
 static int read_header(struct dw_file *d, struct dw_cu *cu)
 {
 	uint8_t buf[HEADER_MAX] = {0};
@@ -133,13 +124,13 @@ static int read_header(struct dw_file *d, struct dw_cu *cu)
 	if (cu->version >= 5) {
 		r = cursor_u8(&c, &cu->unit_type);
 		r = r < 0 ? r : cursor_u8(&c, &cu->sizes.address);
-		r = r < 0 ? r : read_offset(&c, cu->sizes.offset, &cu->abbrev_off);
+		r = r < 0 ? r : dw_next_num(&c, cu->sizes.offset, &cu->abbrev_off);
 		if (cu->unit_type == DW_UT_skeleton || cu->unit_type == DW_UT_split_compile)
 			r = r < 0 ? r : cursor_u64(&c, &cu->dwo_id);
 		else if (cu->unit_type == DW_UT_type || cu->unit_type == DW_UT_split_type)
 			r = r < 0 ? r : cursor_skip(&c, 8 + cu->sizes.offset);
 	} else {
-		r = read_offset(&c, cu->sizes.offset, &cu->abbrev_off);
+		r = dw_next_num(&c, cu->sizes.offset, &cu->abbrev_off);
 		r = r < 0 ? r : cursor_u8(&c, &cu->sizes.address);
 	}
 	if (r < 0)

@@ -267,6 +267,16 @@ static inline int dw_next_skip(struct cursor *c, uint64_t n)
 	c->p += n;
 	return 0;
 }
+/* A little-endian number of @n bytes, 1 to 8. */
+static inline int dw_next_num(struct cursor *c, size_t n, uint64_t *ret)
+{
+	uint64_t v = 0;
+	int r = cursor_bytes(c, &v, n);
+
+	if (r == 0)
+		*ret = v;
+	return r;
+}
 /* Passes over the attributes of an entry. */
 int dw_skip_attrs(const struct dw_abbrevs *a, const struct dw_decl *decl, struct cursor *c);
 
