@@ -46,12 +46,12 @@ static int list_offset(struct dw_file *d, const struct dw_cu *cu, uint64_t index
 	int r;
 
 	if (__builtin_mul_overflow(index, (uint64_t)cu->sizes.offset, &off) ||
-	    __builtin_add_overflow(off, cu->rng_base, &off))
+	    __builtin_add_overflow(off, cu->base.rnglist, &off))
 		return -EINVAL;
 	r = dw_span_num(d, &cu->rnglists, off, cu->sizes.offset, &v);
 	if (r < 0)
 		return r;
-	return __builtin_add_overflow(v, cu->rng_base, ret) ? -EINVAL : 0;
+	return __builtin_add_overflow(v, cu->base.rnglist, ret) ? -EINVAL : 0;
 }
 
 int dw_ranges_of(struct dw_file *d, const struct dw_cu *cu, const struct dw_die *die,
@@ -67,7 +67,7 @@ int dw_ranges_of(struct dw_file *d, const struct dw_cu *cu, const struct dw_die 
 		return one_range(d, cu, die, ret);
 	if (!(die->has & DW_BIT(DW_V_RANGES)))
 		return -ENOENT;
-	ret->base = cu->low_pc;
+	ret->base = cu->base.low_pc;
 	ret->kind = cu->version >= 5 ? DW_RANGES_NEW : DW_RANGES_OLD;
 	ret->span = cu->version >= 5 ? cu->rnglists : cu->ranges;
 	if (v->form == DW_FORM_rnglistx)
@@ -75,7 +75,7 @@ int dw_ranges_of(struct dw_file *d, const struct dw_cu *cu, const struct dw_die 
 	else
 		r = dw_val_num(v, &ret->at);
 	if (r == 0 && ret->kind == DW_RANGES_OLD &&
-	    __builtin_add_overflow(ret->at, cu->ranges_base, &ret->at))
+	    __builtin_add_overflow(ret->at, cu->base.ranges, &ret->at))
 		r = -EINVAL;
 	if (r == 0 && (!ret->span.sec || ret->at >= ret->span.size))
 		r = -EINVAL;

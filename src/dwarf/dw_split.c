@@ -214,9 +214,9 @@ static int get_dwo(struct dw_file *d, const char *dir, const char *name, struct 
 static void inherit(struct dw_cu *cu, const struct dw_cu *skeleton)
 {
 	cu->addrs = skeleton->addrs;
-	cu->addr_base = skeleton->addr_base;
+	cu->base.addr = skeleton->base.addr;
 	cu->ranges = skeleton->ranges;
-	cu->ranges_base = skeleton->split_ranges_base;
+	cu->base.ranges = skeleton->base.split_ranges;
 }
 
 static int open_unit(struct dw_file *d, const struct dw_cu *skeleton, struct dw_cu *cu,
@@ -228,7 +228,7 @@ static int open_unit(struct dw_file *d, const struct dw_cu *skeleton, struct dw_
 	r = dw_cu_open(d, cu, off, DW_CU_WORK);
 	if (r < 0)
 		return r;
-	cu->low_pc = skeleton->low_pc;
+	cu->base.low_pc = skeleton->base.low_pc;
 	return cu->dwo_id == skeleton->dwo_id ? 0 : -ENOENT;
 }
 

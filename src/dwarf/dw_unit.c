@@ -198,24 +198,23 @@ static int read_root(struct dw_file *d, struct dw_cu *cu, enum dw_cu_use use)
 	if (r < 0)
 		return r;
 	cu->tag = die.decl->tag;
-	cu->has_children = die.decl->children;
 	cu->has = die.has;
 	cu->ranges_val = die.v[DW_V_RANGES];
 	cu->low_val = die.v[DW_V_LOW];
 	cu->high_val = die.v[DW_V_HIGH];
 	if (cu->version >= 5) {
 		/* What is missing: behind the header of a table of its own. */
-		cu->rng_base = cu->sizes.offset == 8 ? 20 : 12;
-		cu->str_base = dwo ? (cu->sizes.offset == 8 ? 16 : 8) : 0;
+		cu->base.rnglist = cu->sizes.offset == 8 ? 20 : 12;
+		cu->base.str = dwo ? (cu->sizes.offset == 8 ? 16 : 8) : 0;
 	}
 	if (!dwo)
-		root_num(&die, DW_V_ADDR_BASE, &cu->addr_base);
-	root_num(&die, DW_V_STR_BASE, &cu->str_base);
-	root_num(&die, DW_V_RNG_BASE, &cu->rng_base);
-	root_num(&die, DW_V_GNU_RANGES_BASE, &cu->split_ranges_base);
+		root_num(&die, DW_V_ADDR_BASE, &cu->base.addr);
+	root_num(&die, DW_V_STR_BASE, &cu->base.str);
+	root_num(&die, DW_V_RNG_BASE, &cu->base.rnglist);
+	root_num(&die, DW_V_GNU_RANGES_BASE, &cu->base.split_ranges);
 	root_num(&die, DW_V_DWO_ID, &cu->dwo_id);
 	if (die.has & DW_BIT(DW_V_LOW)) {
-		r = dw_val_addr(d, cu, &die.v[DW_V_LOW], &cu->low_pc);
+		r = dw_val_addr(d, cu, &die.v[DW_V_LOW], &cu->base.low_pc);
 		if (r < 0 && dw_note(d, r) < 0)
 			return r;
 	}

@@ -81,7 +81,7 @@ int dw_addr_at(struct dw_file *d, const struct dw_cu *cu, uint64_t index, uint64
 	uint64_t off;
 
 	if (__builtin_mul_overflow(index, (uint64_t)cu->sizes.address, &off) ||
-	    __builtin_add_overflow(off, cu->addr_base, &off))
+	    __builtin_add_overflow(off, cu->base.addr, &off))
 		return -EINVAL;
 	return dw_span_num(d, &cu->addrs, off, cu->sizes.address, ret);
 }
@@ -91,7 +91,7 @@ int dw_str_offset(struct dw_file *d, const struct dw_cu *cu, uint64_t index, uin
 	uint64_t off;
 
 	if (__builtin_mul_overflow(index, (uint64_t)cu->sizes.offset, &off) ||
-	    __builtin_add_overflow(off, cu->str_base, &off))
+	    __builtin_add_overflow(off, cu->base.str, &off))
 		return -EINVAL;
 	return dw_span_num(d, &cu->str_offsets, off, cu->sizes.offset, ret);
 }

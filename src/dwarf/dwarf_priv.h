@@ -295,7 +295,15 @@ struct dw_die {
 	struct dw_val v[DW_V_CNT];
 };
 
-/* A unit. Where it stands, and what its values refer to. */
+/* What a unit's values are counted from. */
+struct dw_bases {
+	uint64_t addr, str, rnglist; /* first element of its table in the section */
+	uint64_t ranges;             /* DW_AT_ranges of a split unit of version 4 */
+	uint64_t split_ranges;       /* the same, as its skeleton has it */
+	uint64_t low_pc;             /* entries of its range lists */
+};
+
+/* A unit: its position in the file, and what its values refer to. */
 struct dw_cu {
 	struct dw_src *src;
 	uint64_t off, end, die_off; /* in .debug_info: header, end, first entry */
@@ -309,13 +317,10 @@ struct dw_cu {
 	/* What a package has for it, or whole sections. */
 	struct dw_span abbrev_span, str_offsets, rnglists, line;
 	struct dw_span ranges, addrs; /* of a split unit's skeleton */
-	uint64_t addr_base, str_base, rng_base;
-	uint64_t ranges_base;       /* added to DW_AT_ranges of a split unit of version 4 */
-	uint64_t split_ranges_base; /* what a skeleton says of that */
-	uint64_t low_pc;            /* base of its ranges */
+	struct dw_bases base;
 	/* of its own entry */
 	uint16_t tag;
-	bool has_children, has_stmt_list;
+	bool has_stmt_list;
 	uint64_t stmt_list;
 	struct dw_val ranges_val, low_val, high_val;
 	uint32_t has;
