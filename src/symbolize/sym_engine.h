@@ -40,12 +40,13 @@ void sym_engine_freep(struct sym_engine **e);
 int sym_engine_resolve(struct sym_engine *e, const struct sym_source *src, const uint64_t *offs,
                        size_t n, struct sym_batch *ret);
 
-/* The parts of an image, looked up by its names: 0, -ENOMEM. sym_files.c */
+/* The parts of an image, looked up by its names: 0, -ENOMEM. sym_parts.c */
 int sym_parts_find(const struct sym_find_options *o, struct sym_find_stats *stats,
                    const struct sym_source *src, struct sym_parts *ret);
 void sym_parts_close(struct sym_parts *p);
 
-/* Debug information that an image carries itself. */
+bool sym_has_section(struct img_file *f, const char *name);
+/* Whether an image has debug information itself. */
 bool sym_has_lines(struct img_file *f);
 
 /* All of a batch have @reason, and are shown by their offsets: 0, -ENOMEM. */
