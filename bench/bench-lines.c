@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-lines here|child|symbols FILE [--print] <ADDRESSES: prints one JSON line with the cost of
- * names, lines and inlined calls.
+ * bench-lines here|child|symbols|dwarf FILE [--print] <ADDRESSES: prints one JSON line with the cost
+ * of names, lines and inlined calls.
  *
  * ADDRESSES: virtual addresses of FILE in hexadecimal, one a line. They are decoded in this process,
- * by the symbolizer process, or from symbol tables alone. With --print it prints the frames instead,
- * as "name<TAB>file:line", innermost first, with an empty line after each address.
+ * by the symbolizer process, from symbol tables alone, or from DWARF alone without demangling. With
+ * --print it prints the frames instead, as "name<TAB>file:line", innermost first, with an empty line
+ * after each address.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
 
+#include "dwarf/dwarf.h"
 #include "symbolize/symbolize.h"
 
 static double cpu_s(void)
@@ -80,6 +82,43 @@ static void print(struct img_file *f, const addr_vec *offs, const struct sym_bat
 	}
 }
 
+struct counts {
+	size_t named, lines, frames;
+};
+
+static int count_frame(void *arg, size_t i, const struct dw_frame *f, bool last)
+{
+	struct counts *c = arg;
+
+	(void)i;
+	c->named += last && f->name;
+	c->lines += last && f->line;
+	c->frames++;
+	return 0;
+}
+
+/* What bench-libdw does: DWARF alone. */
+static int bench_dwarf(struct img_file *f, addr_vec *offs)
+{
+	const struct dw_options o = {.max_bytes = (size_t)1 << 30};
+	_cleanup_(dw_freep) struct dw_file *d = NULL;
+	struct counts c = {0};
+	double t0;
+	int r;
+
+	for (size_t i = 0; i < offs->n; i++)
+		(void)img_off_to_vaddr(f, offs->p[i], &offs->p[i]); /* it came from there */
+	t0 = cpu_s();
+	r = dw_open(f, &o, &d);
+	r = r < 0 ? r : dw_resolve(d, offs->p, offs->n, count_frame, &c);
+	if (r < 0)
+		return 1;
+	printf("{\"mode\":\"dwarf\",\"addresses\":%zu,\"named\":%zu,\"lines\":%zu,"
+	       "\"frames\":%zu,\"cpu_s\":%.4f,\"peak_kb\":%llu,\"child_peak_kb\":0}\n",
+	       offs->n, c.named, c.lines, c.frames, cpu_s() - t0, (unsigned long long)peak_kb(0));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct sym_files_options o = {.budget_bytes = (size_t)1 << 30};
@@ -94,7 +133,7 @@ int main(int argc, char **argv)
 
 	if (argc < 3) {
 		fprintf(stderr,
-		        "usage: bench-lines here|child|symbols FILE [--print] <ADDRESSES\n");
+		        "usage: bench-lines here|child|symbols|dwarf FILE [--print] <ADDRESSES\n");
 		return 2;
 	}
 	o.in_process = strcmp(argv[1], "child") != 0;
@@ -105,6 +144,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench-lines: %s: %s\n", argv[2], err_name(errno));
 		return 1;
 	}
+	if (strcmp(argv[1], "dwarf") == 0)
+		return bench_dwarf(f, &offs);
 	t0 = cpu_s();
 	if (sym_files_new(&o, &files) < 0 || sym_files_resolve(files, &src, offs.p, offs.n, &b) < 0)
 		return 1;

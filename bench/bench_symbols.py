@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Benchmarks of names, lines and inlined calls: the parts lines and binaries of bench/run.
 
-Peers on the same addresses in the same run, if they are installed: llvm-symbolizer, addr2line, eu-addr2line and blazecli
-(a Rust crate; BLAZECLI: its path). Those that are not are named in "absent".
+Compared with libdw (bench-libdw), llvm-symbolizer, addr2line and blazecli (a Rust crate; BLAZECLI: its path), whichever
+are installed, on the same addresses in the same run. "absent" lists those that are not.
 """
 import glob
 import json
@@ -16,8 +16,10 @@ import tempfile
 from benchlib import BUILD, ROUNDS, emit, median
 
 LINES = f"{BUILD}/bench/bench-lines"
+LIBDW = f"{BUILD}/bench/bench-libdw"
 SYMBOLS = f"{BUILD}/bench/bench-symbolize"
 UNITS = 8
+COPIES = 10  # of each unit, in the large program
 
 SOURCE = """
 #include <algorithm>
@@ -77,6 +79,19 @@ def cxx_program(folder):
     return f"{folder}/program"
 
 
+def large_program(folder):
+    """The program of cxx_program with each unit COPIES times: functions of templates once, debug information each time."""
+    objects = []
+    for i in range(UNITS):
+        run = f"_ZN5unit{i}3runEi"
+        objects.append(f"{folder}/unit{i}.o")
+        for k in range(1, COPIES):
+            objects.append(f"{folder}/unit{i}_{k}.o")
+            subprocess.run(["objcopy", "--redefine-sym", f"{run}={run}_{k}", objects[-k - 1], objects[-1]], check=True)
+    subprocess.run(["g++", "-O2", "-g", f"{folder}/main.cc", *objects, "-o", f"{folder}/large"], check=True)
+    return f"{folder}/large"
+
+
 def text_addresses(path, n):
     """Returns n random addresses of .text."""
     out = subprocess.run(["readelf", "-SW", path], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -98,14 +113,36 @@ def cost(argv, addresses):
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
 
 
-def ours(mode, path, addresses):
+def decode(program, mode, path, addresses):
+    """One run of bench-lines or bench-libdw."""
     text = "".join(f"{a:#x}\n" for a in addresses)
-    out = subprocess.run([LINES, mode, path], input=text, check=True, stdout=subprocess.PIPE, text=True).stdout
+    out = subprocess.run([program, mode, path], input=text, check=True, stdout=subprocess.PIPE, text=True).stdout
     return json.loads(out)
 
 
+def ours(mode, path, addresses):
+    return decode(LINES, mode, path, addresses)
+
+
+def compare_libdw(path, addresses):
+    """DWARF alone, read by our code and by libdw, in turn: CPU time, memory, and the ratio of each round."""
+    got = {"dwarf": [], "libdw": [], "libdw_confined": []}
+    for _ in range(ROUNDS):
+        got["dwarf"].append(ours("dwarf", path, addresses))
+        got["libdw"].append(decode(LIBDW, "here", path, addresses))
+        got["libdw_confined"].append(decode(LIBDW, "confined", path, addresses))
+    figures = {}
+    for name, runs in got.items():
+        figures[name + "_cpu_s"] = median(r["cpu_s"] for r in runs)
+        figures[name + "_mb"] = round(median(r["peak_kb"] for r in runs) / 1024, 1)
+    figures["libdw_anon_mb"] = round(median(r["anon_kb"] for r in got["libdw"]) / 1024, 1)
+    figures["libdw_cpu_ratio"] = median(b["cpu_s"] / a["cpu_s"] for a, b in zip(got["dwarf"], got["libdw"]))
+    return figures
+
+
 def bench_lines():
-    """20,000 addresses of a C++ program with lines and inlined calls; eu-addr2line: of 200, times 100."""
+    """20,000 addresses of a C++ program with lines and inlined calls, each program in turn; and libdw on the same program
+    with ten times as many units. libdw_scopes: 200 of the addresses, by dwarf_getscopes for each, as eu-addr2line does."""
     blazecli = os.environ.get("BLAZECLI") or shutil.which("blazecli") or os.path.expanduser("~/.cargo/bin/blazecli")
     with tempfile.TemporaryDirectory() as folder:
         path = cxx_program(folder)
@@ -114,7 +151,6 @@ def bench_lines():
         peers = {
             "llvm-symbolizer": ["llvm-symbolizer", "--inlining", "--functions=linkage", f"--obj={path}"],
             "addr2line": ["addr2line", "-i", "-f", "-e", path],
-            "eu-addr2line": ["eu-addr2line", "-i", "-f", "-e", path],
             "blazecli": [blazecli, "symbolize", "elf", "--path", path, *hexed],
         }
         absent = [name for name, argv in peers.items() if not shutil.which(argv[0])]
@@ -125,16 +161,27 @@ def bench_lines():
                 got.setdefault(mode, []).append((o["cpu_s"], max(o["peak_kb"], o["child_peak_kb"])))
             for name, argv in peers.items():
                 if name not in absent:
-                    # 12 ms an address: it decodes a whole unit for each.
-                    some = addresses[::100] if name == "eu-addr2line" else addresses
-                    cpu, kb = cost(argv, some)
-                    got.setdefault(name, []).append((cpu * len(addresses) / len(some), kb))
+                    got.setdefault(name, []).append(cost(argv, addresses))
         figures = {}
         for name, runs in got.items():
             key = name.replace("-", "_")
             figures[key + "_cpu_s"] = median([r[0] for r in runs])
             figures[key + "_mb"] = round(median([r[1] for r in runs]) / 1024, 1)
+        libdw = os.path.exists(LIBDW)
+        if libdw:
+            figures.update(compare_libdw(path, addresses))
+            some = addresses[::100]
+            scopes = [decode(LIBDW, "scopes", path, some)["cpu_s"] for _ in range(ROUNDS)]
+            figures["libdw_scopes_ms_per_address"] = round(1000 * median(scopes) / len(some), 2)
+        else:
+            absent.append("libdw")
         emit("lines", addresses=len(addresses), file_mb=round(os.path.getsize(path) / 1e6, 1), absent=absent, **figures)
+        if libdw:
+            path = large_program(folder)
+            addresses = text_addresses(path, 20000)
+            emit("lines_large", addresses=len(addresses), file_mb=round(os.path.getsize(path) / 1e6, 1),
+                 child_mb=round(ours("child", path, addresses)["child_peak_kb"] / 1024, 1),
+                 **compare_libdw(path, addresses))
 
 
 def bench_binaries():
