@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-lines here|child|symbols|dwarf FILE [--print] <ADDRESSES: prints one JSON line with the cost
- * of names, lines and inlined calls.
+ * bench-lines here|process|symbols|dwarf FILE [--print] <ADDRESSES: prints one JSON line with the
+ * cost of names, lines and inlined calls.
  *
  * ADDRESSES: virtual addresses of FILE in hexadecimal, one a line. They are decoded in this process,
  * by the symbolizer process, from symbol tables alone, or from DWARF alone without demangling. With
@@ -114,7 +114,7 @@ static int bench_dwarf(struct img_file *f, addr_vec *offs)
 	if (r < 0)
 		return 1;
 	printf("{\"mode\":\"dwarf\",\"addresses\":%zu,\"named\":%zu,\"lines\":%zu,"
-	       "\"frames\":%zu,\"cpu_s\":%.4f,\"peak_kb\":%llu,\"child_peak_kb\":0}\n",
+	       "\"frames\":%zu,\"cpu_s\":%.4f,\"peak_kb\":%llu,\"process_peak_kb\":0}\n",
 	       offs->n, c.named, c.lines, c.frames, cpu_s() - t0, (unsigned long long)peak_kb(0));
 	return 0;
 }
@@ -127,16 +127,16 @@ int main(int argc, char **argv)
 	struct sym_source src = {.id = 1, .root_fd = -EBADF};
 	struct sym_files *files = NULL;
 	size_t named = 0, lines = 0;
-	uint64_t here_kb, child_kb = 0;
+	uint64_t here_kb, process_kb = 0;
 	addr_vec offs = {0};
 	double t0, t1;
 
 	if (argc < 3) {
-		fprintf(stderr,
-		        "usage: bench-lines here|child|symbols|dwarf FILE [--print] <ADDRESSES\n");
+		fprintf(stderr, "usage: bench-lines here|process|symbols|dwarf FILE [--print] "
+		                "<ADDRESSES\n");
 		return 2;
 	}
-	o.in_process = strcmp(argv[1], "child") != 0;
+	o.in_process = strcmp(argv[1], "process") != 0;
 	o.no_lines = strcmp(argv[1], "symbols") == 0;
 	src.path = argv[2];
 	src.fd = open(argv[2], O_RDONLY | O_CLOEXEC);
@@ -149,10 +149,10 @@ int main(int argc, char **argv)
 	t0 = cpu_s();
 	if (sym_files_new(&o, &files) < 0 || sym_files_resolve(files, &src, offs.p, offs.n, &b) < 0)
 		return 1;
-	t1 = cpu_s() + (double)sym_files_stats(files)->child_cpu_ns / 1e9;
+	t1 = cpu_s() + (double)sym_files_stats(files)->process_cpu_ns / 1e9;
 	here_kb = peak_kb(0);
-	if (sym_files_child(files))
-		child_kb = peak_kb(sym_files_child(files));
+	if (sym_files_pid(files))
+		process_kb = peak_kb(sym_files_pid(files));
 	for (size_t i = 0; i < b.n; i++) {
 		const struct sym_frame *fr = sym_batch_frames(&b, i);
 
@@ -163,10 +163,10 @@ int main(int argc, char **argv)
 		print(f, &offs, &b);
 	else
 		printf("{\"mode\":\"%s\",\"addresses\":%zu,\"named\":%zu,\"lines\":%zu,"
-		       "\"frames\":%zu,\"cpu_s\":%.4f,\"peak_kb\":%llu,\"child_peak_kb\":%llu,"
+		       "\"frames\":%zu,\"cpu_s\":%.4f,\"peak_kb\":%llu,\"process_peak_kb\":%llu,"
 		       "\"held_kb\":%llu,\"refused\":%llu}\n",
 		       argv[1], b.n, named, lines, b.frames.n, t1 - t0, (unsigned long long)here_kb,
-		       (unsigned long long)child_kb,
+		       (unsigned long long)process_kb,
 		       (unsigned long long)sym_files_stats(files)->engine.bytes_peak / 1024,
 		       (unsigned long long)sym_files_stats(files)->engine.refused);
 	sym_files_free(files);

@@ -156,9 +156,9 @@ def bench_lines():
         absent = [name for name, argv in peers.items() if not shutil.which(argv[0])]
         got = {}
         for _ in range(ROUNDS):
-            for mode in ("here", "child", "symbols"):
+            for mode in ("here", "process", "symbols"):
                 o = ours(mode, path, addresses)
-                got.setdefault(mode, []).append((o["cpu_s"], max(o["peak_kb"], o["child_peak_kb"])))
+                got.setdefault(mode, []).append((o["cpu_s"], max(o["peak_kb"], o["process_peak_kb"])))
             for name, argv in peers.items():
                 if name not in absent:
                     got.setdefault(name, []).append(cost(argv, addresses))
@@ -180,7 +180,7 @@ def bench_lines():
             path = large_program(folder)
             addresses = text_addresses(path, 20000)
             emit("lines_large", addresses=len(addresses), file_mb=round(os.path.getsize(path) / 1e6, 1),
-                 child_mb=round(ours("child", path, addresses)["child_peak_kb"] / 1024, 1),
+                 process_mb=round(ours("process", path, addresses)["process_peak_kb"] / 1024, 1),
                  **compare_libdw(path, addresses))
 
 
@@ -204,10 +204,10 @@ def bench_binaries():
         n = 0
         for path in files:
             addresses = text_addresses(path, 100000 // len(files))
-            o = ours("child", path, addresses)
+            o = ours("process", path, addresses)
             one += o["cpu_s"]
             n += o["addresses"]
-            peak = max(peak, o["peak_kb"], o["child_peak_kb"])
+            peak = max(peak, o["peak_kb"], o["process_peak_kb"])
         cpu.append(one)
     emit("binaries", files=len(files), addresses=n, cpu_s=median(cpu), peak_mb=round(peak / 1024, 1), limit_s=1)
     for path in sorted({os.path.realpath(f) for f in glob.glob("/usr/lib/llvm-*/lib/libLLVM*.so*")}):

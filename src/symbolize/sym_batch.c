@@ -51,7 +51,8 @@ struct sym_named sym_batch_at(const struct sym_batch *b, size_t i)
 int sym_batch_text(struct sym_batch *b, const char *linkage, const char *suffix,
                    struct sbuf *scratch, struct sym_frame *ret)
 {
-	/* "memcpy@@GLIBC_2.14": linkers put versions into .symtab; '@' is in no other name. */
+	/* Linkers write versions into .symtab, as in "memcpy@@GLIBC_2.14"; no other name contains
+	 * '@'. */
 	size_t len = strcspn(linkage, "@");
 	struct sym_frame t = {0};
 	int r;

@@ -4,7 +4,7 @@
 
 #include "symbolize/sym_cache.h"
 
-/* Of the budget, for .gnu_debugdata; Fedora's largest have some MB. */
+/* Share of the budget for .gnu_debugdata; Fedora's largest have some MB. */
 #define MINI_SHARE 4
 
 /* ---- images that are kept -------------------------------------------------------------------- */
@@ -17,7 +17,7 @@ static void part_close(struct sym_part *p)
 
 static void close_all(struct sym_cached *e)
 {
-	e->dw = dw_free(e->dw); /* before what it borrows */
+	e->dw = dw_free(e->dw); /* before the files that it borrows */
 	e->go = gotab_free(e->go);
 	e->mini_img = img_file_free(e->mini_img);
 	freep(&e->mini);
@@ -119,7 +119,7 @@ void sym_cache_put(struct sym_cache *c, struct sym_cached *e)
 
 /* ---- what belongs to an image ---------------------------------------------------------------- */
 
-/* @fd, if there is one, becomes the part's. */
+/* Opens a part. It owns @fd, unless that is negative. */
 static int part_open(struct sym_cache *c, struct sym_part *p, int fd)
 {
 	int r;
@@ -131,7 +131,7 @@ static int part_open(struct sym_cache *c, struct sym_part *p, int fd)
 		p->fd = fd;
 		return 0;
 	}
-	(void)close(fd); /* read only */
+	(void)close(fd); /* it was only read */
 	if (r != -ENOMEM)
 		c->stats->bad_files++;
 	return r == -ENOMEM ? r : 0;
@@ -141,7 +141,7 @@ static int keep_image(struct sym_cache *c, struct sym_cached *e, const struct sy
 {
 	int fd;
 
-	if (src->mem) { /* which is the caller's for this batch only */
+	if (src->mem) { /* the caller's bytes are valid for this batch only */
 		e->mem = malloc(MAX_OF(src->mem_len, (size_t)1));
 		if (!e->mem)
 			return -ENOMEM;
@@ -150,7 +150,7 @@ static int keep_image(struct sym_cache *c, struct sym_cached *e, const struct sy
 		return img_file_open_mem(e->mem, e->mem_len, &e->self.f, NULL);
 	}
 	fd = fcntl(src->fd, F_DUPFD_CLOEXEC, 3);
-	return fd < 0 ? 0 : part_open(c, &e->self, fd); /* without descriptors: no lines */
+	return fd < 0 ? 0 : part_open(c, &e->self, fd); /* without a free descriptor: no lines */
 }
 
 static int find_parts(struct sym_cache *c, struct sym_cached *e, const struct sym_source *src,
@@ -172,7 +172,7 @@ static int find_parts(struct sym_cache *c, struct sym_cached *e, const struct sy
 		r = part_open(c, &e->alt, TAKE_FD(parts.alt_fd));
 	if (r == 0)
 		r = part_open(c, &e->dwp, TAKE_FD(parts.dwp_fd));
-	sym_parts_close(&parts); /* what a failure left */
+	sym_parts_close(&parts); /* what a failure left open */
 	return r;
 }
 
@@ -205,7 +205,7 @@ void sym_cache_count_refused(struct sym_cache *c, struct sym_cached *e)
 	e->refused = true;
 }
 
-/* Within what the others leave of the budget. */
+/* Opens within what other images leave of the budget. */
 static int open_dwarf(struct sym_cache *c, struct sym_cached *e, struct img_file *f)
 {
 	struct dw_options o = {
@@ -215,7 +215,7 @@ static int open_dwarf(struct sym_cache *c, struct sym_cached *e, struct img_file
 	sym_cache_shrink(c, c->o.budget_bytes / 2, c->o.max_fds, e);
 	o.max_bytes = c->o.budget_bytes - MIN_OF(c->bytes, c->o.budget_bytes / 2);
 	r = dw_open(f, &o, &e->dw);
-	if (r == -E2BIG) { /* once more with all of it */
+	if (r == -E2BIG) { /* once more, with all of it */
 		sym_cache_shrink(c, 0, c->o.max_fds, e);
 		o.max_bytes = c->o.budget_bytes;
 		r = dw_open(f, &o, &e->dw);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that decodes files of others gives up everything else: descriptors, capabilities, ways
- * to gain any, all system calls but those for memory, for reading what it was handed, and for its
- * socket; and it may not grow past its budget. docs/security.md says what that is worth.
+ * Confines a process that decodes untrusted files. It gives up descriptors, capabilities, ways to
+ * gain any, and all system calls except those for memory, for reading the files that it was given,
+ * and for its socket. It may not grow past its budget. docs/security.md says how far that protects.
  */
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -24,9 +24,9 @@
 #define AUDIT_ARCH_OURS AUDIT_ARCH_AARCH64
 #endif
 
-/* More than this is mapped by sanitizers only, whose shadow memory no limit would fit. */
+/* Only sanitizers map more than this. No limit would fit their shadow memory. */
 #define ADDRESS_SPACE_MAX ((uint64_t)1 << 42)
-/* Descriptors: three of each image that is kept, those of the batch, split units. */
+/* Descriptors: three for each kept image, those of the batch, split units. */
 #define FDS_MAX 8192
 /* Of /proc/self/maps: 60,000 mappings, as many as a process may have. */
 #define MAPS_BYTES_MAX ((size_t)16 << 20)
@@ -85,8 +85,8 @@ static int limit_resources(size_t bytes)
 	return r;
 }
 
-/* Memory that the agent shares with the kernel or with others: tables of the BPF programs, rings.
- * What is private is the child's own copy. */
+/* Unmaps memory that the agent shares with the kernel or with others: tables of the BPF programs,
+ * rings. Private mappings are copies of this process. */
 static int drop_shared_memory(void)
 {
 	_cleanup_(sbuf_done) struct sbuf b;
@@ -108,24 +108,24 @@ static int drop_shared_memory(void)
 		*dash = *blank = 0;
 		if (parse_u64(line, 16, &start) < 0 || parse_u64(dash + 1, 16, &end) < 0)
 			return -EINVAL;
-		/* Nothing of what runs here lies in it. */
+		/* no code or data of this process is in it */
 		if (munmap((void *)(uintptr_t)start, end - start) < 0)
 			r = -errno;
 	}
 	return r;
 }
 
-/* Socket to 0, nothing at 1 and 2, all else closed. */
+/* Moves the socket to 0 and /dev/null to 1 and 2, and closes all other descriptors. */
 static int keep_socket(int sock)
 {
-	/* Out of the way of 0, 1 and 2, which may be free. */
+	/* Above 0, 1 and 2, which may be free. */
 	int from = fcntl(sock, F_DUPFD_CLOEXEC, 3);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int to = null < 0 ? null : fcntl(null, F_DUPFD_CLOEXEC, 3);
 
 	if (from < 0 || to < 0 || dup2(from, 0) < 0 || dup2(to, 1) < 0 || dup2(to, 2) < 0)
 		return -errno;
-	/* 5.9; the floor is 5.10. */
+	/* since Linux 5.9; 5.10 is the oldest supported */
 	return syscall(SYS_close_range, 3U, ~0U, 0U) < 0 ? -errno : 0;
 }
 
@@ -135,11 +135,11 @@ static int keep_socket(int sock)
 #define ALLOW       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define REFUSE      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 #define ALLOW_NR(x) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (x), 0, 1), ALLOW
-/* Of fcntl only what duplicates: F_SETOWN and F_SETSIG would have the kernel send signals. */
+/* fcntl may only duplicate: F_SETOWN and F_SETSIG would have the kernel send signals. */
 #define ALLOW_DUP_NR(x)                                                                            \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (x), 0, 4), LOAD(args[1]),                             \
 	        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_DUPFD_CLOEXEC, 1, 0), REFUSE, ALLOW
-/* Memory that can be executed is refused: @arg is the protection. */
+/* Executable memory is refused. @arg is the index of the protection. */
 #define ALLOW_DATA_NR(x, arg)                                                                      \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (x), 0, 4), LOAD(args[arg]),                           \
 	        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1), REFUSE, ALLOW
@@ -151,7 +151,7 @@ static int filter_system_calls(void)
 	        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_OURS, 1, 0),
 	        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	        LOAD(nr),
-	        /* files that were handed over, and the socket */
+	        /* the given files, and the socket */
 	        ALLOW_NR(__NR_pread64),
 	        ALLOW_NR(__NR_read),
 	        ALLOW_NR(__NR_recvmsg),
@@ -170,7 +170,7 @@ static int filter_system_calls(void)
 	        ALLOW_NR(__NR_mremap),
 	        ALLOW_NR(__NR_madvise),
 	        ALLOW_NR(__NR_brk),
-	        /* the rest of what a C library does */
+	        /* other calls of a C library */
 	        ALLOW_NR(__NR_futex),
 	        ALLOW_NR(__NR_clock_gettime),
 	        ALLOW_NR(__NR_setitimer),

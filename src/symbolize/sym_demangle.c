@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Demangling with libiberty, through its callbacks: they need no memory of their own. Mangled names
- * refer back to their parts, so a short hostile one can print more than the age of the universe
- * would suffice for, and the callbacks have no way to say "enough" but to leave by longjmp. The
- * C++ one holds nothing but stack; the Rust one holds memory only while it hands on an identifier
- * that it has decoded from punycode, which is the one kind of text that is not ASCII: then we wait
- * for the next piece.
+ * Demangling with libiberty, through its callbacks, which need no memory of their own. Mangled
+ * names refer back to their parts, so a short hostile one can print for ever. The callbacks cannot
+ * stop that except by longjmp. The C++ demangler holds nothing but stack. The Rust one holds memory
+ * while it passes on an identifier that it decoded from punycode, the only text that is not ASCII.
+ * So the callback waits for the next piece then.
  */
 #include <setjmp.h>
 
@@ -16,7 +15,7 @@
 
 struct output {
 	struct sbuf *b;
-	size_t max_len; /* of b->len */
+	size_t max_len; /* value of b->len */
 	bool over;
 	jmp_buf enough;
 };
@@ -46,17 +45,17 @@ static bool demangle(const char *name, struct output *o)
 
 	if (setjmp(o->enough) != 0)
 		return false;
-	/* The old mangling of Rust is also valid C++, with a hash at its end: Rust comes first. */
+	/* Rust's old mangling is also valid C++ with a hash at its end, so Rust is tried first. */
 	if (rust_demangle_callback(name, 0, take_piece, o) && !o->over)
 		return true;
 	if (o->over)
 		return false;
-	o->b->len = before; /* what it had printed before it gave up */
+	o->b->len = before; /* text that it printed before it gave up */
 	return cplus_demangle_v3_callback(name, DMGL_PARAMS | DMGL_ANSI, take_piece, o) && !o->over;
 }
 
-/* "__module_MOD_procedure" of gfortran, as Fortran's own "procedure of module" is written by other
- * tools: "module::procedure". A module's name has no "_MOD_" in it: names are in lower case. */
+/* gfortran's "__module_MOD_procedure" as "module::procedure". Names are in lower case, so that no
+ * module's name contains "_MOD_". */
 static int demangle_fortran(const char *name, struct sbuf *b)
 {
 	const char *mod = strstr(name, "_MOD_");

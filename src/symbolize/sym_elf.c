@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names for a sorted set of addresses from symbol tables that are read once, from start to end.
- * Memory is O(addresses). Each symbol with a size is laid into a segment tree over the addresses:
- * "best of all symbols that cover this address" is a maximum in a total order, so each node keeps
- * its best and an address takes the best on the way to its root. That is O(log n) for a symbol,
- * also for one that covers everything, as hostile tables have them.
+ * Names for sorted addresses from symbol tables that are read once, from start to end. Memory is
+ * O(addresses). Each symbol with a size is added to a segment tree over the addresses. "Best of all
+ * symbols that cover this address" is a maximum in a total order: each node keeps its best, and an
+ * address takes the best on the way to the root. That is O(log n) for a symbol, even for one that
+ * covers everything, as hostile tables have.
  */
 #include <elf.h>
 
 #include "symbolize/symbolize_priv.h"
 
-/* Names are read to break ties only; a table of nothing but ties must not cost a read for each. */
+/* Names are read only to break ties. A table of nothing but ties must not cost a read for each. */
 #define TIES_BASE     65536
 #define TIES_PER_ADDR 16
 
@@ -18,7 +18,7 @@
 
 struct cand {
 	uint64_t start;
-	uint64_t extent; /* its size; of symbols of size 0: bytes up to its limit */
+	uint64_t extent; /* its size; if that is 0, bytes up to its limit */
 	uint32_t name_off;
 	uint8_t bind_rank; /* 0 global, 1 weak, 2 local */
 	uint8_t table;     /* TABLES * file + img_symbol.table */
@@ -27,14 +27,14 @@ struct cand {
 
 struct addr {
 	uint64_t vaddr;
-	uint32_t idx; /* in the caller's arrays */
+	uint32_t idx; /* borrowed from the caller */
 };
 
 struct hit {
 	uint64_t start;
 	uint32_t name_off;
 	uint32_t table;
-	uint32_t i; /* in addrs */
+	uint32_t i; /* indexes in addrs */
 };
 
 struct name_buf {
@@ -46,14 +46,15 @@ struct name_buf {
 
 struct resolver {
 	struct img_file *const
-	        *files;       /* files[n_files]: the image, then what was stripped off it */
-	size_t n_files, file; /* file: whose symbols come now */
+	        /* files[n_files]: the image, then the files that hold what was stripped off it */
+	        *files;
+	size_t n_files, file; /* index of the file whose symbols are being read */
 	struct addr *addrs;   /* addrs[n], ascending */
 	size_t n;
 	struct cand *tree;  /* tree[2 * n]: node i has children 2i and 2i + 1, leaves from n */
-	struct cand *zero;  /* zero[i]: best of size 0 that starts after addrs[i - 1] */
+	struct cand *zero;  /* zero[i]: best symbol of size 0 that starts after addrs[i - 1] */
 	uint64_t *boundary; /* boundary[i]: last start or end after addrs[i - 1], up to addrs[i] */
-	bool *bounded;      /* bounded[i]: there is one */
+	bool *bounded;      /* bounded[i]: boundary[i] is set */
 	struct name_buf names[2];
 	uint64_t ties_left;
 	int err;
@@ -70,8 +71,8 @@ static void resolver_done(struct resolver *s)
 	sbuf_done(&s->names[1].b);
 }
 
-/* First address >= @vaddr, from @from on; doubling steps, for most symbols are smaller than gaps.
- */
+/* Returns the first address >= @vaddr, from @from on, in doubling steps: most symbols are smaller
+ * than the gaps between addresses. */
 static size_t lower_bound(const struct resolver *s, uint64_t vaddr, size_t from)
 {
 	size_t lo = from, step = 1;
@@ -103,7 +104,7 @@ static const char *cand_name(struct resolver *s, const struct cand *c, struct na
 	return nb->b.p;
 }
 
-/* Whether @a is better than @b, which starts where @a does. */
+/* Returns whether @a is better than @b, which starts at the same address. */
 static bool better_alias(struct resolver *s, const struct cand *a, const struct cand *b)
 {
 	const char *name_a, *name_b;
@@ -179,7 +180,7 @@ static void take_symbol(void *arg, const struct img_symbol *sym)
 	if (first == s->n)
 		return;
 	if (sym->size == 0) {
-		c.extent = sym->limit - sym->value; /* 0: it marks an end, and covers nothing */
+		c.extent = sym->limit - sym->value; /* it marks an end, and covers nothing */
 		if (c.extent > 0 && better_zero(s, &c, &s->zero[first]))
 			s->zero[first] = c;
 		return;
@@ -201,7 +202,7 @@ static int addr_cmp(const void *pa, const void *pb)
 	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
 }
 
-/* By place in the string tables; one symbol's hits stand together. */
+/* By offset in the string tables, so that hits of one symbol are adjacent. */
 static int hit_cmp(const void *pa, const void *pb)
 {
 	const struct hit *a = pa, *b = pb;
@@ -245,7 +246,7 @@ static int resolver_init(struct resolver *s, struct img_file *const *files, size
 	return s->tree && s->zero && s->boundary && s->bounded ? 0 : -ENOMEM;
 }
 
-/* The best candidates of all addresses, ordered for reading their names. */
+/* Orders the best candidates of all addresses for reading their names. */
 static int collect_hits(struct resolver *s, struct hit **ret, size_t *ret_n)
 {
 	_cleanup_free_ struct hit *hits = NULL;
@@ -328,7 +329,7 @@ static int name_hits(struct resolver *s, const uint64_t *offs, const struct hit 
 	return 0;
 }
 
-/* Why addresses have no name: by what all files had. */
+/* Sets the reason of addresses without a name, by what the files had. */
 static enum ev_reason read_tables(struct resolver *s, int *ret)
 {
 	bool read = false, bad = false, failed = false;

@@ -6,7 +6,7 @@ struct sym_engine {
 	struct sym_cache cache;
 };
 
-/* An address of the batch, by its virtual address. */
+/* An address of the batch, as virtual address. */
 struct wanted {
 	uint64_t vaddr;
 	size_t i;
@@ -15,8 +15,8 @@ struct wanted {
 struct resolving {
 	struct sym_lines lines;
 	struct wanted *wanted; /* wanted[n], ascending, unique */
-	uint64_t *vaddrs;      /* the same */
-	size_t n, at;          /* at: of the address that Go's table is asked for */
+	uint64_t *vaddrs;      /* vaddrs[n], from wanted */
+	size_t n, at;          /* at: index of the address that gotab_resolve is called for */
 };
 
 static void resolving_done(struct resolving *rs)
@@ -86,8 +86,8 @@ static int take_go(void *arg, const struct gotab_frame *f, bool last)
 	return sym_lines_add(&rs->lines, rs->wanted[rs->at].i, &lf, last);
 }
 
-/* Go's table before DWARF: it is there in each Go program, and what its own tracebacks print. What
- * is left to DWARF moves to the front. */
+/* Resolves by Go's table first: every Go program has it, and Go's own tracebacks print it.
+ * Addresses that it does not have move to the front, for DWARF. */
 static int resolve_go(struct resolving *rs, struct gotab *go)
 {
 	size_t left = 0;
@@ -119,14 +119,14 @@ static void count_dwarf(struct sym_cache *c, struct sym_cached *e)
 	e->seen = now;
 }
 
-/* What the others leave of the budget now. */
+/* Limits DWARF to what other images leave of the budget. */
 static void limit_dwarf(struct sym_cache *c, struct sym_cached *e)
 {
 	sym_cache_account(c, e);
 	dw_limit(e->dw, c->o.budget_bytes - MIN_OF(c->bytes - e->bytes, c->o.budget_bytes));
 }
 
-/* The most that was held, what was in use for a while included. */
+/* Updates the peak, with memory that was in use only during the call. */
 static void note_peak(struct sym_cache *c, struct sym_cached *e)
 {
 	uint64_t peak;
@@ -144,9 +144,9 @@ static void forget_dwarf(struct sym_cache *c, struct sym_cached *e)
 }
 
 /*
- * Frames of DWARF into the batch. Without a section that found no room (strings, say) they would be
- * half right, and without a unit they miss some: then what came is taken back, the others make
- * room, and it is tried once more.
+ * Adds DWARF's frames to the batch. If a section found no room, names would be missing; if a unit
+ * found none, its frames would be. The frames are then removed, other images are dropped, and the
+ * addresses are resolved once more.
  */
 static int resolve_dwarf(struct sym_cache *c, struct sym_cached *e, struct resolving *rs)
 {
@@ -172,14 +172,14 @@ static int resolve_dwarf(struct sym_cache *c, struct sym_cached *e, struct resol
 		if (r == -ENOMEM || (!sections && !units))
 			break;
 		sym_cache_account(c, e);
-		/* The rest of its units is good. */
+		/* The other units are good. */
 		if (!sections && (tries > 0 || c->bytes == e->bytes)) {
 			sym_cache_count_refused(c, e);
 			break;
 		}
 		memcpy(b->names, before, b->n * sizeof(*before));
 		b->frames.n = frames;
-		if (tries > 0) { /* nor will there be room for the next batch */
+		if (tries > 0) { /* the next batch would find no room either */
 			sym_cache_count_refused(c, e);
 			forget_dwarf(c, e);
 			break;
@@ -187,7 +187,7 @@ static int resolve_dwarf(struct sym_cache *c, struct sym_cached *e, struct resol
 		sym_cache_shrink(c, e->bytes, c->o.max_fds, e);
 		if (!sections)
 			continue;
-		/* A section that was refused is not asked for again by the same file. */
+		/* An open file does not read a refused section again. */
 		forget_dwarf(c, e);
 		r = sym_cached_reopen_dwarf(c, e);
 		if (r < 0)
@@ -216,7 +216,7 @@ static int add_lines(struct sym_cache *c, struct sym_cached *e, const struct sym
 	if (r == 0 && e->dw) {
 		r = resolve_dwarf(c, e, &rs);
 	}
-	/* What cannot be read has its names without lines. */
+	/* A file that cannot be read has names without lines. */
 	if (r < 0 && r != -ENOMEM && r != -EPIPE && r != -ENOENT)
 		c->stats->bad_files++;
 	return r == -ENOMEM || r == -EPIPE ? r : 0;
@@ -281,10 +281,10 @@ int sym_engine_resolve(struct sym_engine *engine, const struct sym_source *src,
 	if (r < 0)
 		return r;
 	r = resolve(c, e, src, img, offs, n, ret);
-	if (r < 0) /* what is half made is made anew */
+	if (r < 0) /* a half-made entry is made anew */
 		sym_cache_drop(c, e);
 	sym_cache_put(c, e);
-	/* What has no name is shown by the address that nm and objdump print. */
+	/* An address without a name is shown as nm and objdump print it. */
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (ret->names[i].reason != EV_REASON_NAMED &&
 		    img_off_to_vaddr(img, offs[i], &ret->names[i].start) < 0)

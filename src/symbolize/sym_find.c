@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where separate debug files are looked for: names of candidates, most likely ones first. */
+/* Finds separate debug files: tries names of candidates, the most likely first. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,12 +10,12 @@
 
 /* ---- where candidates are ------------------------------------------------------------------- */
 
-/* Directories that an image may be in: as its path says, and as it would say where /bin and /lib
- * are, or are not, links to /usr/bin and /usr/lib. */
+/* Directories that an image may be in: as its path has it, and with /usr added or removed, as /bin
+ * and /lib may be links to /usr/bin and /usr/lib. */
 struct dirs {
-	char *p[2]; /* absolute, without '/' at the end: "" is the root */
+	char *p[2]; /* absolute, without a final '/': "" is the root */
 	size_t n;
-	const char *base; /* name of the file, in the path that was split */
+	const char *base; /* file name, in the path that was split */
 };
 
 static bool has_dotdot(const char *path)
@@ -46,8 +46,8 @@ static void dirs_done(struct dirs *d)
 	free(d->p[1]);
 }
 
-/* None, for a path that is not one of a file: relative, or with "..", which the kernel never
- * shows. 0, -ENOMEM. */
+/* Lists no directory if the path is not one of a file: relative, or with "..", which the kernel
+ * never shows. 0, -ENOMEM. */
 static int split_path(const char *path, struct dirs *d)
 {
 	_cleanup_(sbuf_done) struct sbuf b;
@@ -62,7 +62,7 @@ static int split_path(const char *path, struct dirs *d)
 		return -ENOMEM;
 	d->n = 1;
 	if (str_starts(d->p[0], "/usr/") && is_merged_name(d->p[0] + 4)) {
-		(void)sbuf_str(&b, d->p[0] + 4); /* .err is looked at by sbuf_take */
+		(void)sbuf_str(&b, d->p[0] + 4); /* sbuf_take returns .err */
 	} else if (is_merged_name(d->p[0])) {
 		(void)sbuf_str(&b, "/usr");
 		(void)sbuf_str(&b, d->p[0]);
@@ -76,13 +76,13 @@ static int split_path(const char *path, struct dirs *d)
 	return 0;
 }
 
-/* Whether the file is in the root itself: what is looked for there is looked for once. */
+/* Returns whether the file is in the root itself, so that the root is searched once. */
 static bool at_top(const struct dirs *d)
 {
 	return d->n && d->p[0][0] == 0;
 }
 
-/* Calls @fn for each of @o->dirs until one returns something. */
+/* Calls @fn for each of @o->dirs until one returns non-zero. */
 typedef int (*root_fn)(struct sym_search *s, const struct sym_root *root, const void *arg);
 
 static int each_dir(struct sym_search *s, root_fn fn, const void *arg)
@@ -94,13 +94,13 @@ static int each_dir(struct sym_search *s, root_fn fn, const void *arg)
 		        open(s->o->dirs[i], O_PATH | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
 		const struct sym_root root = {.fd = fd, .dir = s->o->dirs[i]};
 
-		if (fd >= 0) /* who gave it was told when it was not there */
+		if (fd >= 0) /* a missing directory was reported when the options were checked */
 			r = fn(s, &root, arg);
 	}
 	return r;
 }
 
-/* Calls @fn for @root_fd and then, where that is another one, for our own root. */
+/* Calls @fn for @root_fd, then for the agent's root if that is another one. */
 static int each_root(struct sym_search *s, int root_fd, root_fn fn, const void *arg)
 {
 	const struct sym_root theirs = {.fd = root_fd, .jail = true, .dir = ""};
@@ -161,7 +161,7 @@ int sym_find_debug(const struct sym_find_options *o, struct sym_find_stats *stat
 	sym_search_init(&s, o, stats, f);
 	r = img_build_id(f, s.id, &s.id_len);
 	if (r < 0)
-		s.id_len = 0; /* an image that cannot be read any more has none either */
+		s.id_len = 0; /* an image that can no longer be read has none either */
 	if (r != -ENOMEM) {
 		r = img_debuglink(f, &s.link);
 		s.have_link = r == 0;
@@ -195,8 +195,8 @@ int sym_find_debug(const struct sym_find_options *o, struct sym_find_stats *stat
 
 struct alt_names {
 	const struct img_altlink *link;
-	const char *base;         /* of its path */
-	struct dirs path, really; /* of the debug file: as it was named, and where links led to */
+	const char *base;         /* split from its path */
+	struct dirs path, really; /* of the debug file: as it was named, and with links followed */
 };
 
 static int alt_in_dir(struct sym_search *s, const struct sym_root *root, const void *arg)
@@ -225,8 +225,8 @@ static int alt_in_root(struct sym_search *s, const struct sym_root *root, const 
 	return r == 0 ? SYM_TRY(s, root, SYM_WANT_ALT, DEBUG_DIR "/.dwz/", a->base) : r;
 }
 
-/* A debug file is often found by a link in .build-id, and says where the other is from where it
- * really is. "" where that is not known. */
+/* Real path of a debug file. It is often found by a link in .build-id, and names the common file
+ * relative to its real directory. "" if the path is unknown. */
 static void real_path(const struct img_file *f, char *buf, size_t cap)
 {
 	char self[sizeof("/proc/self/fd/") + 12];
@@ -274,11 +274,11 @@ int sym_find_alt(const struct sym_find_options *o, struct sym_find_stats *stats,
 
 /* ---- split units ---------------------------------------------------------------------------- */
 
-/* A package stands beside x as x.dwp, or beside x.debug as x.debug.dwp or x.dwp. */
+/* The package of x is x.dwp, that of x.debug is x.debug.dwp or x.dwp. */
 struct dwp_names {
 	struct dirs dirs;
-	char *base;    /* without ".debug" at the end */
-	bool stripped; /* it had that */
+	char *base;    /* without a final ".debug" */
+	bool stripped; /* the path had that */
 };
 
 static int dwp_in(struct sym_search *s, const struct sym_root *root, const char *prefix,
@@ -370,7 +370,7 @@ static int dwo_in_root(struct sym_search *s, const struct sym_root *root, const 
 
 	if (w->name[0] == '/')
 		return SYM_TRY(s, root, SYM_WANT_DWO, w->name);
-	if (w->dir[0] != '/') /* nobody knows what it is relative to */
+	if (w->dir[0] != '/') /* its base directory is unknown */
 		return 0;
 	return SYM_TRY(s, root, SYM_WANT_DWO, w->dir, "/", w->name);
 }

@@ -6,35 +6,35 @@
 
 #include "symbolize/symbolize.h"
 
-/* Where names are looked up: below a directory that they cannot leave, in our own file system, or
- * in a directory of it. */
+/* A root for names: a directory that they cannot leave, the agent's file system, or a directory of
+ * it. */
 struct sym_root {
-	int fd;          /* directory; -EBADF: our own root */
+	int fd;          /* directory; -EBADF: the agent's root */
 	bool jail;       /* absolute links and ".." stay below @fd */
-	const char *dir; /* what stands before a name in messages; "" if nothing */
+	const char *dir; /* prefix of the name in messages; "" if none */
 };
 
-/* Counts one in a figure of struct sym_find_stats. */
+/* Adds one to a counter of struct sym_find_stats. */
 #define sym_count(counter_) atomic_fetch_add_explicit(&(counter_), 1, memory_order_relaxed)
 
 /**
- * sym_open_regular - a file for reading, if it is a regular one
+ * sym_open_regular - open a file for reading, if it is a regular one
  * @path: absolute, below @root
- * What is not regular is never opened: that of a device has effects, that of a FIFO waits.
- * @ret_st: of the file, for who it is
- * Returns: 0, -ENOENT (there is none), -EINVAL (not regular; counted), -EACCES (cannot be opened,
- * for whatever reason; counted).
+ * Other files are never opened: opening a device may have effects, and opening a FIFO blocks.
+ * @ret_st: of the file, to identify it
+ * Returns: 0, -ENOENT, -EINVAL (not regular; counted), -EACCES (cannot be opened for any other
+ * reason; counted).
  */
 int sym_open_regular(const struct sym_root *root, const char *path, struct sym_find_stats *stats,
                      int *ret_fd, struct stat *ret_st);
 
-#define SYM_PATH_PARTS 6  /* of a path that is put together */
-#define SYM_SEEN_MAX   64 /* candidates of a search that are remembered */
+#define SYM_PATH_PARTS 6  /* pieces of a path */
+#define SYM_SEEN_MAX   64 /* candidates that a search keeps, to skip them the second time */
 
-/* What a candidate must be. */
+/* How a candidate is identified. */
 enum sym_wanted {
-	SYM_WANT_BUILD_ID, /* that is what identifies it */
-	SYM_WANT_LINK,     /* that, or the checksum */
+	SYM_WANT_BUILD_ID, /* by its build-id */
+	SYM_WANT_LINK,     /* by its build-id, or by the checksum */
 	SYM_WANT_ALT,
 	SYM_WANT_DWP,
 	SYM_WANT_DWO,
@@ -49,8 +49,9 @@ struct sym_seen {
 struct sym_search {
 	const struct sym_find_options *o;
 	struct sym_find_stats *stats;
-	const struct img_file *image; /* NULL: of a package or split unit nothing is known */
-	uint8_t id[IMG_BUILD_ID_MAX]; /* of what is looked for: id[id_len] */
+	/* NULL: nothing is known of the image, for a package or a split unit */
+	const struct img_file *image;
+	uint8_t id[IMG_BUILD_ID_MAX]; /* id[id_len] of the wanted file */
 	size_t id_len;                /* 0: none */
 	struct img_debuglink link;
 	bool have_link;
@@ -62,22 +63,22 @@ struct sym_search {
 	size_t n_seen;
 	struct sbuf path; /* of the candidate */
 	bool refused;
-	int fd; /* found, with @path below @dir */
+	int fd; /* the file that was found, @path below @dir */
 	const char *dir;
 	bool by_link;
 };
 
 /**
- * sym_search_init - a search that has found nothing
- * @image: that debug files are looked for, NULL if not known; borrowed
- * Allocates: no; sym_search_done frees, and closes what was not taken.
+ * sym_search_init - begin a search
+ * @image: whose debug file is searched for, NULL if not known; borrowed
+ * Allocates: no. sym_search_done frees, and closes what was not moved out.
  */
 void sym_search_init(struct sym_search *s, const struct sym_find_options *o,
                      struct sym_find_stats *stats, const struct img_file *image);
 void sym_search_done(struct sym_search *s);
 /**
- * sym_try_parts - whether the file of a path is what is looked for
- * @parts: of the path, one after the other; NULL ones are left out
+ * sym_try_parts - check whether the file of a path is the wanted one
+ * @parts: of the path, concatenated; NULL ones are left out
  * Returns: 1 (then @s has .fd, .path, .dir, .by_link), 0, -ENOMEM.
  */
 int sym_try_parts(struct sym_search *s, const struct sym_root *root, enum sym_wanted want,

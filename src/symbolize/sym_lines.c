@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From what DWARF or Go's table say of addresses to frames of a batch. Each name and each path is
- * made once a batch: an inlined function stands at thousands of addresses.
+ * Adds the frames of DWARF or Go's table to a batch. Each name and each path is made once a batch:
+ * an inlined function occurs at thousands of addresses.
  */
 #include "symbolize/symbolize_priv.h"
 
@@ -27,7 +27,7 @@ int sym_lines_init(struct sym_lines *l, struct sym_batch *b)
 	return r;
 }
 
-/* Name and linkage name of @out: 0, -E2BIG (the batch's strings are at their cap), -ENOMEM. */
+/* Sets name and linkage of @out: 0, -E2BIG (the batch's strings are at their cap), -ENOMEM. */
 static int name_of(struct sym_lines *l, const char *name, struct sym_frame *out)
 {
 	struct sym_frame text;
@@ -71,7 +71,7 @@ static int file_of(struct sym_lines *l, const char *file, const char **ret)
 	return r;
 }
 
-/* The frames of names[i] are all there, or what there is of them is taken back. */
+/* Publishes the frames of names[i], or drops them if they are not usable. */
 static void finish(struct sym_lines *l, size_t i)
 {
 	struct sym_name *n = &l->b->names[i];
@@ -110,8 +110,8 @@ int sym_lines_add(struct sym_lines *l, size_t i, const struct sym_line_frame *f,
 		l->start = f->start;
 	}
 	if (last && symbol && !f->name_wins) {
-		/* Where both know the function, the symbol table also knows clones and the parts
-		 * that were split off. */
+		/* If both have the function, the symbol table's name is better: it names clones and
+		 * split-off parts. */
 		out.name = symbol->name;
 		out.linkage = symbol->linkage;
 	} else if (name) {
@@ -119,11 +119,11 @@ int sym_lines_add(struct sym_lines *l, size_t i, const struct sym_line_frame *f,
 	}
 	if (r == 0 && f->file)
 		r = file_of(l, f->file, &out.file);
-	/* An inlined call without a name says nothing. */
+	/* An inlined call without a name is left out. */
 	if (r == 0 && (out.name || last) && l->b->frames.n - l->first < SYM_FRAMES_MAX)
 		r = vec_push(&l->b->frames, out);
 	else if (r == 0 && last && l->b->frames.p && l->b->frames.n > l->first)
-		/* Too many: the function itself is worth more than the last call. */
+		/* There are too many. The function itself replaces the last inlined call. */
 		l->b->frames.p[l->b->frames.n - 1] = out;
 	if (r == -E2BIG) {
 		l->given_up = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening files whose names come from others, below a root that they cannot leave. First only a
- * handle is taken (O_PATH), which has no effect on what it leads to, then what it is is looked at,
- * and then that very file is opened: names may change between.
+ * Opens files whose names come from untrusted files, below a root that they cannot leave. O_PATH
+ * comes first, since it has no effect on a device or FIFO. The handle is checked, and then that
+ * very file is opened, since the name may change its file in between.
  */
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -12,7 +12,7 @@
 
 #include "symbolize/sym_find_priv.h"
 
-/* openat2 gives up with EAGAIN when directories are renamed while it follows "..". */
+/* openat2 returns EAGAIN when directories are renamed while it follows "..". */
 #define RACES_MAX 16
 
 static int open_handle(const struct sym_root *root, const char *path)
@@ -23,7 +23,8 @@ static int open_handle(const struct sym_root *root, const char *path)
 	};
 	long fd = -1;
 
-	/* A name below a directory of ours must not be absolute: that would leave it. */
+	/* A name below a directory of the agent's must be relative, or it would leave that
+	 * directory. */
 	while (root->fd >= 0 && *path == '/')
 		path++;
 	for (int i = 0; i < RACES_MAX && fd < 0; i++) {
@@ -32,8 +33,8 @@ static int open_handle(const struct sym_root *root, const char *path)
 		if (fd < 0 && errno != EAGAIN && errno != EINTR)
 			break;
 	}
-	/* Where a sandbox forbids the call it says so in one of these ways; links cannot be kept
-	 * below a root then. */
+	/* Errors of sandboxes that forbid the call. Without it links could leave a root, so this
+	 * works only without one. */
 	if (fd < 0 && !root->jail && (errno == ENOSYS || errno == EPERM))
 		fd = openat(root->fd >= 0 ? root->fd : AT_FDCWD, path, O_PATH | O_CLOEXEC);
 	return fd < 0 ? -errno : (int)fd;

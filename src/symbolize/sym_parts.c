@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that belong to an image: which it needs, and where they are. */
+/* Finds the files that belong to an image. */
 #include "symbolize/sym_engine.h"
 
 bool sym_has_section(struct img_file *f, const char *name)
@@ -21,7 +21,7 @@ void sym_parts_close(struct sym_parts *p)
 	closep(&p->dwp_fd);
 }
 
-/* What is found beside @f, the file with the debug information. */
+/* Finds the files that belong to @f, the file with the debug information. */
 static int find_more(const struct sym_find_options *o, struct sym_find_stats *stats,
                      const struct sym_source *src, struct img_file *f, const char *path,
                      struct sym_parts *p)
@@ -32,7 +32,7 @@ static int find_more(const struct sym_find_options *o, struct sym_find_stats *st
 
 	if (!link)
 		return -ENOMEM;
-	/* What dwz took out is missing: names of inlined calls, mostly. */
+	/* Names, mostly of inlined calls, are missing without dwz's common file. */
 	if (r == 0 && img_altlink(f, link) != -ENOENT)
 		stats->unreadable++;
 

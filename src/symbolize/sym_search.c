@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Candidates for a debug file. A name is only a hint: what a candidate is decides. Where it and the
- * image both have a build-id, that they are equal; where one lacks it, the checksum of the link.
+ * Candidates for a debug file. A name is only a hint; the file's content decides. If image and
+ * candidate both have a build-id, they must be equal. Otherwise the checksum of the link decides.
  */
 #include <limits.h>
 #include <stdatomic.h>
 
 #include "symbolize/sym_find_priv.h"
 
-/* Of files that one search reads for their checksums. They are without a build-id, which linkers
- * of all distributions write, so they are small or made to cost time. */
+/* Bytes that one search reads for checksums. Files without a build-id are small, or made to cost
+ * time: linkers of all distributions write one. */
 #define CRC_BYTES_MAX (2ULL << 30)
 
 void sym_search_init(struct sym_search *s, const struct sym_find_options *o,
@@ -36,7 +36,7 @@ void sym_search_done(struct sym_search *s)
 
 /* ---- what a candidate is -------------------------------------------------------------------- */
 
-/* 1, 0, -ENOMEM. */
+/* Returns 1, 0, -ENOMEM. */
 static int has_section(struct img_file *f, const char *const *names, size_t n)
 {
 	struct img_area a;
@@ -52,7 +52,7 @@ static int has_section(struct img_file *f, const char *const *names, size_t n)
 	return 0;
 }
 
-/* Whether it has anything of what it was looked for: 1, 0, -ENOMEM. */
+/* Returns whether the candidate has any of the wanted sections: 1, 0, -ENOMEM. */
 static int is_useful(struct img_file *f, enum sym_wanted want)
 {
 	static const char *const debug[] = {".debug_info", ".debug_line", ".symtab"};
@@ -74,7 +74,7 @@ static int is_useful(struct img_file *f, enum sym_wanted want)
 	return 0;
 }
 
-/* The checksum of the link: 0, negative when it was refused, and counted. */
+/* Compares the checksum of the link: 0, or negative if it was refused, and counted. */
 static int check_crc(struct sym_search *s, int fd, uint64_t size)
 {
 	uint32_t crc;
@@ -98,7 +98,7 @@ static int check_crc(struct sym_search *s, int fd, uint64_t size)
 	return 0;
 }
 
-/* 0: of the build that is wanted; -ENOMEM; else refused, and counted. */
+/* Compares the build: 0 if it is the wanted one, -ENOMEM, else refused, and counted. */
 static int check_build(struct sym_search *s, struct img_file *f, int fd, uint64_t size,
                        enum sym_wanted want)
 {
@@ -124,7 +124,7 @@ static int check_build(struct sym_search *s, struct img_file *f, int fd, uint64_
 	return 0;
 }
 
-/* 0, -ENOMEM, else refused, and counted. */
+/* Checks a candidate: 0, -ENOMEM, else refused, and counted. */
 static int check_candidate(struct sym_search *s, int fd, const struct stat *st,
                            enum sym_wanted want)
 {
@@ -145,7 +145,7 @@ static int check_candidate(struct sym_search *s, int fd, const struct stat *st,
 			sym_count(s->stats->unreadable);
 		return r;
 	}
-	/* Useful comes before the build, for a checksum is what costs. */
+	/* Sections are checked before the build: a checksum costs more. */
 	r = is_useful(f, want);
 	if (r == -ENOMEM)
 		return r;
@@ -157,7 +157,7 @@ static int check_candidate(struct sym_search *s, int fd, const struct stat *st,
 	return check_build(s, f, fd, st->st_size > 0 ? (uint64_t)st->st_size : 0, want);
 }
 
-/* Links and directories may lead to one file twice. */
+/* Links may lead to one file twice. */
 static bool was_seen(struct sym_search *s, const struct stat *st, enum sym_wanted want)
 {
 	for (size_t i = 0; i < s->n_seen; i++) {
@@ -173,7 +173,7 @@ static bool was_seen(struct sym_search *s, const struct stat *st, enum sym_wante
 	return false;
 }
 
-/* The file that s->path leads to below @root: 1 (it is what was looked for), 0, -ENOMEM. */
+/* Tries the file of s->path below @root: 1 (it is the wanted one), 0, -ENOMEM. */
 static int try_path(struct sym_search *s, const struct sym_root *root, enum sym_wanted want)
 {
 	_cleanup_close_ int fd = -EBADF;
@@ -211,7 +211,7 @@ int sym_try_parts(struct sym_search *s, const struct sym_root *root, enum sym_wa
 	sbuf_reset(&s->path);
 	for (size_t i = 0; i < SYM_PATH_PARTS; i++) {
 		if (parts[i])
-			(void)sbuf_str(&s->path, parts[i]); /* .err is looked at by try_path */
+			(void)sbuf_str(&s->path, parts[i]); /* try_path returns .err */
 	}
 	return try_path(s, root, want);
 }
@@ -222,7 +222,7 @@ int sym_try_build_id(struct sym_search *s, const struct sym_root *root, const ch
 	if (s->id_len < 2)
 		return 0;
 	sbuf_reset(&s->path);
-	(void)sbuf_addf(&s->path, "%s/.build-id/%02x/", prefix, s->id[0]); /* as there */
+	(void)sbuf_addf(&s->path, "%s/.build-id/%02x/", prefix, s->id[0]); /* as above */
 	for (size_t i = 1; i < s->id_len; i++)
 		(void)sbuf_addf(&s->path, "%02x", s->id[i]);
 	(void)sbuf_str(&s->path, ".debug");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between the agent and the child that decodes. */
+/* Messages between the agent and the symbolizer process. */
 #include <sys/socket.h>
 
 #include "symbolize/sym_wire.h"
@@ -12,20 +12,20 @@ struct wire_name {
 };
 _Static_assert(sizeof(struct wire_name) == 24, "sent as bytes");
 
-/* Strings: place in those of the message. */
+/* Strings are offsets into those of the message. */
 struct wire_frame {
 	uint32_t name, linkage, file;
 	uint32_t line, column, start_line;
 };
 _Static_assert(sizeof(struct wire_frame) == 24, "sent as bytes");
 
-/* Behind the head of a result. */
+/* After the head of a result. */
 struct wire_figures {
 	struct sym_engine_stats stats;
 	uint64_t cpu_ns;
 };
 
-/* What is left of @m after @len bytes of it. */
+/* Returns what is left of @m after its first @len bytes. */
 static void skip_sent(struct msghdr *m, size_t len)
 {
 	while (m->msg_iovlen > 0 && len >= m->msg_iov->iov_len) {
@@ -49,7 +49,7 @@ static int send_all(int sock, struct msghdr *m)
 			continue;
 		if (n <= 0)
 			return -EIO;
-		m->msg_control = NULL; /* went with the first bytes */
+		m->msg_control = NULL; /* they went with the first bytes */
 		m->msg_controllen = 0;
 		skip_sent(m, (size_t)n);
 	}
@@ -118,7 +118,7 @@ int sym_wire_send_head(int sock, const struct sym_wire_head *h, const int fds[SY
 	return sym_wire_send(sock, h, fds, NULL, 0);
 }
 
-/* The descriptors of a message, however it is made up: what nobody wants is closed. */
+/* Receives the descriptors of a message, however it is composed. Unexpected ones are closed. */
 static size_t take_fds(struct msghdr *m, int list[SYM_WIRE_FDS])
 {
 	size_t n = 0;
@@ -174,9 +174,9 @@ int sym_wire_recv_head(int sock, struct sym_wire_head *ret, int ret_fds[SYM_WIRE
 
 /* ---- a batch --------------------------------------------------------------------------------- */
 
-/* Strings of a batch, each once: most frames share theirs, by their address. */
+/* The strings of a batch, each once. Most frames share them, by address. */
 struct pool {
-	struct intern *keys; /* address -> index of at */
+	struct intern *keys; /* address -> index in at */
 	VEC(uint32_t) at;
 	struct sbuf text;
 };
@@ -276,7 +276,7 @@ static bool unpack_string(const char *text, uint64_t len, uint32_t at, const cha
 		return true;
 	if (at >= len)
 		return false;
-	*ret = text + at; /* the last byte of all is 0 */
+	*ret = text + at; /* the last byte of all strings is 0 */
 	return true;
 }
 

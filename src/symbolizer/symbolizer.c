@@ -89,13 +89,13 @@ int symbolizer_new(const struct symbolizer_options *o, struct symbolizer **ret, 
 		symbolizer_free(s);
 		return err_set(err, r, "symbols: %s", err_name(r));
 	}
-	if (sym_files_child(s->files) == 0 && !o->in_process)
+	if (sym_files_pid(s->files) == 0 && !o->in_process)
 		tally_note(
 		        o->tally,
 		        "debug information is decoded in the agent itself: no symbolizer process "
 		        "could be made");
 	if (s->o.child)
-		s->o.child(s->o.arg, sym_files_child(s->files));
+		s->o.child(s->o.arg, sym_files_pid(s->files));
 	*ret = s;
 	return 0;
 }
@@ -384,10 +384,10 @@ int symbolizer_kernel_error(struct symbolizer *s)
 
 uint64_t symbolizer_process_cpu_ns(const struct symbolizer *s)
 {
-	return sym_files_stats(s->files)->child_cpu_ns;
+	return sym_files_stats(s->files)->process_cpu_ns;
 }
 
 uint32_t symbolizer_process(const struct symbolizer *s)
 {
-	return sym_files_child(s->files);
+	return sym_files_pid(s->files);
 }

@@ -9,7 +9,7 @@
 struct turn {
 	size_t n;
 	struct symbolizer_job jobs[ASKED_MAX];
-	struct sym_ask asks[ASKED_MAX];
+	struct sym_request asks[ASKED_MAX];
 };
 
 void symbolizer_job_done(struct symbolizer_job *job)
@@ -61,15 +61,15 @@ static void resolve_files(struct symbolizer *s, struct turn *t)
 		return;
 	sym_files_resolve_all(s->files, t->asks, t->n);
 	if (s->o.child)
-		s->o.child(s->o.arg, sym_files_child(s->files)); /* it may be another one now */
+		s->o.child(s->o.arg, sym_files_pid(s->files)); /* it may be another one now */
 	for (size_t i = 0; i < t->n; i++)
 		answered(s, &t->jobs[i], t->asks[i].result, &t->asks[i].batch);
 	t->n = 0;
 }
 
-static struct sym_ask ask_of(const struct symbolizer_job *job)
+static struct sym_request ask_of(const struct symbolizer_job *job)
 {
-	return (struct sym_ask){.src = {.id = job->image,
+	return (struct sym_request){.src = {.id = job->image,
 	                                .fd = job->from.fd,
 	                                .mem = job->from.mem,
 	                                .mem_len = job->from.mem_len,

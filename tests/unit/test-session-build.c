@@ -230,8 +230,8 @@ static void count_stack(struct ses *s, uint32_t tid, uint64_t hash, const uint64
 }
 
 /* B: names everything "f". */
-void __wrap_sym_files_resolve_all(struct sym_files *c, struct sym_ask *v, size_t n);
-void __wrap_sym_files_resolve_all(struct sym_files *c, struct sym_ask *v, size_t n)
+void __wrap_sym_files_resolve_all(struct sym_files *c, struct sym_request *v, size_t n);
+void __wrap_sym_files_resolve_all(struct sym_files *c, struct sym_request *v, size_t n)
 {
 	(void)c;
 	for (size_t i = 0; i < n; i++) {

@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
-#include "symbolize/sym_child.h"
+#include "symbolize/sym_process.h"
 
 /* The address of the instruction behind it. */
 #if defined(__x86_64__)
@@ -117,11 +117,11 @@ static void check_self(struct sym_files *c, uint32_t id)
 static struct sym_files *files_new(bool in_process, uint32_t max_fds)
 {
 	const struct sym_files_options o = {
-	        .in_process = in_process, .max_fds = max_fds, .child_fds = max_fds};
+	        .in_process = in_process, .max_fds = max_fds, .process_fds = max_fds};
 	struct sym_files *c = NULL;
 
 	assert_int_equal(sym_files_new(&o, &c), 0);
-	assert_int_equal(sym_files_child(c) == 0, in_process);
+	assert_int_equal(sym_files_pid(c) == 0, in_process);
 	return c;
 }
 
@@ -144,7 +144,7 @@ static void test_lines_decoded_by_the_child(void **state)
 	if (has_debug_info())
 		assert_int_equal(sym_files_stats(c)->engine.debug_files, 2);
 	assert_int_equal(sym_files_stats(c)->crashes, 0);
-	assert_true(sym_files_stats(c)->child_cpu_ns > 0);
+	assert_true(sym_files_stats(c)->process_cpu_ns > 0);
 }
 
 static void test_images_over_the_cap_of_descriptors_come_back(void **state)
@@ -183,7 +183,7 @@ static void status_line(uint32_t pid, const char *key, char *ret, size_t size)
 static void test_the_child_may_do_nothing_else(void **state)
 {
 	_cleanup_(sym_files_freep) struct sym_files *c = files_new(false, 0);
-	uint32_t pid = sym_files_child(c);
+	uint32_t pid = sym_files_pid(c);
 	char text[256], path[64];
 	int n = 0;
 	DIR *d;
@@ -212,13 +212,13 @@ static void test_the_child_may_do_nothing_else(void **state)
 static void test_a_child_that_was_ended_is_replaced(void **state)
 {
 	_cleanup_(sym_files_freep) struct sym_files *c = files_new(false, 0);
-	uint32_t pid = sym_files_child(c);
+	uint32_t pid = sym_files_pid(c);
 
 	(void)state;
 	check_self(c, 1);
 	assert_int_equal(kill((pid_t)pid, SIGINT), 0); /* as the terminal's Ctrl-C: not for it */
 	check_self(c, 1);
-	assert_int_equal(sym_files_child(c), pid);
+	assert_int_equal(sym_files_pid(c), pid);
 	assert_int_equal(kill((pid_t)pid, SIGKILL), 0);
 	while (kill((pid_t)pid, 0) == 0) {
 		char st[64];
@@ -228,7 +228,7 @@ static void test_a_child_that_was_ended_is_replaced(void **state)
 			break;
 	}
 	check_self(c, 1);
-	assert_int_not_equal(sym_files_child(c), pid);
+	assert_int_not_equal(sym_files_pid(c), pid);
 	assert_int_equal(sym_files_stats(c)->crashes, 0); /* it was no file's fault */
 }
 
@@ -266,7 +266,7 @@ static void test_a_file_that_ends_the_child_is_given_up(void **state)
 {
 	_cleanup_(sym_files_freep) struct sym_files *c = files_new(false, 0);
 	struct asking a = {.c = c};
-	uint32_t pid = sym_files_child(c);
+	uint32_t pid = sym_files_pid(c);
 	pthread_t t;
 
 	(void)state;
@@ -291,7 +291,7 @@ static void test_what_the_child_is_at_is_broken_off(void **state)
 {
 	_cleanup_(sym_files_freep) struct sym_files *c = files_new(false, 0);
 	struct asking a = {.c = c};
-	uint32_t pid = sym_files_child(c);
+	uint32_t pid = sym_files_pid(c);
 	pthread_t t;
 
 	(void)state;
@@ -307,7 +307,7 @@ static void test_what_the_child_is_at_is_broken_off(void **state)
 	a.reason = EV_REASON_NAMED;
 	ask_in_thread(&a); /* and no other child is made */
 	assert_int_equal(a.reason, EV_REASON_LATE);
-	assert_int_equal(sym_files_child(c), 0);
+	assert_int_equal(sym_files_pid(c), 0);
 	assert_int_equal(sym_files_stats(c)->late, 2);
 	assert_int_equal(sym_files_stats(c)->crashes, 0);
 	assert_int_equal(sym_files_stats(c)->given_up, 0);
@@ -326,17 +326,18 @@ static void test_nothing_is_decoded_here_after_the_end(void **state)
 }
 
 /* Image 7 is no file, 8 … is this program. */
-static void ask_many(struct sym_files *c, struct sym_ask *v, size_t n)
+static void ask_many(struct sym_files *c, struct sym_request *v, size_t n)
 {
 	static const uint64_t nowhere[] = {1};
 
 	for (size_t i = 0; i < n; i++) {
-		v[i] = (struct sym_ask){.src = {.id = 7 + (uint32_t)i,
-		                                .fd = i ? open("/proc/self/exe", O_RDONLY) : -EBADF,
-		                                .path = "",
-		                                .root_fd = -EBADF},
-		                        .offs = nowhere,
-		                        .n = 1};
+		v[i] = (struct sym_request){.src = {.id = 7 + (uint32_t)i,
+		                                    .fd = i ? open("/proc/self/exe", O_RDONLY)
+		                                            : -EBADF,
+		                                    .path = "",
+		                                    .root_fd = -EBADF},
+		                            .offs = nowhere,
+		                            .n = 1};
 	}
 	sym_files_resolve_all(c, v, n);
 	for (size_t i = 1; i < n; i++)
@@ -346,7 +347,7 @@ static void ask_many(struct sym_files *c, struct sym_ask *v, size_t n)
 static void test_many_are_answered_in_their_order(void **state)
 {
 	_cleanup_(sym_files_freep) struct sym_files *c = files_new(false, 0);
-	static struct sym_ask v[100];
+	static struct sym_request v[100];
 
 	(void)state;
 	ask_many(c, v, ARRAY_SIZE(v));
@@ -363,7 +364,7 @@ static void test_many_are_answered_in_their_order(void **state)
 struct asking_many {
 	struct sym_files *c;
 	_Atomic uint32_t tid;
-	struct sym_ask v[40];
+	struct sym_request v[40];
 };
 
 static void *ask_many_in_thread(void *arg)
@@ -379,7 +380,7 @@ static void test_those_behind_a_file_that_ends_the_child_are_asked_for_again(voi
 {
 	_cleanup_(sym_files_freep) struct sym_files *c = files_new(false, 0);
 	static struct asking_many a;
-	uint32_t pid = sym_files_child(c);
+	uint32_t pid = sym_files_pid(c);
 	pthread_t t;
 
 	(void)state;

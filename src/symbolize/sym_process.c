@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The child that decodes: how it is made, what it does, how it is asked. */
+/* The symbolizer process: how it is started, what it runs, how requests reach it. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,24 +10,24 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "symbolize/sym_child.h"
+#include "symbolize/sym_process.h"
 
-/* CPU time of one batch: libLLVM with all its debug information takes 2 s. */
+/* CPU time for one batch. libLLVM with all its debug information takes 2 s. */
 #define BATCH_CPU_S 30
-/* The agent waits so long for the child's next word: starved machines need patience. */
+/* The agent waits so long for the next message. A starved machine needs that much. */
 #define ANSWER_S 60
-/* And so long for a whole batch, with what has to be opened for it. */
+/* The agent waits so long for a whole batch, with the files that it asks for. */
 #define BATCH_S 180
-/* Of one batch: each opens a file. */
+/* Most messages of one batch: each makes the agent open a file. */
 #define REQUESTS_MAX 16384
-/* What a process needs besides the budget: a batch, its answer, stacks, the C library. */
+/* Memory that the process needs besides the budget: a batch, its answer, stacks, the C library. */
 #define MEMORY_BASE ((size_t)256 << 20)
-/* Of the descriptors that it may have, for images: each may have split units besides. */
+/* Share of the allowed descriptors that images may hold. Each may have split units besides. */
 #define FDS_SHARE 8
 
 static const int no_fds[SYM_WIRE_FDS] = {-EBADF, -EBADF, -EBADF};
 
-/* ---- in the child ---------------------------------------------------------------------------- */
+/* ---- in the process -------------------------------------------------------------------------- */
 
 struct serving {
 	int sock;
@@ -52,7 +52,7 @@ static int ask_parts(void *arg, const struct sym_source *src, struct sym_parts *
 	struct sym_wire_head h = {.type = SYM_WIRE_PARTS};
 	int fds[SYM_WIRE_FDS], r;
 
-	(void)src; /* the agent knows which it asked for */
+	(void)src; /* the agent knows which image it sent */
 	r = ask(arg, &h, fds, NULL, NULL);
 	if (r == 0)
 		*ret = (struct sym_parts){fds[0], fds[1], fds[2]};
@@ -84,7 +84,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
-/* What is asked for. */
+/* One batch to resolve. */
 struct request {
 	uint64_t *offs; /* offs[n] */
 	size_t n, mem_len;
@@ -103,7 +103,7 @@ static void request_done(struct request *q)
 		closep(&q->fds[i]);
 }
 
-/* Negative: the agent is gone, or is not to be understood. */
+/* Returns a negative errno if the agent closed the socket, or sent what is no request. */
 static int read_request(int sock, const struct sym_wire_head *h, struct request *q)
 {
 	int r;
@@ -127,7 +127,7 @@ static int read_request(int sock, const struct sym_wire_head *h, struct request 
 	return r;
 }
 
-/* One batch; negative as above. */
+/* Resolves one batch. Returns a negative errno as read_request does. */
 static int serve(struct serving *sv, struct sym_engine *e, const struct request *q)
 {
 	const struct itimerval limit = {.it_value.tv_sec = BATCH_CPU_S};
@@ -141,7 +141,7 @@ static int serve(struct serving *sv, struct sym_engine *e, const struct request 
 	struct sym_wire_head failed = {.type = SYM_WIRE_RESULT};
 	int r;
 
-	/* Ends the process: nothing else ends what computes for ever. */
+	/* The signal ends the process: nothing else stops a computation without end. */
 	if (setitimer(ITIMER_PROF, &limit, NULL) < 0)
 		return -errno;
 	r = sym_engine_resolve(e, &src, q->offs, q->n, &b);
@@ -155,7 +155,7 @@ static int serve(struct serving *sv, struct sym_engine *e, const struct request 
 	return sym_wire_send_head(sv->sock, &failed, no_fds);
 }
 
-/* All that is asked for at once; negative as above. */
+/* Reads all requests that were sent at once, then answers them. Returns as read_request does. */
 static int serve_all(struct serving *sv, struct sym_engine *e, struct request q[SYM_WIRE_ASKS_MAX])
 {
 	struct sym_wire_head h;
@@ -180,7 +180,7 @@ static int serve_all(struct serving *sv, struct sym_engine *e, struct request q[
 	return r;
 }
 
-/* Signals are those of a process of its own: ended by its parent, not by the terminal. */
+/* The parent ends this process, not the terminal: signals of the process group are ignored. */
 static void own_signals(void)
 {
 	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP};
@@ -188,7 +188,7 @@ static void own_signals(void)
 	sigset_t none;
 
 	for (int i = 1; i < NSIG; i++)
-		(void)sigaction(i, &sa, NULL); /* not KILL and STOP, nor those of the C library */
+		(void)sigaction(i, &sa, NULL); /* fails for KILL, STOP and the C library's own */
 	sa.sa_handler = SIG_IGN;
 	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
 		(void)sigaction(ignored[i], &sa, NULL); /* as above */
@@ -196,7 +196,7 @@ static void own_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL); /* cannot fail */
 }
 
-static _Noreturn void child_main(const struct sym_engine_options *o, int sock)
+static _Noreturn void process_main(const struct sym_engine_options *o, int sock)
 {
 	struct sym_engine_options own = *o;
 	struct serving sv = {.sock = 0};
@@ -206,7 +206,7 @@ static _Noreturn void child_main(const struct sym_engine_options *o, int sock)
 	int r;
 
 	own_signals();
-	(void)prctl(PR_SET_NAME, "pa-symbols", 0, 0, 0); /* for people who look with ps */
+	(void)prctl(PR_SET_NAME, "pa-symbols", 0, 0, 0); /* shown by ps */
 	if (own.max_fds == 0)
 		own.max_fds = sym_confine_fds() / FDS_SHARE;
 	h.result = sym_confine(sock, own.budget_bytes + MEMORY_BASE);
@@ -217,26 +217,26 @@ static _Noreturn void child_main(const struct sym_engine_options *o, int sock)
 	r = sym_wire_send_head(h.result == 0 ? 0 : sock, &h, no_fds);
 	while (r == 0 && h.result == 0)
 		r = serve_all(&sv, e, q);
-	/* Nothing of the parent's is flushed or called. */
+	/* No output of the parent is flushed, and no exit handler of it is called. */
 	_exit(0);
 }
 
 /* ---- in the agent ---------------------------------------------------------------------------- */
 
-int sym_child_start(const struct sym_engine_options *o, struct sym_child *ret)
+int sym_process_start(const struct sym_engine_options *o, struct sym_process *ret)
 {
 	const struct timeval wait = {.tv_sec = ANSWER_S};
 	struct sym_wire_head h = {0};
-	struct sym_child c = {.pidfd = -EBADF};
+	struct sym_process c = {.pidfd = -EBADF};
 	int pair[2], fds[SYM_WIRE_FDS], r;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	c.pid = fork();
 	if (c.pid == 0)
-		child_main(o, pair[1]);
+		process_main(o, pair[1]);
 	r = c.pid < 0 ? -errno : 0;
-	(void)close(pair[1]); /* the child's */
+	(void)close(pair[1]); /* the symbolizer process has it */
 	c.sock = pair[0];
 	if (r == 0)
 		c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0U);
@@ -249,26 +249,27 @@ int sym_child_start(const struct sym_engine_options *o, struct sym_child *ret)
 	if (r == 0)
 		r = h.result < 0 ? h.result : h.type != SYM_WIRE_OPENED ? -EIO : 0;
 	if (r < 0) {
-		sym_child_stop(&c);
+		sym_process_stop(&c);
 		return r;
 	}
 	*ret = c;
 	return 0;
 }
 
-void sym_child_stop(struct sym_child *c)
+void sym_process_stop(struct sym_process *c)
 {
 	siginfo_t info;
 
-	/* What was taken over by a file need not look at its socket ever again. */
+	/* Killed, not asked: a process that an untrusted file has taken over may never read its
+	 * socket. */
 	if (c->pidfd >= 0)
 		(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL,
-		              0U);                         /* or it has ended */
-	else if (c->pid > 0 && kill(c->pid, SIGKILL) == 0) /* just forked: nobody has reaped it */
+		              0U);                         /* it may have ended */
+	else if (c->pid > 0 && kill(c->pid, SIGKILL) == 0) /* just forked, so not reaped yet */
 		(void)waitpid(c->pid, NULL, 0);
 	closep(&c->sock);
-	/* By its descriptor where it goes, since another part of the program may have reaped it,
-	 * and its number may be another's. */
+	/* By its descriptor if there is one: the caller's program may have reaped the process, and
+	 * its pid may have been reused. */
 	while (c->pidfd >= 0 && waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED) < 0 &&
 	       errno == EINTR)
 		;
@@ -276,17 +277,17 @@ void sym_child_stop(struct sym_child *c)
 	c->pid = 0;
 }
 
-bool sym_child_lives(struct sym_child *c)
+bool sym_process_lives(struct sym_process *c)
 {
 	struct pollfd p = {.fd = c->sock, .events = POLLIN};
 
 	if (c->sock >= 0 && poll(&p, 1, 0) == 0)
-		return true; /* it says nothing unless it is asked */
-	sym_child_stop(c);
+		return true; /* it sends only answers */
+	sym_process_stop(c);
 	return false;
 }
 
-static int answer_parts(struct sym_child *c, const struct sym_helper *helper,
+static int answer_parts(struct sym_process *c, const struct sym_helper *helper,
                         const struct sym_source *src)
 {
 	struct sym_wire_head h = {.type = SYM_WIRE_OPENED};
@@ -300,7 +301,7 @@ static int answer_parts(struct sym_child *c, const struct sym_helper *helper,
 	return r;
 }
 
-static int answer_dwo(struct sym_child *c, const struct sym_helper *helper,
+static int answer_dwo(struct sym_process *c, const struct sym_helper *helper,
                       const struct sym_source *src, const struct sym_wire_head *asked)
 {
 	struct sym_wire_head h = {.type = SYM_WIRE_OPENED};
@@ -323,7 +324,7 @@ static int answer_dwo(struct sym_child *c, const struct sym_helper *helper,
 	return sym_wire_send_head(c->sock, &h, (const int[SYM_WIRE_FDS]){fd, -EBADF, -EBADF});
 }
 
-static int send_request(struct sym_child *c, const struct sym_ask *a, size_t more)
+static int send_request(struct sym_process *c, const struct sym_request *a, size_t more)
 {
 	const struct sym_source *src = &a->src;
 	const struct sym_wire_head h = {
@@ -340,7 +341,7 @@ static int send_request(struct sym_child *c, const struct sym_ask *a, size_t mor
 	return sym_wire_send(c->sock, &h, fds, pieces, ARRAY_SIZE(pieces));
 }
 
-int sym_child_ask(struct sym_child *c, const struct sym_ask *v, size_t n)
+int sym_process_send(struct sym_process *c, const struct sym_request *v, size_t n)
 {
 	int r = 0;
 
@@ -351,12 +352,13 @@ int sym_child_ask(struct sym_child *c, const struct sym_ask *v, size_t n)
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = send_request(c, &v[i], n - 1 - i);
 	if (r < 0)
-		sym_child_stop(c);
+		sym_process_stop(c);
 	return r;
 }
 
-int sym_child_take(struct sym_child *c, const struct sym_helper *helper, const struct sym_ask *a,
-                   struct sym_batch *ret, struct sym_engine_stats *ret_stats, uint64_t *ret_cpu_ns)
+int sym_process_receive(struct sym_process *c, const struct sym_helper *helper,
+                        const struct sym_request *a, struct sym_batch *ret,
+                        struct sym_engine_stats *ret_stats, uint64_t *ret_cpu_ns)
 {
 	const uint64_t end_ns = now_ns() + BATCH_S * NSEC_PER_SEC;
 	struct sym_wire_head h;
@@ -366,7 +368,7 @@ int sym_child_take(struct sym_child *c, const struct sym_helper *helper, const s
 	while (r == 0) {
 		r = sym_wire_recv_head(c->sock, &h, fds);
 		for (size_t i = 0; i < SYM_WIRE_FDS; i++)
-			closep(&fds[i]); /* it has none to give */
+			closep(&fds[i]); /* it has no descriptors to send */
 		if (r < 0 || ++asked > REQUESTS_MAX || now_ns() > end_ns)
 			break;
 		if (h.type == SYM_WIRE_PARTS) {
@@ -381,6 +383,6 @@ int sym_child_take(struct sym_child *c, const struct sym_helper *helper, const s
 			r = -EIO;
 		}
 	}
-	sym_child_stop(c);
+	sym_process_stop(c);
 	return r == -ENOMEM ? r : -EIO;
 }
