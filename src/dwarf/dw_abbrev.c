@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Abbreviation tables, made ready for passing over entries: most entries of a unit are types,
- * variables and calls that are not looked at, and passing over them is where the time goes.
+ * Abbreviation tables, prepared for skipping entries. Most entries of a unit are types, variables
+ * and calls that are not needed, and skipping them takes most of the time.
  */
 #include "dwarf/dwarf_priv.h"
 
-#define IN_BYTES       (16 * 1024) /* tables of compilers have some 2 to 20 KiB */
-#define DECLS_MAX      (1 << 16)   /* those of dwz and LTO have thousands */
+#define IN_BYTES       (16 * 1024) /* compilers' tables have some 2 to 20 KiB */
+#define DECLS_MAX      (1 << 16)   /* tables of dwz and LTO have thousands */
 #define ATTRS_MAX      (1 << 19)
 #define DECL_ATTRS_MAX 4096
 
@@ -79,7 +79,7 @@ static uint8_t class_of(uint64_t tag)
 	}
 }
 
-/* How the bytes of form @size (of dw_form_size) are passed over, behind those of @decl. */
+/* Adds how to skip a value of @size (of dw_form_size) after the others of @decl. */
 static int add_skip(struct dw_abbrevs *a, struct dw_decl *decl, int size)
 {
 	uint16_t *last = decl->n_skips && a->skips.p ? &a->skips.p[a->skips.n - 1] : NULL;
@@ -135,7 +135,8 @@ static int read_attr(struct dw_abbrevs *a, struct dw_decl *decl, struct cursor *
 	return r < 0 ? r : vec_push(&a->attrs, attr);
 }
 
-/* Only the declaration of @only, unless it is 0. 1: that was read, 0: all were. */
+/* Reads all declarations, or only that of @only unless it is 0. Returns 1 (that was read), 0 (all
+ * were). */
 static int read_decls(struct dw_abbrevs *a, struct cursor c, uint64_t only)
 {
 	a->dense = true;
@@ -215,7 +216,7 @@ static struct dw_abbrevs *table_new(const struct dw_sec *sec, uint64_t off, stru
 	return a;
 }
 
-/* Reads a table whose end is not known before: more of the section at each try. */
+/* Reads a table of unknown length: more of the section at each try. */
 static int table_read(struct dw_file *d, const struct dw_span *span, uint64_t off, uint64_t only,
                       struct dw_abbrevs *a)
 {
@@ -242,7 +243,7 @@ static int table_read(struct dw_file *d, const struct dw_span *span, uint64_t of
 			return -ETIME;
 		if (r != -ENODATA)
 			return r;
-		if (n < max) /* no more are there: what was read of it is good */
+		if (n < max) /* the section ends here: declarations read so far are good */
 			return a->decls.n > 0 && !only ? 0 : -EINVAL;
 	}
 	return -E2BIG;
@@ -253,12 +254,12 @@ static void drop(struct dw_file *d, size_t i)
 	struct dw_abbrevs *a = d->tables.p[i];
 
 	d->tables_bytes -= a->bytes;
-	dw_give(d, a->bytes);
+	dw_release(d, a->bytes);
 	table_free(a);
 	d->tables.p[i] = d->tables.p[--d->tables.n];
 }
 
-/* Drops the table that was not asked for the longest; false: all are in use. */
+/* Drops the least recently used table. Returns false if all are in use. */
 static bool drop_oldest(struct dw_file *d)
 {
 	size_t found = d->tables.n;
@@ -305,7 +306,7 @@ int dw_abbrevs_get(struct dw_file *d, const struct dw_span *span, uint64_t off,
 		continue;
 	d->tables.max = SIZE_MAX / sizeof(a);
 	r = r < 0 ? r : vec_reserve(&d->tables, 1);
-	r = r < 0 ? r : dw_take(d, a->bytes);
+	r = r < 0 ? r : dw_charge(d, a->bytes);
 	if (r < 0) {
 		table_free(a);
 		return r;
@@ -345,7 +346,7 @@ void dw_abbrevs_put(struct dw_file *d, struct dw_abbrevs *a)
 			return;
 		}
 	}
-	table_free(a); /* of dw_abbrevs_one */
+	table_free(a); /* one of dw_abbrevs_one */
 }
 
 void dw_abbrevs_drop_sec(struct dw_file *d, const struct dw_sec *sec)
@@ -363,7 +364,7 @@ void dw_abbrevs_drop_all(struct dw_file *d)
 	vec_done(&d->tables);
 }
 
-/* DW_FORM_indirect: the form stands before the value. */
+/* DW_FORM_indirect: the form precedes the value. */
 static int skip_indirect(struct dw_sizes sizes, struct cursor *c)
 {
 	struct dw_val v;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A debug file, opened and freed. */
+/* Opens and frees a debug file. */
 #include "dwarf/dwarf_priv.h"
 
 #define BYTES_DEFAULT ((size_t)64 << 20)
@@ -15,7 +15,7 @@ static int open_sources(struct dw_file *d, struct img_file *f)
 		return r;
 	if (!dw_has(&d->main, DW_SEC_INFO) && !dw_has(&d->main, DW_SEC_LINE))
 		return -ENOENT;
-	/* What these lack is missed when something refers to it. */
+	/* A section that these lack is noticed when something refers to it. */
 	if (d->o.alt) {
 		d->alt.img = d->o.alt;
 		r = dw_src_open(d, &d->alt, false);
@@ -58,7 +58,7 @@ struct dw_file *dw_free(struct dw_file *d)
 {
 	if (!d)
 		return NULL;
-	dw_split_done(d); /* it looks at cus */
+	dw_split_done(d); /* it uses cus */
 	dw_cus_drop(d);
 	dw_dealloc(d, d->cus, DW_CUS * sizeof(*d->cus));
 	dw_abbrevs_drop_all(d);

@@ -82,7 +82,7 @@ static int read_block(struct cursor *c, uint64_t len, struct dw_val *ret)
 	return cursor_sub(c, (size_t)len, &ret->data);
 }
 
-/* A number of @n bytes; of more than 8 its bytes alone. */
+/* Reads a number of @n bytes; of more than 8, only the bytes. */
 static int read_fixed(struct cursor *c, size_t n, struct dw_val *ret)
 {
 	if (n > sizeof(ret->u))

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames of addresses: by units, with the names of their functions and the lines of the program. */
+/* Frames of addresses: unit by unit, with the names of their functions and the lines of the
+ * program. */
 #include "dwarf/dw_line.h"
 #include "dwarf/dw_names.h"
 
-#define FILES_MAX 65536 /* of a unit whose paths are kept */
+#define FILES_MAX 65536 /* files of a unit whose paths are kept */
 #define LINES_MAX (256u << 20)
-/* A line program, and paths of its files as far as they were asked for. */
+/* A line program, and the paths of its files that were asked for so far. */
 struct lines {
 	struct dw_file *d;
 	struct dw_line *line;
 	uint8_t *bytes; /* bytes[len] */
 	size_t len;
 	VEC(const char *) files; /* by index; NULL: not asked for yet */
-	const struct dw_cu *cu;  /* whose strings it has */
+	const struct dw_cu *cu;  /* has the strings */
 };
 
 struct pair {
-	uint32_t unit, i; /* of addrs */
+	uint32_t unit, i; /* index in addrs */
 };
 
 struct work {
@@ -25,12 +26,12 @@ struct work {
 	size_t n;
 	struct pair *pairs; /* pairs[n_pairs], by unit and address */
 	size_t n_pairs, max_unit;
-	/* of the unit at work, [max_unit] */
+	/* of the current unit, [max_unit] */
 	uint64_t *unit_addrs;
 	struct dw_row *rows;
 	struct dw_tree tree;
 	struct lines rows_of,
-	        calls_of; /* of the program; of calls, if the split unit has its own */
+	        calls_of; /* of the program; of calls, if the split unit has a table of its own */
 	struct dw_names names;
 };
 
@@ -60,7 +61,7 @@ static void lines_done(struct work *w, struct lines *l)
 	l->cu = NULL;
 }
 
-/* Opens the line program at @off; without one that is good l->line stays NULL. */
+/* Opens the line program at @off. l->line stays NULL if there is no good one. */
 static int lines_open(struct work *w, struct lines *l, struct dw_span span, uint64_t off,
                       struct dw_line_env *env)
 {
@@ -84,7 +85,7 @@ static int lines_open(struct work *w, struct lines *l, struct dw_span span, uint
 	if (r < 0)
 		return dw_note(w->d, r);
 	r = dw_line_open(cursor_of(l->bytes, l->len), env, &l->line);
-	return r == -EINVAL || r == -ENOTSUP ? 0 : r; /* it has counted them */
+	return r == -EINVAL || r == -ENOTSUP ? 0 : r; /* dw_line_open has counted them */
 }
 
 static int file_of(struct work *w, struct lines *l, uint64_t index, const char **ret)
@@ -116,12 +117,12 @@ static int file_of(struct work *w, struct lines *l, uint64_t index, const char *
 	}
 	if (r == 0)
 		l->files.p[index] = *ret;
-	return r == -E2BIG ? 0 : r; /* it is looked up again */
+	return r == -E2BIG ? 0 : r; /* not kept: it is looked up again */
 }
 
 /* ---- frames --------------------------------------------------------------------------------- */
 
-/* The same between two addresses of a unit. */
+/* As dw_names_make_room, between two addresses of a unit. */
 static int make_room_within(struct work *w)
 {
 	for (size_t i = 0; i < w->tree.nodes.n; i++)
@@ -130,7 +131,7 @@ static int make_room_within(struct work *w)
 	return dw_names_make_room(&w->names);
 }
 
-/* Frames of the address at @k of the unit, whose index in addrs is @i. */
+/* Passes on the frames of address @k of the unit, which is addrs[@i]. */
 static int emit(struct work *w, size_t k, uint32_t i)
 {
 	struct lines *calls = w->calls_of.line ? &w->calls_of : &w->rows_of;
@@ -141,7 +142,7 @@ static int emit(struct work *w, size_t k, uint32_t i)
 
 	if (row->found) {
 		r = file_of(w, &w->rows_of, row->file, &f.file);
-		/* A line of no file is damaged, or of a table that was cut. */
+		/* A line without a file is damaged, or its table was cut. */
 		f.line = f.file ? row->line : 0;
 		f.column = f.file ? row->column : 0;
 	}
@@ -170,7 +171,7 @@ static int emit(struct work *w, size_t k, uint32_t i)
 	}
 }
 
-/* The same, where frames are held back: all of an address or none. */
+/* The same if frames may have to wait: all frames of an address or none. */
 static int emit_held(struct work *w, size_t k, uint32_t i)
 {
 	int r = dw_names_full(&w->names) ? make_room_within(w) : 0;
@@ -201,7 +202,7 @@ static struct dw_line_env line_env(struct work *w, struct lines *l, uint8_t addr
 	};
 }
 
-/* Rows of unit_addrs[n]. @cu has the line program, @split, if not NULL, the functions. */
+/* Finds the rows of unit_addrs[n]. @cu has the line program, @split, if not NULL, the functions. */
 static int read_lines(struct work *w, const struct dw_cu *cu, const struct dw_cu *split, size_t n)
 {
 	struct dw_line_env env = line_env(w, &w->rows_of, cu->sizes.address);
@@ -225,7 +226,7 @@ static int read_lines(struct work *w, const struct dw_cu *cu, const struct dw_cu
 	return r;
 }
 
-/* The addresses of one unit, pairs[n]. */
+/* Resolves the addresses of one unit, pairs[n]. */
 static int resolve_unit(struct work *w, const struct pair *pairs, size_t n)
 {
 	struct dw_file *d = w->d;
@@ -249,11 +250,11 @@ static int resolve_unit(struct work *w, const struct pair *pairs, size_t n)
 		if (r == -ENOENT)
 			r = 0;
 		r = r < 0 ? r : dw_cu_load(d, has_split ? &split : &cu);
-		/* Lines without the calls that they were inlined into are those of others. */
+		/* Lines without their inlined calls would be those of other functions. */
 		if (r == -E2BIG)
 			n = 0;
 		r = r < 0 ? r : dw_tree_read(&w->tree, has_split ? &split : &cu, w->unit_addrs, n);
-		/* What was read before the damage is good, and lines are apart from it. */
+		/* Frames read before the damage are good, and lines do not depend on them. */
 		r = r < 0 ? dw_note(d, r) : 0;
 		r = r < 0 || n == 0 ? r : read_lines(w, &cu, has_split ? &split : NULL, n);
 		for (size_t k = 0; r == 0 && k < n; k++) {
@@ -271,7 +272,7 @@ static int resolve_unit(struct work *w, const struct pair *pairs, size_t n)
 	return r;
 }
 
-/* A file of lines alone: each program is asked for all addresses. */
+/* Resolves by a file of lines alone: each program is searched for all addresses. */
 static int resolve_lines(struct work *w)
 {
 	struct dw_sec *s = &w->d->main.secs[DW_SEC_LINE];
@@ -294,7 +295,7 @@ static int resolve_lines(struct work *w)
 		if (r == 0 && w->rows_of.line)
 			r = dw_line_find(w->rows_of.line, w->addrs, w->n, w->rows);
 		for (size_t k = 0; r == 0 && k < w->n; k++) {
-			/* The first program that has it. */
+			/* The first program that has the address wins. */
 			if (w->rows[k].found && w->pairs[k].unit != 0) {
 				w->tree.leaf[k] = DW_NO_NODE;
 				w->pairs[k].unit = 0;
@@ -315,7 +316,7 @@ static int by_unit(const void *pa, const void *pb)
 	return (a->i > b->i) - (a->i < b->i);
 }
 
-/* Pairs of unit and address, by unit. */
+/* Sorts by unit, then by address. */
 static void group(struct work *w, bool lines_only)
 {
 	size_t run = 0;

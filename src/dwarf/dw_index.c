@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which unit has the code at an address: ranges of all units, sorted and apart. As llvm-symbolizer
- * does, .debug_aranges is believed for the units that it has, and the units' own entries tell of
- * the others; where units overlap (a linker lets all copies of a function of templates stand at the
- * one that it kept) the first one has the address, and a range goes on as long as its unit does.
+ * Finds the unit of an address: ranges of all units, sorted and disjoint. As in llvm-symbolizer,
+ * .debug_aranges decides for the units that it lists, and the units' own entries for the others.
+ * Units overlap if a linker places all copies of a template's function at the one that it kept.
+ * Then the first unit has the address, and a range continues as long as its unit does.
  */
 #include "dwarf/dwarf_priv.h"
 
-/* Where a unit's range begins or ends. */
+/* Begin or end of a unit's range. */
 struct edge {
 	uint64_t at;
 	uint32_t unit;
@@ -17,10 +17,10 @@ struct edge {
 struct build {
 	struct dw_file *d;
 	VEC(struct edge) edges;
-	uint8_t *known; /* known[units.n]: .debug_aranges tells of it */
+	uint8_t *known; /* known[units.n]: listed in .debug_aranges */
 };
 
-/* vec_push under the budget. */
+/* vec_push within the budget. */
 static int push_edge(struct build *b, uint64_t at, uint32_t unit, bool start)
 {
 	int r = dw_vec_reserve(b->d, &b->edges);
@@ -38,7 +38,7 @@ static int add_range(struct build *b, uint32_t unit, uint64_t lo, uint64_t hi)
 	return r < 0 ? r : push_edge(b, hi, unit, false);
 }
 
-/* One set of .debug_aranges, behind its length. Source: DWARF 5 §6.1.2. */
+/* Reads one set of .debug_aranges, after its length. Source: DWARF 5 §6.1.2. */
 static int read_set(struct build *b, uint64_t start, uint64_t off, uint64_t end, size_t offset_size)
 {
 	struct dw_span s = dw_span_all(&b->d->main.secs[DW_SEC_ARANGES]);
@@ -69,7 +69,7 @@ static int read_set(struct build *b, uint64_t start, uint64_t off, uint64_t end,
 			return r;
 		memcpy(&lo, tuple, size);
 		memcpy(&len, tuple + size, size);
-		/* Compilers end the list so; some also have functions that were thrown away. */
+		/* Compilers end the list so; some also list functions that were discarded. */
 		if (lo == 0 && len == 0)
 			break;
 		if (lo <= 1 || len == 0 || __builtin_add_overflow(lo, len, &hi))
@@ -102,7 +102,7 @@ static int read_aranges(struct build *b)
 		if (r == 0 && len > s.size - off)
 			r = -EINVAL;
 		if (r < 0)
-			return dw_note(b->d, r); /* where the next set begins is not known */
+			return dw_note(b->d, r); /* the offset of the next set is unknown */
 		r = read_set(b, start, off, off + len, offset_size);
 		if (r == -E2BIG)
 			return r;
@@ -113,7 +113,7 @@ static int read_aranges(struct build *b)
 	return 0;
 }
 
-/* What the unit's own entry says. */
+/* Adds the ranges of the unit's own entry. */
 static int read_unit(struct build *b, uint32_t unit)
 {
 	struct dw_ranges l;
@@ -149,10 +149,10 @@ static int by_address(const void *pa, const void *pb)
 	return (a->at > b->at) - (a->at < b->at);
 }
 
-/* Units whose ranges are open at an address: a heap of the lowest ones, where closed ones stay
- * until they come to its top. */
+/* Units with a range that is open at an address: a heap, lowest first. Closed ones stay in it until
+ * they are on top. */
 struct open_units {
-	uint32_t *heap; /* heap[n], at most one place a start */
+	uint32_t *heap; /* heap[n], at most one element for each start */
 	size_t n;
 	uint32_t *cnt; /* cnt[units.n]: ranges that are open */
 };
@@ -188,7 +188,7 @@ static void heap_pop(struct open_units *o)
 	o->heap[i] = last;
 }
 
-/* From prev to at: the unit of the range before if it is still open, else the lowest one. */
+/* Adds [prev, at): to the previous range's unit if it is still open, else to the lowest one. */
 static int end_range(struct dw_file *d, struct open_units *o, uint64_t prev, uint64_t at)
 {
 	struct dw_arange *last = d->ranges.n ? &d->ranges.p[d->ranges.n - 1] : NULL;
@@ -220,7 +220,7 @@ static int sweep(struct build *b)
 	held = n * sizeof(*d->ranges.p);
 	r = dw_alloc(d, n_units * sizeof(*o.cnt), &o.cnt);
 	r = r < 0 ? r : dw_alloc(d, n * sizeof(*o.heap), &o.heap);
-	r = r < 0 ? r : dw_take(d, held);
+	r = r < 0 ? r : dw_charge(d, held);
 	if (r < 0)
 		goto out;
 	d->ranges.max = n;
@@ -230,7 +230,7 @@ static int sweep(struct build *b)
 		if (prev < e->at)
 			r = end_range(d, &o, prev, e->at);
 		if (!e->start) {
-			/* Edges of a range come in any order where it is empty: none is. */
+			/* An empty range's edges could come in any order, but no range is empty. */
 			o.cnt[e->unit]--;
 		} else if (o.cnt[e->unit]++ == 0) {
 			heap_push(&o, e->unit);
@@ -244,8 +244,8 @@ static int sweep(struct build *b)
 			d->ranges.cap = d->ranges.n;
 		}
 	}
-	dw_give(d, held);
-	r = r < 0 ? r : dw_take(d, d->ranges.cap * sizeof(*d->ranges.p));
+	dw_release(d, held);
+	r = r < 0 ? r : dw_charge(d, d->ranges.cap * sizeof(*d->ranges.p));
 	if (r < 0)
 		vec_done(&d->ranges);
 out:
@@ -254,7 +254,7 @@ out:
 	return r;
 }
 
-/* An error of a unit that ends the index, or 0. */
+/* Returns an error that ends the index, or counts it and returns 0. */
 static int note_unit(struct dw_file *d, int r)
 {
 	if (r < 0 && (r == -ETIME || r == -E2BIG || !dw_is_local(r)))
@@ -262,7 +262,7 @@ static int note_unit(struct dw_file *d, int r)
 	return dw_note(d, r);
 }
 
-static int take_unit(void *arg, uint32_t unit)
+static int index_unit(void *arg, uint32_t unit)
 {
 	struct build *b = arg;
 	int r = dw_step(b->d);
@@ -271,7 +271,7 @@ static int take_unit(void *arg, uint32_t unit)
 	return note_unit(b->d, r);
 }
 
-/* The units that .debug_aranges does not tell of, which are behind all headers already. */
+/* Reads the units that .debug_aranges does not list. All headers were read before. */
 static int read_others(struct build *b)
 {
 	struct dw_file *d = b->d;
@@ -280,7 +280,7 @@ static int read_others(struct build *b)
 	r = r < 0 ? r : read_aranges(b);
 	for (uint32_t i = 0; r == 0 && i < d->main.units.n; i++) {
 		if (!b->known[i])
-			r = take_unit(b, i);
+			r = index_unit(b, i);
 	}
 	dw_dealloc(d, b->known, d->main.units.n);
 	return r;
@@ -292,14 +292,14 @@ int dw_index_build(struct dw_file *d)
 	const bool aranges = dw_has(&d->main, DW_SEC_ARANGES);
 	int r;
 
-	/* Without it each unit is asked when its header is met: where .debug_info is packed, one
-	 * pass is what this costs. */
-	r = dw_units_walk(d, &d->main, aranges ? NULL : take_unit, &b);
+	/* Without .debug_aranges each unit is read together with its header, so that a compressed
+	 * .debug_info is passed once. */
+	r = dw_units_walk(d, &d->main, aranges ? NULL : index_unit, &b);
 	if (r == 0 && d->main.secs[DW_SEC_INFO].failed == -E2BIG)
 		r = -E2BIG;
 	if (r == 0 && aranges)
 		r = read_others(&b);
-	if (r == -ETIME) { /* the units up to here have what they need */
+	if (r == -ETIME) { /* the units read so far are indexed */
 		d->stats.over_steps++;
 		r = 0;
 	}

@@ -5,21 +5,21 @@
  */
 #include "dwarf/dw_line_priv.h"
 
-/* Entries of one table. The largest ones known (a whole kernel, a browser's library) have some ten
- * thousands; each costs 4 bytes here. */
+/* Entries of one table. The largest known ones (a whole kernel, a browser's library) have some ten
+ * thousands. Each costs 4 bytes here. */
 #define ENTRIES_MAX (1u << 18)
 
 static struct cursor at_offset(const struct dw_line *l, uint32_t off)
 {
 	struct cursor c = l->unit;
 
-	(void)cursor_skip(&c, off); /* it was inside when it was noted */
+	(void)cursor_skip(&c, off); /* in range since dw_line_note */
 	return c;
 }
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/* What a value says of a path. */
+/* Converts a value of DW_LNCT_path. */
 static struct text text_of(const struct dw_val *v)
 {
 	switch (v->form) {
@@ -36,13 +36,13 @@ static struct text text_of(const struct dw_val *v)
 	case DW_FORM_strx4:
 	case DW_FORM_GNU_str_index:
 		return (struct text){.kind = TEXT_STRX, .v = v->u};
-	default: /* DW_FORM_strp_sup, too: dwz writes none into line tables */
+	default: /* also DW_FORM_strp_sup: dwz writes none into line tables */
 		return (struct text){.kind = TEXT_NONE};
 	}
 }
 
-/* Reads an entry of version 5: 0, -ENODATA, -ERANGE, -EINVAL, -ENOTSUP (a form of unknown length, or
- * of none: any number of entries would fit into no bytes). */
+/* Reads an entry of version 5: 0, -ENODATA, -ERANGE, -EINVAL, -ENOTSUP. That is a form of unknown
+ * length, or of none: any number of entries would fit into no bytes. */
 static int read_entry(const struct dw_line *l, const struct format *f, struct cursor *c,
                       struct entry *ret)
 {
@@ -58,7 +58,7 @@ static int read_entry(const struct dw_line *l, const struct format *f, struct cu
 		if (r == 0 && f->item[i].content == DW_LNCT_path)
 			ret->path = text_of(&v);
 		else if (r == 0 && f->item[i].content == DW_LNCT_directory_index)
-			(void)dw_val_num(&v, &ret->dir); /* another class: as if absent */
+			(void)dw_val_num(&v, &ret->dir); /* of another class: as if absent */
 	}
 	return r;
 }
@@ -131,7 +131,7 @@ static int read_table(struct dw_line *l, struct cursor *c, struct format *f, off
 	if (r == 0)
 		r = cursor_uleb(c, &n);
 	if (r == 0 && n > 0 && f->n == 0)
-		return -EINVAL; /* entries of no bytes: any number of them would fit */
+		return -EINVAL; /* any number of empty entries would fit */
 	for (; r == 0 && n > 0; n--) {
 		const uint8_t *p = c->p;
 
@@ -142,7 +142,7 @@ static int read_table(struct dw_line *l, struct cursor *c, struct format *f, off
 	return r;
 }
 
-/* What comes after the length and the version, up to the tables. */
+/* Reads the header after length and version, up to the tables. */
 static int read_fixed_part(struct dw_line *l, struct cursor *c, struct cursor *ret_header)
 {
 	struct cursor operands;
@@ -167,8 +167,8 @@ static int read_fixed_part(struct dw_line *l, struct cursor *c, struct cursor *r
 	l->program = *c;
 	c = ret_header;
 	r = cursor_u8(c, &l->min_insn_bytes);
-	/* Operations of one instruction: all counted as its first, as no machine of ours has
-	 * more than one. */
+	/* Operations of an instruction are all counted as its first. No supported machine has more
+	 * than one. */
 	if (r == 0 && l->version >= 4)
 		r = cursor_u8(c, &v);
 	if (r == 0)
@@ -205,7 +205,7 @@ static int read_header(struct dw_line *l, struct cursor c)
 	if (r < 0)
 		return r;
 	if (len > cursor_left(&c)) {
-		l->env.stats->bad++; /* what is there of it may be good */
+		l->env.stats->bad++; /* the existing part may be good */
 		len = cursor_left(&c);
 	}
 	if (len > UINT32_MAX - 64) {
@@ -232,7 +232,8 @@ static int read_header(struct dw_line *l, struct cursor c)
 	l->header_files = l->files.n;
 	if (r == -ENOMEM)
 		return r;
-	/* Tables that end early cost their rest: rows whose file is there are still good. */
+	/* A table that ends early lacks its other entries. Rows whose file it has are still
+	 * good. */
 	if (r == -ENOTSUP)
 		l->env.stats->unsupported++;
 	else if (r < 0 && r != -E2BIG)
@@ -277,7 +278,7 @@ void dw_line_freep(struct dw_line **l)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* -ENOENT: there is no such string. */
+/* Appends a string. -ENOENT: there is no such string. */
 static int add_text(const struct dw_line *l, const struct text *t, struct sbuf *b)
 {
 	enum dw_line_str where = t->kind == TEXT_LINE_STR ? DW_LINE_LINE_STR : DW_LINE_STR;
@@ -308,8 +309,8 @@ static void cut(struct sbuf *b, size_t len)
 		b->p[len] = 0;
 }
 
-/* Appends a part of the path that begins at @start: an absolute one takes the place of what was
- * before it. @b is as it was after a failure. */
+/* Appends a part of the path that begins at @start. An absolute part replaces what is before it.
+ * After a failure @b is as it was. */
 static int add_part(const struct dw_line *l, size_t start, const struct text *t, struct sbuf *b)
 {
 	const size_t old = b->len;
@@ -357,7 +358,7 @@ static void find_dir(const struct dw_line *l, uint64_t index, struct text *ret)
 	c = at_offset(l, l->dirs.p[index]);
 	if (l->version < 5) {
 		ret->kind = TEXT_HERE;
-		(void)cursor_str(&c, &ret->s); /* its end was seen when the header was read */
+		(void)cursor_str(&c, &ret->s); /* terminated: read_old_tables has read it */
 	} else if (read_entry(l, &l->dir_format, &c, &e) == 0) {
 		*ret = e.path;
 	}
@@ -378,7 +379,7 @@ int dw_line_file(struct dw_line *l, uint64_t index, struct sbuf *b)
 	if (r == 0) {
 		r = add_part(l, start, &dir, b);
 		if (r == -ENOENT)
-			r = 0; /* the file is still good to know */
+			r = 0; /* the file name alone is still useful */
 	}
 	if (r == 0)
 		r = add_part(l, start, &e.path, b);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the two files of line programs: dw_line.c reads headers, dw_rows.c runs programs. */
+/* Shared by the two files of line programs: dw_line.c reads headers, dw_rows.c runs programs. */
 #ifndef PA_DW_LINE_PRIV_H
 #define PA_DW_LINE_PRIV_H
 
 #include "dwarf/dw_line.h"
 #include "dwarf/dwarf_priv.h"
 
-/* Where a name is: in the unit itself, in a string section, or behind an index of one. */
+/* Storage of a string: in the unit itself, in a string section, or at an index of one. */
 enum text_kind { TEXT_NONE = 0, TEXT_HERE, TEXT_STR, TEXT_LINE_STR, TEXT_STRX };
 struct text {
 	enum text_kind kind;
@@ -14,7 +14,7 @@ struct text {
 	uint64_t v;    /* offset or index */
 };
 
-/* What one entry of a table says. */
+/* One entry of a table. */
 struct entry {
 	struct text path;
 	uint64_t dir;
@@ -25,13 +25,13 @@ typedef VEC(uint32_t) offset_vec;
 struct format {
 	uint8_t n;
 	struct {
-		uint16_t content, form; /* UINT16_MAX: none that is known */
+		uint16_t content, form; /* UINT16_MAX: unknown */
 	} item[UINT8_MAX];
 };
 
 struct dw_line {
 	struct dw_line_env env;
-	struct cursor unit; /* all of it: offsets below count from its first byte */
+	struct cursor unit; /* the whole unit; offsets below count from its first byte */
 	struct cursor program;
 	uint16_t version;
 	bool is64; /* format: offsets have 8 bytes */
@@ -39,13 +39,14 @@ struct dw_line {
 	uint8_t min_insn_bytes;
 	int8_t line_base;
 	uint8_t line_range, opcode_base;
-	const uint8_t *operands; /* operands[opcode_base - 1] of standard operations 1 and up */
+	const uint8_t *operands; /* operands[opcode_base - 1] of standard opcodes 1 and up */
 	struct format dir_format, file_format; /* version 5 */
-	offset_vec dirs, files;                /* of entries, in the unit */
-	size_t header_files;                   /* those before the ones that the program defines */
+	offset_vec dirs, files;                /* offsets of entries in the unit */
+	/* entries of the header; those after it are defined by the program */
+	size_t header_files;
 };
 
-/* false: there are none left. */
+/* Returns false if no step is left. */
 static inline bool step(struct dw_line *l)
 {
 	if (*l->env.steps == 0)
@@ -55,12 +56,12 @@ static inline bool step(struct dw_line *l)
 }
 
 /**
- * dw_line_old_file - a file of versions 2 to 4, and of DW_LNE_define_file
- * Returns: 0, -ENODATA, -ERANGE.
+ * dw_line_old_file - read a file of versions 2 to 4, or of DW_LNE_define_file Returns: 0, -ENODATA,
+ * -ERANGE.
  */
 int dw_line_old_file(struct cursor *c, struct entry *ret);
 /**
- * dw_line_note - remember where an entry of a table begins
+ * dw_line_note - keep the position of a table's entry
  * @p: inside the unit, which is below 4 GiB
  * Returns: 0, -E2BIG (counted), -ENOMEM.
  */

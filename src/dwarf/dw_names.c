@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What functions are called: read now, or held back and read in order. See dw_names.h. */
+/* Names of functions: read at once, or later in file order. See dw_names.h. */
 #include "dwarf/dw_names.h"
 
 #define NAMES_MAX (1 << 18)
@@ -9,20 +9,20 @@
 #define HELD_FRAMES_MAX (1 << 16)
 #define HELD_TEXTS_MAX  (1 << 15)
 
-/* An entry that others refer to, as key of what it is called: an inlined function has it for all of
- * its calls. */
+/* Key of an entry that others refer to. All calls of an inlined function share it. */
 struct name_key {
 	uint64_t off;
 	uint64_t sec_id;
 };
 
-/* Files of split units go while others come. */
+/* Returns whether a file stays open. Files of split units may be closed for others. */
 static bool stays(const struct dw_file *d, const struct dw_src *src)
 {
 	return src == &d->main || src == &d->alt || src == &d->dwp;
 }
 
-/* A string into the call's memory; NULL where there is none, or no room. */
+/* Copies a string into the call's memory, or notes that it is to be read. NULL if there is no
+ * room. */
 static int keep_str(struct dw_names *w, const struct dw_cu *cu, const struct dw_val *v,
                     struct dw_text *ret)
 {
@@ -55,7 +55,7 @@ static bool has_text(const struct dw_text *t)
 	return t->s || t->held;
 }
 
-/* What @die itself says, where @n does not yet know it. */
+/* Adds the values of @die that @n lacks. */
 static int add_name(struct dw_names *w, const struct dw_cu *cu, const struct dw_die *die,
                     struct dw_name *n)
 {
@@ -77,7 +77,7 @@ static bool is_whole(const struct dw_name *n)
 	return has_text(&n->name) && has_text(&n->linkage) && n->decl_line;
 }
 
-/* What is missing in @own is in @more. */
+/* Completes @own with the values of @more. */
 static void complete(struct dw_name *own, const struct dw_name *more)
 {
 	own->name = has_text(&own->name) ? own->name : more->name;
@@ -86,7 +86,7 @@ static void complete(struct dw_name *own, const struct dw_name *more)
 	own->rest = more->rest;
 }
 
-/* Where the entry says that more of it stands: -ENOENT, nowhere. */
+/* Finds the entry that completes @die. -ENOENT: there is none. */
 static int next_ref(struct dw_file *d, const struct dw_cu *cu, const struct dw_die *die,
                     struct dw_src **src, uint64_t *off)
 {
@@ -97,7 +97,7 @@ static int next_ref(struct dw_file *d, const struct dw_cu *cu, const struct dw_d
 	return -ENOENT;
 }
 
-/* An entry outside of the unit at work that is to be looked at later. */
+/* Notes an entry outside of the current unit, to be read later. */
 static int hold_ref(struct dw_names *w, struct dw_src *src, uint64_t off, uint32_t *ret)
 {
 	const struct name_key key = {.off = off, .sec_id = src->secs[DW_SEC_INFO].id};
@@ -115,8 +115,8 @@ static int hold_ref(struct dw_names *w, struct dw_src *src, uint64_t off, uint32
 	return 0;
 }
 
-/* The name of the entry at @off of @src, with all that it refers to. @cu is where it was referred
- * from; NULL: one that was held back. */
+/* Names the entry at @off of @src, with the entries that it refers to. @cu has the reference; NULL:
+ * the entry was noted before. */
 static int follow(struct dw_names *w, const struct dw_cu *cu, struct dw_src *src, uint64_t off,
                   struct dw_name *n)
 {
@@ -131,11 +131,12 @@ static int follow(struct dw_names *w, const struct dw_cu *cu, struct dw_src *src
 		if (r == 0 && w->hold && cu && !inside && stays(w->d, src) &&
 		    dw_is_slow(&src->secs[DW_SEC_INFO])) {
 			r = hold_ref(w, src, off, &n->rest);
-			if (r != -E2BIG) /* without room: now */
+			if (r != -E2BIG) /* no room to note it: read it now */
 				return r;
 			r = 0;
 		}
-		/* The unit at work is in memory; of others only the cache's one is alive. */
+		/* The current unit is in memory. Of other units, only the cache's last one is
+		 * valid. */
 		if (r == 0 && inside) {
 			at = cu;
 		} else if (r == 0) {
@@ -152,7 +153,7 @@ static int follow(struct dw_names *w, const struct dw_cu *cu, struct dw_src *src
 		if (r < 0)
 			return dw_note(w->d, r);
 	}
-	w->d->stats.over_limit++; /* a loop, or as good as one */
+	w->d->stats.over_limit++; /* a loop, or as bad as one */
 	return 0;
 }
 
@@ -176,7 +177,7 @@ static int shared_name(struct dw_names *w, const struct dw_cu *cu, struct dw_src
 	id = intern_find(w->keys, &key, sizeof(key));
 	if (id != INTERN_NONE) {
 		*ret = w->names.p[id];
-		if (ret->src) /* held back */
+		if (ret->src) /* to be read later */
 			*ret = (struct dw_name){.rest = id + 1};
 		return 0;
 	}
@@ -185,7 +186,7 @@ static int shared_name(struct dw_names *w, const struct dw_cu *cu, struct dw_src
 		return r;
 	*ret = n;
 	if (n.rest && !has_text(&n.name) && !has_text(&n.linkage) && !n.decl_line)
-		return 0; /* it is in names already */
+		return 0; /* hold_ref has added it to names */
 	r = vec_reserve(&w->names, 1);
 	r = r < 0 ? r : intern_add(w->keys, &key, sizeof(key), &id, NULL);
 	if (r == 0)
@@ -218,7 +219,7 @@ int dw_names_of(struct dw_names *w, const struct dw_cu *cu, struct dw_node *node
 	*ret = own;
 	r = dw_vec_reserve(w->d, &w->node_names);
 	if (r < 0)
-		return r == -E2BIG ? 0 : r; /* it is looked up again */
+		return r == -E2BIG ? 0 : r; /* not kept: it is looked up again */
 	w->node_names.p[w->node_names.n++] = own;
 	node->name = (uint32_t)w->node_names.n;
 	return 0;
@@ -252,7 +253,7 @@ static int by_no(const void *pa, const void *pb)
 	return (a->no > b->no) - (a->no < b->no);
 }
 
-/* Entries that were held back, in their order. */
+/* Reads the noted entries, in file order. */
 static int read_held_names(struct dw_names *w)
 {
 	struct dw_name **list = NULL;
@@ -264,7 +265,8 @@ static int read_held_names(struct dw_names *w)
 		return r == -E2BIG ? dw_note(w->d, r) : r;
 	for (size_t i = 0; i < cnt; i++) {
 		if (w->names.p[i].src)
-			list[n++] = &w->names.p[i]; /* none is added below */
+			/* names does not grow until the end of this function */
+			list[n++] = &w->names.p[i];
 	}
 	if (n)
 		qsort(list, n, sizeof(*list), by_entry);
@@ -294,7 +296,7 @@ static int read_held_texts(struct dw_names *w)
 		}
 		sbuf_reset(&w->buf);
 		r = dw_sec_str(w->d, t->sec, t->off, &w->buf);
-		if (r == 0) /* without room it is read when it is needed */
+		if (r == 0) /* without room, it is read when it is passed on */
 			t->s = arena_strndup(&w->text, w->buf.p ? w->buf.p : "", w->buf.len);
 		r = r < 0 ? dw_note(w->d, r) : 0;
 	}
@@ -397,7 +399,7 @@ int dw_names_init(struct dw_names *w, struct dw_file *d, dw_frame_fn fn, void *a
 	w->node_names.max = SIZE_MAX / sizeof(*w->node_names.p);
 	w->held.max = SIZE_MAX / sizeof(*w->held.p);
 	w->texts.max = UINT32_MAX - 1;
-	r = dw_take(d, w->names_bytes);
+	r = dw_charge(d, w->names_bytes);
 	w->taken = r == 0;
 	return r < 0 ? r : forget_names(w);
 }
@@ -405,7 +407,7 @@ int dw_names_init(struct dw_names *w, struct dw_file *d, dw_frame_fn fn, void *a
 void dw_names_done(struct dw_names *w)
 {
 	if (w->taken)
-		dw_give(w->d, w->names_bytes);
+		dw_release(w->d, w->names_bytes);
 	intern_free(w->keys);
 	vec_done(&w->names);
 	dw_vec_done(w->d, &w->node_names);

@@ -5,16 +5,15 @@
  */
 #include "dwarf/dwarf_priv.h"
 
-#define ENTRY_MAX                                                                                  \
-	32 /* of one entry of a list: a kind and two numbers; LEB128 padded longer is bad */
+/* Longest entry of a list: a kind and two numbers. LEB128 that is padded longer is bad. */
+#define ENTRY_MAX 32
 
 static uint64_t address_max(const struct dw_cu *cu)
 {
 	return cu->sizes.address == 4 ? UINT32_MAX : UINT64_MAX;
 }
 
-/* Linkers leave 0, 1 (in lists, where two zeros would be an end), -1 or -2 where code was thrown
- * away. */
+/* Linkers leave 0, 1 (in lists, where two zeros would be an end), -1 or -2 for discarded code. */
 static bool is_alive(const struct dw_cu *cu, uint64_t lo, uint64_t hi)
 {
 	return lo < hi && lo > 1 && lo < address_max(cu) - 1;
@@ -39,7 +38,7 @@ static int one_range(struct dw_file *d, const struct dw_cu *cu, const struct dw_
 	return r;
 }
 
-/* DW_FORM_rnglistx: the offset stands in a table behind the header. */
+/* Looks up DW_FORM_rnglistx in the table of offsets after the header. */
 static int list_offset(struct dw_file *d, const struct dw_cu *cu, uint64_t index, uint64_t *ret)
 {
 	uint64_t off, v = 0;
@@ -82,7 +81,8 @@ int dw_ranges_of(struct dw_file *d, const struct dw_cu *cu, const struct dw_die 
 	return r;
 }
 
-/* What is left in the buffer, and more of the section where that may be less than an entry. */
+/* Returns the rest of the buffer, after more of the section was read if the rest may be less than
+ * an entry. */
 static int list_cursor(struct dw_file *d, struct dw_ranges *l, struct cursor *ret)
 {
 	int r;
@@ -100,7 +100,7 @@ static int list_cursor(struct dw_file *d, struct dw_ranges *l, struct cursor *re
 	return 0;
 }
 
-/* 1: a range, 2: none in this entry, 0: the end. */
+/* Returns 1 (a range), 2 (no range in this entry), 0 (the end). */
 static int old_entry(struct dw_ranges *l, struct cursor *c, uint64_t *lo, uint64_t *hi)
 {
 	int r = dw_next_num(c, l->cu->sizes.address, lo);
@@ -114,7 +114,7 @@ static int old_entry(struct dw_ranges *l, struct cursor *c, uint64_t *lo, uint64
 		l->base = *hi;
 		return 2;
 	}
-	/* A tombstone stands there instead of an offset. */
+	/* A tombstone replaces the offset. */
 	if (*lo >= *hi || *lo == address_max(l->cu) - 1)
 		return 2;
 	*lo = (*lo + l->base) & address_max(l->cu);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of addresses: a line program is run once for all of them; rows are compared with the next
- * wanted address and forgotten. Source: DWARF 5 §6.2.2 and §6.2.5.
+ * Rows of addresses: a line program is run once for all of them. Each row is compared with the next
+ * wanted address, and not kept. Source: DWARF 5 §6.2.2 and §6.2.5.
  */
 #include "dwarf/dw_line_priv.h"
 
@@ -10,9 +10,9 @@ struct regs {
 	uint32_t line, column;
 };
 
-/* What is known of an address up to now. */
+/* Result for an address so far. */
 struct place {
-	struct dw_row row; /* in the sequence that is being read; not yet true */
+	struct dw_row row; /* in the current sequence, which may still be refused */
 	uint64_t end;      /* of the sequence that ret[] is from */
 };
 
@@ -23,11 +23,12 @@ struct run {
 	struct dw_row *ret;
 	struct place *places; /* places[n] */
 	struct regs now, last;
-	bool open;             /* a row of this sequence was there */
-	uint64_t low;          /* its address */
-	size_t first, next;    /* first address at or after low, at or after last.addr */
+	bool open;    /* this sequence has a row */
+	uint64_t low; /* address of its first row */
+	/* index of the first address at or after low; the same for last.addr */
+	size_t first, next;
 	uint64_t wanted;       /* addrs[next]; UINT64_MAX at the end */
-	uint16_t advance[256]; /* of special operations: bytes, lines */
+	uint16_t advance[256]; /* of special opcodes: bytes, lines */
 	int16_t lines[256];
 };
 
@@ -45,7 +46,7 @@ static void begin_sequence(struct run *s)
 	s->first = s->next;
 }
 
-/* The last row governs the addresses before the present one. */
+/* Assigns the last row to the addresses before the current one. */
 static int settle(struct run *s)
 {
 	const struct dw_row row = {.file = s->last.file,
@@ -80,7 +81,7 @@ static inline int add_row(struct run *s)
 	return 0;
 }
 
-/* Linkers leave the sequences of what they discarded at one of these. */
+/* Linkers leave the sequences of discarded code at one of these addresses. */
 static bool is_discarded(const struct run *s)
 {
 	const uint64_t top = s->l->address_size == 4 ? UINT32_MAX : UINT64_MAX;
@@ -95,8 +96,8 @@ static int end_sequence(struct run *s)
 
 	if (r < 0)
 		return r;
-	/* Each address from low to end was passed by a row of this sequence, even if they went
-	 * back and forth. Of sequences that overlap the one that ends first has it. */
+	/* Each address from low to end was assigned a row of this sequence, even if rows went back
+	 * and forth. Of overlapping sequences the one that ends first wins. */
 	for (size_t i = s->first; !is_discarded(s) && i < s->n && s->addrs[i] < end; i++) {
 		if (!s->ret[i].found || end < s->places[i].end) {
 			s->ret[i] = s->places[i].row;
@@ -118,7 +119,7 @@ static int define_file(struct dw_line *l, struct cursor c)
 		r = dw_line_note(l, &l->files, p);
 	else
 		l->env.stats->bad++;
-	return r == -ENOMEM ? r : 0; /* without it, the rest is still good */
+	return r == -ENOMEM ? r : 0; /* without this file, the rest is still good */
 }
 
 static int run_extended(struct run *s, struct cursor *c)
@@ -146,7 +147,7 @@ static int run_extended(struct run *s, struct cursor *c)
 		return dw_next_num(&op, (size_t)len, &s->now.addr);
 	case DW_LNE_define_file:
 		return define_file(s->l, op);
-	default: /* discriminators, and those of vendors */
+	default: /* discriminators, and vendors' opcodes */
 		return 0;
 	}
 }
@@ -227,12 +228,12 @@ static int run_program(struct run *s)
 	return r;
 }
 
-/* What special operations do, once for each: a division a row would cost more than the rest. */
+/* Computes each special opcode once: a division for each row would cost more than the rest. */
 static void prepare(struct run *s)
 {
 	const struct dw_line *l = s->l;
 
-	if (l->line_range == 0) /* nothing to divide by: they advance nothing */
+	if (l->line_range == 0) /* without a divisor they advance nothing */
 		return;
 	for (unsigned int op = l->opcode_base; op < 256; op++) {
 		unsigned int v = op - l->opcode_base;
@@ -262,7 +263,8 @@ int dw_line_find(struct dw_line *l, const uint64_t *addrs, size_t n, struct dw_r
 	r = run_program(&s);
 	if (r == -ENOMEM)
 		return r;
-	/* What was read before the damage stays; an open sequence has no end and claims nothing. */
+	/* Rows before the damage are kept. An open sequence has no end, so none of its rows
+	 * counts. */
 	if ((r < 0 && r != -E2BIG) || (r == 0 && s.open))
 		l->env.stats->bad++;
 	return 0;

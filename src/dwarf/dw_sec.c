@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes of sections: by pages, decompressed as a whole or by windows, and the budget of memory. */
+/* Bytes of sections: by pages, decompressed as a whole or through windows. And the budget of
+ * memory. */
 #include "dwarf/dwarf_priv.h"
 
 #define NAME_BYTES 32
-/* Shares of max_bytes. Of packed sections that are decompressed as a whole: one, and all. */
+/* Shares of max_bytes for compressed sections that are decompressed as a whole: one, and all. */
 #define WHOLE_SHARE     8
 #define WHOLE_ALL_SHARE 4
-/* Of the windows of one section, of which four may be large: information, strings, lines, ranges.
- * zstd needs the window that its data was packed with: 2 MiB, with the highest levels 8 MiB. */
+/* Share of the windows of one section. Four may be large: information, strings, lines, ranges. zstd
+ * needs the window that its data was compressed with: 2 MiB, or 8 MiB with the highest levels. */
 #define ZLIB_SHARE     16
 #define ZLIB_BYTES_MIN ((size_t)128 << 10)
 #define ZSTD_SHARE     4
@@ -49,7 +50,7 @@ int dw_note(struct dw_file *d, int r)
 	}
 }
 
-int dw_take(struct dw_file *d, size_t n)
+int dw_charge(struct dw_file *d, size_t n)
 {
 	if (n > d->max_bytes - d->bytes)
 		return -E2BIG;
@@ -59,7 +60,7 @@ int dw_take(struct dw_file *d, size_t n)
 	return 0;
 }
 
-void dw_give(struct dw_file *d, size_t n)
+void dw_release(struct dw_file *d, size_t n)
 {
 	d->bytes -= n;
 }
@@ -68,11 +69,11 @@ int dw_alloc(struct dw_file *d, size_t n, void *ret_p)
 {
 	void *p;
 
-	if (dw_take(d, n) < 0)
+	if (dw_charge(d, n) < 0)
 		return -E2BIG;
 	p = calloc(1, n ? n : 1);
 	if (!p) {
-		dw_give(d, n);
+		dw_release(d, n);
 		return -ENOMEM;
 	}
 	memcpy(ret_p, &p, sizeof(p));
@@ -84,26 +85,26 @@ void dw_dealloc(struct dw_file *d, void *p, size_t n)
 	if (!p)
 		return;
 	free(p);
-	dw_give(d, n);
+	dw_release(d, n);
 }
 
 int dw_grow_(struct dw_file *d, void *pp, size_t *cap, size_t n, size_t max, size_t item_size)
 {
-	/* As vec_grow_ will. */
+	/* As vec_grow_ grows. */
 	size_t before = *cap, after = MAX_OF(2 * before, (size_t)8);
 	int r;
 
 	if (n < before)
 		return 0;
-	r = dw_take(d, (after - before) * item_size);
+	r = dw_charge(d, (after - before) * item_size);
 	if (r < 0)
 		return r;
 	r = vec_grow_(pp, cap, n, 1, max, item_size);
-	dw_give(d, (after - *cap) * item_size);
+	dw_release(d, (after - *cap) * item_size);
 	return r;
 }
 
-/* Small ones, and of those first what is read here and there. */
+/* Chooses small sections, and first those with scattered reads. */
 static void choose_whole(struct dw_file *d, struct dw_src *src)
 {
 	static const uint8_t order[] = {DW_SEC_ABBREV,   DW_SEC_STR_OFFSETS, DW_SEC_ADDR,
@@ -136,7 +137,7 @@ int dw_src_open(struct dw_file *d, struct dw_src *src, bool dwo)
 
 		*s = (struct dw_sec){.img = src->img, .id = ++d->next_sec_id};
 		memcpy(name, sec_names[i], len + 1);
-		/* Of a package, what is not of one unit has the plain name. */
+		/* A package has the plain name for sections that are not split by unit. */
 		if (dwo && i != DW_SEC_CU_INDEX)
 			memcpy(name + len, ".dwo", 5);
 		r = img_section_find(src->img, name, &s->area);
@@ -163,7 +164,7 @@ void dw_src_done(struct dw_file *d, struct dw_src *src)
 			dw_dealloc(d, s->mem, (size_t)s->size);
 		s->mem = NULL;
 		s->windows = img_windows_free(s->windows);
-		dw_give(d, s->windows_bytes);
+		dw_release(d, s->windows_bytes);
 		s->windows_bytes = 0;
 		s->whole = false;
 		s->size = 0;
@@ -182,25 +183,25 @@ static int unpack(struct dw_file *d, struct dw_sec *s)
 	int r;
 
 	r = dw_steps(d, s->size / DW_STEP_UNPACKED);
-	r = r < 0 ? r : dw_take(d, (size_t)s->size);
+	r = r < 0 ? r : dw_charge(d, (size_t)s->size);
 	if (r < 0)
 		return r;
 	r = img_area_load(s->img, &s->area, (size_t)s->size, &s->mem, &len);
 	if (r < 0) {
-		dw_give(d, (size_t)s->size);
+		dw_release(d, (size_t)s->size);
 		s->failed = r;
 	}
 	return r;
 }
 
-/* What the windows hold now: 0, -E2BIG. */
+/* Charges the memory that the windows hold now: 0, -E2BIG. */
 static int account_windows(struct dw_file *d, struct dw_sec *s)
 {
 	size_t now = img_windows_bytes(s->windows);
 
-	dw_give(d, s->windows_bytes);
+	dw_release(d, s->windows_bytes);
 	s->windows_bytes = 0;
-	if (dw_take(d, now) < 0) {
+	if (dw_charge(d, now) < 0) {
 		s->windows = img_windows_free(s->windows);
 		return -E2BIG;
 	}
@@ -242,7 +243,7 @@ static void drop_windows(struct dw_file *d, struct dw_src *src)
 		if (!s->windows)
 			continue;
 		img_windows_rest(s->windows);
-		(void)account_windows(d, s); /* less than before finds its room */
+		(void)account_windows(d, s); /* less than before always fits */
 	}
 }
 
@@ -257,14 +258,14 @@ static void drop_all_windows(struct dw_file *d)
 	}
 }
 
-/* Bytes of a packed section. */
+/* Reads a compressed section. */
 static int read_packed(struct dw_file *d, struct dw_sec *s, uint64_t off, void *buf, size_t len)
 {
 	int r = s->failed;
 
 	if (r == 0 && !s->mem && s->whole) {
 		r = unpack(d, s);
-		if (r == -E2BIG) { /* others have what it should have */
+		if (r == -E2BIG) { /* other sections hold the memory */
 			s->whole = false;
 			d->whole_bytes -= (size_t)s->area.size;
 			r = 0;
@@ -272,7 +273,7 @@ static int read_packed(struct dw_file *d, struct dw_sec *s, uint64_t off, void *
 	}
 	if (r == 0 && !s->whole) {
 		r = read_windows(d, s, off, buf, len);
-		if (r == -E2BIG) { /* those of others can be had again */
+		if (r == -E2BIG) { /* windows of other sections can be made again */
 			drop_all_windows(d);
 			r = read_windows(d, s, off, buf, len);
 		}
@@ -287,7 +288,7 @@ static int read_packed(struct dw_file *d, struct dw_sec *s, uint64_t off, void *
 	return r;
 }
 
-/* The page @no of a section, at most one page behind its end: 0, -ENODATA, errno. */
+/* Gets page @no of a section: 0, -ENODATA, errno. */
 static int page_get(struct dw_file *d, struct dw_sec *s, uint64_t no, const uint8_t **ret,
                     size_t *ret_len)
 {
@@ -387,7 +388,7 @@ int dw_sec_str(struct dw_file *d, struct dw_sec *s, uint64_t off, struct sbuf *b
 	size_t start = b->len;
 	int r = 0;
 
-	/* As far as a page's end at a time: those are what is kept. */
+	/* Up to the end of a page at a time, since pages are cached. */
 	while (r == 0 && b->len - start < DW_STRING_MAX) {
 		char buf[512];
 		size_t n = 0, max = DW_PAGE_BYTES - (size_t)(off % DW_PAGE_BYTES);

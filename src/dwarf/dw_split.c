@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Split units: a skeleton stays in the file, and leads to the unit in a package (.dwp, looked up in
- * the hash table of .debug_cu_index) or in a file of its own (.dwo). Both have it by its number.
- * Source: DWARF 5 §7.3, and the GNU extension of DWARF 4 that it comes from.
+ * Split units. A skeleton stays in the file. Its unit is in a package (.dwp, looked up in the hash
+ * table of .debug_cu_index) or in a file of its own (.dwo), by its id. Source: DWARF 5 §7.3, and
+ * the GNU extension of DWARF 4.
  */
 #include "dwarf/dwarf_priv.h"
 
@@ -40,7 +40,7 @@ static int open_package(struct dw_file *d, struct package *p)
 	return 0;
 }
 
-/* Row of a unit, from 1: -ENOENT. */
+/* Finds the row of a unit, from 1: -ENOENT. */
 static int find_row(struct dw_file *d, const struct package *p, uint64_t id, uint64_t *ret)
 {
 	uint64_t mask = p->n_slots - 1, slot = id & mask, step = ((id >> 32) & mask) | 1;
@@ -85,7 +85,7 @@ static struct dw_span *span_of(struct dw_cu *cu, const struct package *p, uint64
 	}
 }
 
-/* What the package has of a unit, into spans of @cu: 0 with the unit's place, -ENOENT. */
+/* Sets the spans of @cu to the package's parts for a unit: 0 with its offset, -ENOENT. */
 static int find_in_package(struct dw_file *d, struct dw_cu *cu, uint64_t id, uint64_t *ret_off)
 {
 	struct dw_span info = dw_span_all(&d->dwp.secs[DW_SEC_INFO]);
@@ -171,7 +171,7 @@ static int load_dwo(struct dw_file *d, const char *dir, const char *name, struct
 	return 0;
 }
 
-/* The file of a split unit, opened or open already. */
+/* Gets the file of a split unit, and opens it if it is not open. */
 static int get_dwo(struct dw_file *d, const char *dir, const char *name, struct dw_src **ret)
 {
 	struct dw_src *src = NULL;
@@ -181,7 +181,7 @@ static int get_dwo(struct dw_file *d, const char *dir, const char *name, struct 
 	int r;
 
 	sbuf_init(&b, 2 * DW_STRING_MAX);
-	(void)sbuf_addf(&b, "%s\n%s", dir, name); /* .err is in sbuf_take */
+	(void)sbuf_addf(&b, "%s\n%s", dir, name); /* sbuf_take returns .err */
 	path = sbuf_take(&b);
 	sbuf_done(&b);
 	if (!path)
@@ -210,7 +210,7 @@ static int get_dwo(struct dw_file *d, const char *dir, const char *name, struct 
 	return 0;
 }
 
-/* What a split unit has from its skeleton. */
+/* Copies what a split unit has from its skeleton. */
 static void inherit(struct dw_cu *cu, const struct dw_cu *skeleton)
 {
 	cu->addrs = skeleton->addrs;
@@ -232,7 +232,7 @@ static int open_unit(struct dw_file *d, const struct dw_cu *skeleton, struct dw_
 	return cu->dwo_id == skeleton->dwo_id ? 0 : -ENOENT;
 }
 
-/* The unit with the skeleton's number in a .dwo; it has one unit that is not of types. */
+/* Finds the unit with the skeleton's id in a .dwo, which has one unit that is not of types. */
 static int find_in_dwo(struct dw_file *d, const struct dw_cu *skeleton, struct dw_src *src,
                        struct dw_cu *cu)
 {

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions and inlined calls of a unit that hold wanted addresses. The entries stand in the order
- * of a tree that is walked from above; the last one that has an address, and so the innermost, is
- * where it is. Most of a unit is passed over: types, declarations, functions without such an
- * address.
+ * Functions and inlined calls of a unit that hold wanted addresses. Entries are the nodes of a
+ * tree, in preorder. The last entry that covers an address is the innermost. Most of a unit is
+ * skipped: types, declarations, functions without a wanted address.
  */
 #include "dwarf/dwarf_priv.h"
 
 #define NODES_MAX (1 << 20)
-/* Compilers align functions to 16 bytes: no function lies in a gap that is smaller than that. */
+/* Compilers align functions to 16 bytes: a smaller gap contains no function. */
 #define PADDING_BYTES 16
 #define CODE_SLOTS                                                                                 \
 	(DW_BIT(DW_V_SIBLING) | DW_BIT(DW_V_LOW) | DW_BIT(DW_V_HIGH) | DW_BIT(DW_V_RANGES) |       \
 	 DW_BIT(DW_V_CALL_FILE) | DW_BIT(DW_V_CALL_LINE) | DW_BIT(DW_V_CALL_COLUMN))
 
-/* An entry whose children are being looked at. */
+/* An entry whose children are being read. */
 struct dw_scope {
 	uint64_t off;
 	uint64_t call_file, call_line, call_column;
-	uint32_t node; /* DW_NO_NODE until it has a wanted address */
+	uint32_t node; /* DW_NO_NODE until it covers a wanted address */
 	uint8_t class;
 };
 
@@ -65,14 +64,14 @@ static int add_node(struct dw_tree *t, const struct dw_scope *s, uint32_t parent
 	return 0;
 }
 
-/* The node of scopes[depth], with those that it is inlined into. */
+/* Makes the node of scopes[depth], and the nodes that it is inlined into. */
 static int make_node(struct dw_tree *t, size_t depth, uint32_t *ret)
 {
 	struct dw_scope *s = t->scopes;
 	uint32_t parent = DW_NO_NODE;
 	size_t k = depth;
 
-	/* Up to the function, or to what has its node already. */
+	/* Up to the function, or to a scope that has its node. */
 	while (k > 0 && s[k].node == DW_NO_NODE && s[k].class != DW_CLASS_FUNCTION)
 		k--;
 	for (; k <= depth; k++) {
@@ -90,7 +89,7 @@ static int make_node(struct dw_tree *t, size_t depth, uint32_t *ret)
 	return 0;
 }
 
-/* One range of scopes[depth]. */
+/* Adds one range of scopes[depth]. */
 static int cover(struct dw_tree *t, size_t depth, uint64_t lo, uint64_t hi, bool *covers)
 {
 	const struct dw_scope *s = &t->scopes[depth];
@@ -118,7 +117,8 @@ static int cover(struct dw_tree *t, size_t depth, uint64_t lo, uint64_t hi, bool
 	return r;
 }
 
-/* Ranges of the entry at scopes[depth]. @ret_has: it has some, @ret_covers: of wanted addresses. */
+/* Adds the ranges of the entry at scopes[depth]. @ret_has: it has some. @ret_covers: they cover
+ * wanted addresses. */
 static int look_at(struct dw_tree *t, size_t depth, const struct dw_die *die, bool *ret_has,
                    bool *ret_covers)
 {
@@ -139,7 +139,7 @@ static int look_at(struct dw_tree *t, size_t depth, const struct dw_die *die, bo
 	return r < 0 ? dw_note(t->d, r) : 0;
 }
 
-/* Where DW_AT_sibling leads: only forward. */
+/* Follows DW_AT_sibling, which may only lead forward. */
 static int jump(const struct dw_cu *cu, struct cursor *c, uint64_t to)
 {
 	uint64_t at = (uint64_t)(c->p - cu->bytes);
@@ -149,9 +149,9 @@ static int jump(const struct dw_cu *cu, struct cursor *c, uint64_t to)
 	return dw_next_skip(c, to - at);
 }
 
-/* Passes over an entry, and over its children by DW_AT_sibling where it has that in a simple place:
- * 1, or 0 with the cursor at its children. */
-static inline int pass_entry(const struct dw_cu *cu, const struct dw_decl *decl, struct cursor *c,
+/* Skips an entry. Its children are skipped, too, if DW_AT_sibling is at a fixed offset: returns 1.
+ * Otherwise returns 0 with the cursor at its children. */
+static inline int skip_entry(const struct dw_cu *cu, const struct dw_decl *decl, struct cursor *c,
                              bool by_sibling)
 {
 	int r;
@@ -164,15 +164,15 @@ static inline int pass_entry(const struct dw_cu *cu, const struct dw_decl *decl,
 		r = r < 0 ? r : cursor_bytes(&s, &to, decl->sibling_size);
 		if (r < 0)
 			return r;
-		*c = s; /* it leads behind itself */
+		*c = s; /* the target must be after the attribute */
 		r = jump(cu, c, to);
 		return r < 0 ? r : 1;
 	}
 	return dw_skip_attrs(cu->abbrevs, decl, c);
 }
 
-/* From the first child of an entry to behind the last. */
-static int pass_children(struct dw_tree *t, struct cursor *c)
+/* Skips all children of an entry, from the first one. */
+static int skip_children(struct dw_tree *t, struct cursor *c)
 {
 	const struct dw_cu *cu = t->cu;
 	uint64_t depth = 1, steps = 0;
@@ -194,7 +194,7 @@ static int pass_children(struct dw_tree *t, struct cursor *c)
 			continue;
 		}
 		decl = dw_abbrevs_find(cu->abbrevs, code);
-		r = decl ? pass_entry(cu, decl, c, decl->children) : -EINVAL;
+		r = decl ? skip_entry(cu, decl, c, decl->children) : -EINVAL;
 		if (r < 0)
 			break;
 		depth += decl->children && r == 0;
@@ -214,8 +214,8 @@ static void scope_of(struct dw_scope *s, const struct dw_die *die, uint64_t off)
 		(void)dw_val_num(&die->v[DW_V_CALL_COLUMN], &s->call_column);
 }
 
-/* An entry that may have code, at scopes[depth]: 1 (its children are to be looked at), 0 (the
- * cursor is at them), 2 (they have been passed over). */
+/* Reads an entry that may have code, at scopes[depth]: returns 1 (its children are to be read), 0
+ * (the cursor is at them), 2 (they were skipped). */
 static int read_code(struct dw_tree *t, size_t depth, const struct dw_decl *decl, uint64_t off,
                      struct cursor *c, bool all)
 {
@@ -248,7 +248,7 @@ static int read_code(struct dw_tree *t, size_t depth, const struct dw_decl *decl
 	}
 }
 
-/* One entry and what follows from it: the depth of the next one in *depth. */
+/* Reads one entry, and sets *depth to that of the next one. */
 static int read_entry(struct dw_tree *t, size_t *depth, const struct dw_decl *decl, uint64_t off,
                       struct cursor *c, bool all)
 {
@@ -257,17 +257,17 @@ static int read_entry(struct dw_tree *t, size_t *depth, const struct dw_decl *de
 
 	switch ((enum dw_class)decl->class) {
 	case DW_CLASS_LEAF:
-		r = pass_entry(t->cu, decl, c, decl->children);
+		r = skip_entry(t->cu, decl, c, decl->children);
 		break;
 	case DW_CLASS_OPEN:
 	case DW_CLASS_TYPE:
 		enter = all || decl->class == DW_CLASS_OPEN;
-		r = pass_entry(t->cu, decl, c, decl->children && !enter);
+		r = skip_entry(t->cu, decl, c, decl->children && !enter);
 		t->scopes[*depth] = (struct dw_scope){.node = DW_NO_NODE, .class = DW_CLASS_OPEN};
 		break;
 	case DW_CLASS_FUNCTION:
 		if (!all && !(decl->slots & (DW_BIT(DW_V_LOW) | DW_BIT(DW_V_RANGES)))) {
-			r = pass_entry(t->cu, decl, c, decl->children);
+			r = skip_entry(t->cu, decl, c, decl->children);
 			break;
 		}
 		__attribute__((fallthrough));
@@ -285,12 +285,12 @@ static int read_entry(struct dw_tree *t, size_t *depth, const struct dw_decl *de
 		enter = false;
 	}
 	if (!enter)
-		return pass_children(t, c);
+		return skip_children(t, c);
 	(*depth)++;
 	return 0;
 }
 
-/* @all: nothing is passed over that may have code. */
+/* @all: no entry that may have code is skipped. */
 static int walk(struct dw_tree *t, bool all)
 {
 	const struct dw_cu *cu = t->cu;
@@ -331,8 +331,8 @@ static int walk(struct dw_tree *t, bool all)
 	return r;
 }
 
-/* Whether a function may have an address that none of those that were looked at has: not in the gap
- * between two that stand side by side. */
+/* Returns whether a function that was skipped may cover an address: not one in the gap between two
+ * adjacent functions. */
 static bool may_be_hidden(struct dw_tree *t)
 {
 	uint64_t end = 0, start = UINT64_MAX;
@@ -356,14 +356,14 @@ int dw_tree_read(struct dw_tree *t, const struct dw_cu *cu, const uint64_t *addr
 	t->n = n;
 	t->nodes.n = 0;
 	r = walk(t, false);
-	/* Nested functions of C and Fortran stand inside of others that have other addresses, local
-	 * classes inside of functions: looked for where something is missing. */
+	/* Nested functions of C and Fortran are children of functions with other addresses, and so
+	 * are functions of local classes. All is read if one may be missing. */
 	if (r == 0 && may_be_hidden(t)) {
 		const size_t nodes = t->nodes.n;
 
 		memcpy(t->first_leaf, t->leaf, n * sizeof(*t->leaf));
 		r = walk(t, true);
-		if (r < 0) { /* no steps are left, or damage that was passed over before */
+		if (r < 0) { /* no step is left, or damage in what was skipped before */
 			memcpy(t->leaf, t->first_leaf, n * sizeof(*t->leaf));
 			t->nodes.n = nodes;
 			r = r == -ETIME || r == -ENOMEM ? r : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units: their headers, their own entries, and the look-up of those that references lead into. */
+/* Units: headers, their own entries, and a cache of those that references lead into. */
 #include "dwarf/dwarf_priv.h"
 
-#define HEADER_MAX 40 /* longest header, of a type unit of 64-bit format */
+#define HEADER_MAX 40 /* longest header: of a type unit of the 64-bit format */
 #define ROOT_SLOTS                                                                                 \
 	(DW_BIT(DW_V_NAME) | DW_BIT(DW_V_LOW) | DW_BIT(DW_V_HIGH) | DW_BIT(DW_V_RANGES) |          \
 	 DW_BIT(DW_V_STMT_LIST) | DW_BIT(DW_V_COMP_DIR) | DW_BIT(DW_V_DWO_NAME) |                  \
@@ -65,7 +65,7 @@ int dw_units_walk(struct dw_file *d, struct dw_src *src, int (*fn)(void *arg, ui
 		src->units.n = 0;
 		src->units_ready = false;
 	}
-	return r == -ETIME && fn ? r : dw_note(d, r); /* the units before stay */
+	return r == -ETIME && fn ? r : dw_note(d, r); /* the units before it are kept */
 }
 
 int dw_units_read(struct dw_file *d, struct dw_src *src)
@@ -148,8 +148,7 @@ static int read_header(struct dw_file *d, struct dw_cu *cu)
 static void root_num(const struct dw_die *die, enum dw_slot slot, uint64_t *ret)
 {
 	if (die->has & DW_BIT(slot))
-		(void)dw_val_num(&die->v[slot],
-		                 ret); /* of another class: as if it were not there */
+		(void)dw_val_num(&die->v[slot], ret); /* of another class: as if absent */
 }
 
 static int root_str(struct dw_file *d, const struct dw_cu *cu, const struct dw_die *die,
@@ -170,7 +169,7 @@ static int root_str(struct dw_file *d, const struct dw_cu *cu, const struct dw_d
 	return dw_note(d, r);
 }
 
-/* The unit's own entry. */
+/* Reads the unit's own entry. */
 static int read_root(struct dw_file *d, struct dw_cu *cu, enum dw_cu_use use)
 {
 	const bool dwo = cu->src != &d->main && cu->src != &d->alt;
@@ -203,7 +202,7 @@ static int read_root(struct dw_file *d, struct dw_cu *cu, enum dw_cu_use use)
 	cu->low_val = die.v[DW_V_LOW];
 	cu->high_val = die.v[DW_V_HIGH];
 	if (cu->version >= 5) {
-		/* What is missing: behind the header of a table of its own. */
+		/* Default bases: after the header of a table of its own. */
 		cu->base.rnglist = cu->sizes.offset == 8 ? 20 : 12;
 		cu->base.str = dwo ? (cu->sizes.offset == 8 ? 16 : 8) : 0;
 	}
@@ -248,14 +247,14 @@ int dw_cu_load(struct dw_file *d, struct dw_cu *cu)
 		d->stats.units_refused++;
 		return -E2BIG;
 	}
-	r = dw_take(d, (size_t)len);
+	r = dw_charge(d, (size_t)len);
 	if (r < 0)
 		return r;
 	p = malloc((size_t)len);
 	r = p ? dw_sec_read(d, &cu->src->secs[DW_SEC_INFO], cu->off, p, (size_t)len) : -ENOMEM;
 	if (r < 0) {
 		free(p);
-		dw_give(d, (size_t)len);
+		dw_release(d, (size_t)len);
 		return r;
 	}
 	cu->bytes = p;

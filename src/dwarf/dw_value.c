@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries with the attributes that were asked for, and what their values refer to: addresses,
- * strings, other entries. Source: DWARF 5 §7.5.5, 7.5.6.
+ * Reads entries with the wanted attributes, and converts their values: addresses, strings,
+ * references. Source: DWARF 5 §7.5.5, 7.5.6.
  */
 #include "dwarf/dwarf_priv.h"
 
-#define FIRST_DIE_BYTES 512 /* of an entry outside of the unit at work; most have 20 */
+/* first read of an entry outside of the current unit; most have 20 bytes */
+#define FIRST_DIE_BYTES 512
 
 int dw_die_read(const struct dw_cu *cu, struct cursor *c, const struct dw_decl *decl, uint32_t want,
                 struct dw_die *ret)
@@ -21,7 +22,7 @@ int dw_die_read(const struct dw_cu *cu, struct cursor *c, const struct dw_decl *
 
 		if (r < 0)
 			return r;
-		/* Of one that stands twice the first counts. */
+		/* The first of two equal attributes counts. */
 		if (attr[i].slot == DW_V_NONE || !(want & bit) || (ret->has & bit))
 			continue;
 		ret->v[attr[i].slot] = v;
@@ -195,7 +196,7 @@ int dw_val_ref(struct dw_file *d, const struct dw_cu *cu, const struct dw_val *v
 		*ret_src = &d->alt;
 		*ret_off = v->u;
 		return 0;
-	case DW_FORM_ref_sig8: /* of types: no name of a function hangs on them */
+	case DW_FORM_ref_sig8: /* a type: no function's name depends on it */
 		return -ENOENT;
 	default:
 		return -EINVAL;

@@ -20,7 +20,7 @@ struct wire_frame {
 _Static_assert(sizeof(struct wire_frame) == 24, "sent as bytes");
 
 /* After the head of a result. */
-struct wire_figures {
+struct wire_stats {
 	struct sym_engine_stats stats;
 	uint64_t cpu_ns;
 };
@@ -240,7 +240,7 @@ int sym_wire_send_batch(int sock, const struct sym_batch *b, const struct sym_en
 	_cleanup_(pool_done) struct pool p = {.at.max = UINT32_MAX};
 	_cleanup_free_ struct wire_frame *frames = NULL;
 	_cleanup_free_ struct wire_name *names = NULL;
-	struct wire_figures fig = {.cpu_ns = cpu_ns};
+	struct wire_stats fig = {.cpu_ns = cpu_ns};
 	struct sym_wire_head h = {.type = SYM_WIRE_RESULT, .n = b->n, .len = {b->frames.n, 0}};
 	int r;
 
@@ -320,7 +320,7 @@ int sym_wire_recv_batch(int sock, const struct sym_wire_head *h, size_t n, struc
 	_cleanup_(sym_batch_done) struct sym_batch b = {0};
 	_cleanup_free_ struct wire_frame *frames = NULL;
 	_cleanup_free_ struct wire_name *names = NULL;
-	struct wire_figures fig;
+	struct wire_stats fig;
 	char *text;
 	int r;
 
