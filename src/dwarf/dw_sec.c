@@ -117,7 +117,7 @@ static void choose_whole(struct dw_file *d, struct dw_src *src)
 	for (size_t i = 0; i < DW_SEC_CNT; i++) {
 		struct dw_sec *s = &src->secs[order[i]];
 
-		if (!s->area.packing)
+		if (!s->area.compression)
 			continue;
 		s->whole = s->size <= one && s->size <= all - MIN_OF(d->whole_bytes, all);
 		if (s->whole)
@@ -212,7 +212,7 @@ static int account_windows(struct dw_file *d, struct dw_sec *s)
 static int read_windows(struct dw_file *d, struct dw_sec *s, uint64_t off, void *buf, size_t len)
 {
 	const struct img_windows_options o = {
-	        .max_bytes = s->area.packing == IMG_PACKING_ZLIB
+	        .max_bytes = s->area.compression == IMG_COMPRESSED_ZLIB
 	                             ? MAX_OF(d->max_bytes / ZLIB_SHARE, ZLIB_BYTES_MIN)
 	                             : MAX_OF(d->max_bytes / ZSTD_SHARE, ZSTD_BYTES_MIN)};
 	uint64_t work = 0, before;
@@ -242,7 +242,7 @@ static void drop_windows(struct dw_file *d, struct dw_src *src)
 
 		if (!s->windows)
 			continue;
-		img_windows_rest(s->windows);
+		img_windows_trim(s->windows);
 		(void)account_windows(d, s); /* less than before always fits */
 	}
 }
@@ -341,12 +341,12 @@ int dw_sec_read(struct dw_file *d, struct dw_sec *s, uint64_t off, void *buf, si
 
 	if (off > s->size || len > s->size - off)
 		return -ENODATA;
-	if (s->area.packing || len > DW_PAGE_BYTES) {
+	if (s->area.compression || len > DW_PAGE_BYTES) {
 		r = dw_steps(d, len / DW_STEP_BYTES);
 		if (r < 0)
 			return r;
 	}
-	if (s->area.packing)
+	if (s->area.compression)
 		return read_packed(d, s, off, buf, len);
 	if (len > DW_PAGE_BYTES)
 		return img_area_read(s->img, &s->area, off, buf, len);

@@ -130,7 +130,7 @@ struct dw_span dw_span_all(struct dw_sec *s);
 /* Returns whether a section is slow to read except in file order. */
 static inline bool dw_is_slow(const struct dw_sec *s)
 {
-	return s->area.packing && !s->whole;
+	return s->area.compression && !s->whole;
 }
 /* Returns whether a section has bytes. */
 static inline bool dw_has(const struct dw_src *src, enum dw_sec_kind k)

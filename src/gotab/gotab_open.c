@@ -360,7 +360,7 @@ int gotab_open(struct img_file *f, size_t max_bytes, struct gotab **ret)
 		r = -E2BIG;
 	if (r < 0)
 		return r;
-	if (a.packing) {
+	if (a.compression) {
 		r = load(t, &a, max_bytes);
 		if (r < 0)
 			return r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the parts that unwinding needs lie: by section names, else by PT_GNU_EH_FRAME, since
- * section headers may be stripped. What the segments say is what gets loaded, so a section that
- * contradicts them is not believed.
+ * Finds the parts that unwinding needs: by section names, else by PT_GNU_EH_FRAME, since section
+ * headers may be stripped. Segments define what is loaded, so a section that contradicts them is
+ * refused.
  */
 #include <dwarf.h> /* the constants of libdw, not its functions */
 
@@ -12,7 +12,7 @@
 #define CHDR32_BYTES  12
 #define ZDEBUG_BYTES  12 /* "ZLIB", then the size, big-endian */
 #define ZDEBUG_MAGIC  "ZLIB"
-#define COMPRESS_ZLIB 1 /* ELFCOMPRESS_*: glibc 2.36 does not know that of zstd */
+#define COMPRESS_ZLIB 1 /* ELFCOMPRESS_*: glibc 2.36 lacks that of zstd */
 #define COMPRESS_ZSTD 2
 #define HDR_BYTES     12 /* of .eh_frame_hdr: version, three encodings, a pointer of up to 8 bytes */
 #define HDR_VERSION   1
@@ -28,7 +28,7 @@ static const char *const names[][2] = {
         [IMG_AREA_PLT] = {".plt", NULL},
 };
 
-/* Whether the segments map an allocated section where it says it is. */
+/* Returns whether the segments map an allocated section at its address. */
 static bool agrees_with_segments(const struct img_file *f, const struct img_shdr *s)
 {
 	if (!(s->flags & SHF_ALLOC) || s->size == 0 || f->n_segs == 0)
@@ -43,7 +43,7 @@ static bool agrees_with_segments(const struct img_file *f, const struct img_shdr
 	return false;
 }
 
-/* Compression of a section whose bytes lie inside the file: 0, -EINVAL, errno of pread. */
+/* Reads the compression of a section whose bytes are in the file: 0, -EINVAL, errno of pread. */
 static int read_packing(const struct img_file *f, bool flagged, struct img_area *a)
 {
 	uint8_t head[CHDR64_BYTES] = {0};
@@ -63,7 +63,7 @@ static int read_packing(const struct img_file *f, bool flagged, struct img_area 
 		a->size = 0;
 		for (size_t i = 4; i < ZDEBUG_BYTES; i++)
 			a->size = a->size << 8 | head[i];
-		a->packing = IMG_PACKING_ZLIB;
+		a->compression = IMG_COMPRESSED_ZLIB;
 		return 0;
 	}
 	r = cursor_u32(&c, &type);
@@ -76,12 +76,12 @@ static int read_packing(const struct img_file *f, bool flagged, struct img_area 
 	}
 	if (r < 0 || (type != COMPRESS_ZLIB && type != COMPRESS_ZSTD))
 		return -EINVAL;
-	a->packing = type == COMPRESS_ZLIB ? IMG_PACKING_ZLIB : IMG_PACKING_ZSTD;
+	a->compression = type == COMPRESS_ZLIB ? IMG_COMPRESSED_ZLIB : IMG_COMPRESSED_ZSTD;
 	return 0;
 }
 
-/* The first section of two names (the second may be NULL): 0, -ENOENT, -ENXIO (it has no bytes
- * here), -EINVAL, -ENOMEM, errno of pread. */
+/* Finds the first section of two names (the second may be NULL): 0, -ENOENT, -ENXIO (it has no
+ * bytes here), -EINVAL, -ENOMEM, errno of pread. */
 static int area_of_section(struct img_file *f, const char *const wanted[2], struct img_area *ret)
 {
 	struct img_area a = {0};
@@ -92,7 +92,7 @@ static int area_of_section(struct img_file *f, const char *const wanted[2], stru
 	if (r < 0)
 		return r;
 	if (s.type == SHT_NOBITS)
-		return -ENXIO; /* of a file of debug information: the bytes are in the other one */
+		return -ENXIO; /* a file of debug information: the bytes are in the image */
 	if (s.off > f->size || s.size > f->size - s.off || s.addr > UINT64_MAX - s.size ||
 	    !agrees_with_segments(f, &s))
 		return -EINVAL;
@@ -108,7 +108,7 @@ static int area_of_section(struct img_file *f, const char *const wanted[2], stru
 	return 0;
 }
 
-/* From a virtual address to the end of its segment's bytes in the file. */
+/* Sets the area from a virtual address to the end of its segment's bytes in the file. */
 static int area_at(const struct img_file *f, uint64_t vaddr, struct img_area *ret)
 {
 	for (size_t i = 0; i < f->n_segs; i++) {
@@ -142,7 +142,8 @@ static int area_of_hdr(const struct img_file *f, struct img_area *ret)
 	return 0;
 }
 
-/* The pointer to .eh_frame in its header. Source: LSB 5.0 "Exception Frames", .eh_frame_hdr. */
+/* Reads the pointer to .eh_frame in its header. Source: LSB 5.0 "Exception Frames",
+ * .eh_frame_hdr. */
 static int eh_frame_pointer(const struct img_file *f, const struct img_area *hdr, uint64_t *ret)
 {
 	uint8_t head[HDR_BYTES] = {0}, enc;
@@ -226,7 +227,7 @@ int img_area_find(struct img_file *f, enum img_area_kind kind, struct img_area *
 		break;
 	case IMG_AREA_EH_FRAME:
 		first = area_of_section(f, names[kind], ret);
-		/* Where it has no bytes, the program header would lead into others. */
+		/* Without bytes in this file, the program header would lead into other sections. */
 		if (first < 0 && first != -ENXIO)
 			r = eh_frame_by_hdr(f, ret);
 		break;

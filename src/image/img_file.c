@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The headers of an ELF file, read by hand: what is needed of them is three fixed-size structures,
- * and libelf would hold the whole section table of a hostile file and swap what needs no swapping.
+ * The headers of an ELF file, read without libelf: only three fixed-size structures are needed.
+ * libelf would hold the whole section table of a hostile file.
  */
 #include <sys/stat.h>
 
@@ -34,7 +34,7 @@ int img_read(const struct img_file *f, uint64_t off, void *buf, size_t len)
 	n = file_pread_full(f->fd, buf, len, off);
 	if (n < 0)
 		return (int)n;
-	return (size_t)n == len ? 0 : -ENODATA; /* it has shrunk since */
+	return (size_t)n == len ? 0 : -ENODATA; /* the file has shrunk */
 }
 
 static int read_phdr(const struct img_file *f, uint64_t off, struct phdr *ret)
@@ -130,8 +130,8 @@ static int read_ehdr(struct img_file *f, struct head *ret, struct err *err)
 	return 0;
 }
 
-/* Counts above what 16 bits hold stand in section header 0; headers that cannot be used are
- * counted and taken for absent. */
+/* Numbers over 16 bits are in section header 0. Headers that cannot be used are counted, and
+ * treated as absent. */
 static int settle_counts(struct img_file *f, struct head *h)
 {
 	const size_t shdr_size = f->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
@@ -233,7 +233,7 @@ static int read_segments(struct img_file *f, const struct head *h, struct err *e
 	return 0;
 }
 
-/* A symbol table section and the string table that it names. */
+/* Adds a symbol table section and its string table. */
 static int add_table(struct img_file *f, const struct head *h, struct img_table *t,
                      const struct img_shdr *s)
 {

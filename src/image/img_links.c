@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a file says about where its debug information is. */
+/* Links of a file to its debug information. */
 #include <sys/stat.h>
 #include <zlib.h>
 
@@ -8,8 +8,8 @@
 #define CRC_BLOCK_BYTES (256 * 1024)
 #define CRC_FILE_MAX    (8ULL << 30) /* the largest debug files, of browsers, have some 4 GiB */
 
-/* The beginning of a section, at most @max bytes, with a NUL behind: 0 with memory of the caller's,
- * -ENOENT, -EINVAL (counted), -ENOMEM, errno of pread. */
+/* Reads the beginning of a section, at most @max bytes, and adds a NUL: 0 with memory of the
+ * caller's, -ENOENT, -EINVAL (counted), -ENOMEM, errno of pread. */
 static int read_section(struct img_file *f, const char *name, size_t max, char **ret,
                         size_t *ret_len)
 {
@@ -26,7 +26,7 @@ static int read_section(struct img_file *f, const char *name, size_t max, char *
 	if (!p)
 		return -ENOMEM;
 	r = img_area_read(f, &a, 0, p, len);
-	if (r == -ENODATA) /* it has shrunk */
+	if (r == -ENODATA) /* the file has shrunk */
 		r = -EINVAL;
 	if (r == -EINVAL)
 		f->bad++;
@@ -105,7 +105,7 @@ int img_file_crc(int fd, uint32_t *ret)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (st.st_size > (off_t)CRC_FILE_MAX)
-		return -E2BIG; /* before it is read, and below, for it may grow */
+		return -E2BIG; /* before it is read, and again below: it may grow */
 	block = malloc(CRC_BLOCK_BYTES);
 	if (!block)
 		return -ENOMEM;

@@ -2,7 +2,7 @@
 /* The GNU build-id: a note whose owner is "GNU" and whose type is NT_GNU_BUILD_ID. */
 #include "image/image_priv.h"
 
-/* Skips what rounds the position up to @align; the last item of an area may lack it. */
+/* Skips the padding up to @align; the last item of an area may lack it. */
 static void skip_padding(struct cursor *c, size_t area_len, uint32_t align)
 {
 	size_t pos = area_len - cursor_left(c);
@@ -11,7 +11,7 @@ static void skip_padding(struct cursor *c, size_t area_len, uint32_t align)
 	(void)cursor_skip(c, MIN_OF(pad, cursor_left(c))); /* never more than is left */
 }
 
-/* 0, -ENOENT (no such note), -ENODATA (a note reaches past the end). */
+/* Returns 0, -ENOENT (no such note), -ENODATA (a note is longer than the area). */
 static int find_build_id(struct img_file *f, const void *p, size_t len, uint32_t align,
                          uint8_t ret[IMG_BUILD_ID_MAX], size_t *ret_len)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sections by name. All headers are read once, when the first name is looked for, and what stays is
- * 16 bytes a section: a dozen look-ups in a file with thousands of sections cost as much as one.
+ * Sections by name. All headers are read once, at the first search. 16 bytes a section are kept, so
+ * that a dozen searches in a file with thousands of sections cost as much as one.
  */
 #include "image/image_priv.h"
 
@@ -17,8 +17,8 @@ static uint64_t shdr_bytes(const struct img_file *f)
 	return f->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
 }
 
-/* FNV-1a. Not compared with the name again: a file that made two names collide on purpose could as
- * well have given the section the other name. */
+/* FNV-1a. The name is not compared again. A file that makes two names collide could as well have
+ * given the section the other name. */
 static uint64_t hash_name(const char *name, size_t len)
 {
 	uint64_t h = 0xcbf29ce484222325ULL;
@@ -28,7 +28,7 @@ static uint64_t hash_name(const char *name, size_t len)
 	return h;
 }
 
-/* 0 with @ret empty where there are none, -ENOMEM, errno of pread. */
+/* Returns 0 with @ret empty if there are none, -ENOMEM, errno of pread. */
 static int open_names(const struct img_file *f, struct names *ret)
 {
 	struct names n = {0};
@@ -57,7 +57,8 @@ static int open_names(const struct img_file *f, struct names *ret)
 	return 0;
 }
 
-/* Hash of the name at @at: 1, 0 (it has no end, or is longer than what is looked for), errno. */
+/* Hashes the name at @at: 1, 0 (not terminated, or longer than any name that is searched for),
+ * errno. */
 static int hash_at(const struct img_file *f, const struct names *n, uint32_t at, uint64_t *ret)
 {
 	char one[IMG_SEC_NAME_MAX];
@@ -97,7 +98,7 @@ static int add_names(struct img_file *f, const struct names *n, uint8_t *chunk)
 		struct cursor c = cursor_of(chunk, cnt * (size_t)bytes);
 		int r = img_read(f, f->shoff + i * bytes, chunk, cnt * (size_t)bytes);
 
-		if (r == -ENODATA) { /* it has shrunk */
+		if (r == -ENODATA) { /* the file has shrunk */
 			f->bad++;
 			return 0;
 		}
@@ -158,7 +159,7 @@ static int index_names(struct img_file *f)
 	return 0;
 }
 
-/* The lowest index with that hash, UINT32_MAX if none. */
+/* Returns the lowest index with that hash, or UINT32_MAX. */
 static uint32_t find_hash(const struct img_file *f, uint64_t hash)
 {
 	const size_t k = bisect_first(i, 0, f->n_sec_names, f->sec_names[i].hash >= hash);

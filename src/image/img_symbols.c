@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Symbol tables, streamed, and the names of the few symbols that are wanted. */
+/* Streams symbol tables, and reads the names of the few symbols that are wanted. */
 #include "image/image_priv.h"
 
 /* Machines whose assemblers mark code and data with symbols such as $x and $d. */
@@ -9,7 +9,7 @@ static bool has_mapping_symbols(const struct img_file *f)
 	       f->machine == EM_CSKY;
 }
 
-/* Where a symbol without a size must end at the latest. */
+/* Returns the latest possible end of a symbol without a size. */
 static uint64_t symbol_limit(const struct img_file *f, uint64_t value, uint16_t shndx)
 {
 	const struct img_segment *seg;
@@ -41,7 +41,7 @@ static bool is_code(const struct img_file *f, const Elf64_Sym *s)
 	}
 }
 
-/* 1: handed on, 0: not code, or damaged and counted, negative errno. */
+/* Reports one symbol: 1, 0 (not code, or damaged and counted), negative errno. */
 static int one_symbol(struct img_file *f, uint8_t table, const Elf64_Sym *s, struct sbuf *name,
                       img_symbol_fn fn, void *arg)
 {
@@ -155,8 +155,8 @@ ssize_t img_symbols(struct img_file *f, img_symbol_fn fn, void *arg)
 }
 
 /*
- * The bytes of a string table from @pos up to its end or as far as they are in memory. Names that
- * are asked for in order get 64 KiB at a time, single ones little: most names are short.
+ * Returns the bytes of a string table from @pos, to its end or as far as they are in memory. Names
+ * in order get 64 KiB at a time, single ones little: most names are short.
  */
 static int window_at(struct img_file *f, uint8_t table, uint64_t pos, const char **ret,
                      size_t *ret_len)
@@ -220,7 +220,7 @@ int img_symbol_name(struct img_file *f, const struct img_symbol *sym, struct sbu
 		nul = memchr(p, 0, len);
 		if (nul)
 			len = (size_t)(nul - p);
-		if (!nul && total == IMG_NAME_MAX) { /* those of templates may be that long */
+		if (!nul && total == IMG_NAME_MAX) { /* names of templates may be that long */
 			f->bad++;
 			break;
 		}
@@ -231,7 +231,7 @@ int img_symbol_name(struct img_file *f, const struct img_symbol *sym, struct sbu
 		total += len;
 		pos += len;
 	}
-	if (r < 0 && b->p && !b->err) { /* take back what was added */
+	if (r < 0 && b->p && !b->err) { /* remove what was added */
 		b->len = before;
 		b->p[before] = 0;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of an area, decompressed. A size that a file claims allocates nothing: memory grows
- * while data really comes.
+ * Decompresses the bytes of an area. A size that a file claims allocates nothing: memory grows as
+ * data comes.
  */
 #include <zlib.h>
 #include <zstd.h>
@@ -65,7 +65,7 @@ static int copy_plain(struct img_in *in, struct img_out *o)
 	return r;
 }
 
-/* Until the output is full, which is what was promised, or the input ends. */
+/* Decompresses until the output is full, to the claimed size, or the input ends. */
 static int inflate_all(z_stream *z, struct img_in *in, struct img_out *o)
 {
 	int r = 0, zr;
@@ -95,7 +95,7 @@ static int inflate_all(z_stream *z, struct img_in *in, struct img_out *o)
 			return -ENOMEM;
 		if (zr != Z_OK && zr != Z_BUF_ERROR)
 			return -EINVAL;
-		/* Without input it gives what it holds back, and then nothing. */
+		/* Without input it returns what it holds, and then nothing. */
 		if (z->avail_in == 0 && in->left == 0 && z->avail_out == n)
 			return -ENODATA;
 	}
@@ -110,7 +110,7 @@ static int unpack_zlib(struct img_in *in, struct img_out *o)
 	if (inflateInit(&z) != Z_OK)
 		return -ENOMEM;
 	r = inflate_all(&z, in, o);
-	(void)inflateEnd(&z); /* it has nothing left to tell */
+	(void)inflateEnd(&z); /* no result matters now */
 	return r;
 }
 
@@ -158,21 +158,21 @@ int img_area_load(const struct img_file *f, const struct img_area *a, size_t max
 		return -E2BIG;
 	if (a->header > a->file_size)
 		return -EINVAL;
-	if (a->packing) {
+	if (a->compression) {
 		in.off += a->header;
 		in.left -= a->header;
 		in.block = block = malloc(IMG_BLOCK_BYTES);
 		if (!block)
 			return -ENOMEM;
 	}
-	switch (a->packing) {
+	switch (a->compression) {
 	case 0:
 		r = copy_plain(&in, &o);
 		break;
-	case IMG_PACKING_ZLIB:
+	case IMG_COMPRESSED_ZLIB:
 		r = unpack_zlib(&in, &o);
 		break;
-	case IMG_PACKING_ZSTD:
+	case IMG_COMPRESSED_ZSTD:
 		r = unpack_zstd(&in, &o);
 		break;
 	default:
@@ -180,7 +180,7 @@ int img_area_load(const struct img_file *f, const struct img_area *a, size_t max
 		break;
 	}
 	if (r == 0 && !o.p) {
-		o.p = malloc(1); /* an empty area is one, too */
+		o.p = malloc(1); /* an empty area also has memory */
 		r = o.p ? 0 : -ENOMEM;
 	}
 	if (r < 0) {
@@ -195,7 +195,7 @@ int img_area_load(const struct img_file *f, const struct img_area *a, size_t max
 int img_area_read(const struct img_file *f, const struct img_area *a, uint64_t off, void *buf,
                   size_t len)
 {
-	if (a->packing)
+	if (a->compression)
 		return -EINVAL;
 	if (off > a->file_size || a->file_size - off < len || a->off > UINT64_MAX - off)
 		return -ENODATA;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A packed area read in pieces. It is unpacked from its beginning once; on the way points are kept
- * from which unpacking can start again: of zlib the last 32 KiB and the position in bits, of zstd
- * ends of frames, which are all that its public functions allow. What is unpacked lies in a few
- * windows, the least recently used of which goes first.
+ * Reads a compressed area in pieces. It is decompressed from its beginning once. On the way,
+ * restart points are kept: for zlib the last 32 KiB and the position in bits; for zstd ends of
+ * frames, which are all that its public functions allow. Decompressed bytes are in a few windows;
+ * the least recently used one is replaced.
  *
- * A file can be made so that each read starts at its beginning: callers say how much work a read
- * may cost.
+ * A hostile file can make each read start at its beginning, so callers bound the work of a read.
  */
 #include <zlib.h>
 #include <zstd.h>
@@ -14,24 +13,24 @@
 
 #include "image/image_priv.h"
 
-#define HISTORY_BYTES     (32 * 1024) /* that deflate refers back to */
+#define HISTORY_BYTES     (32 * 1024) /* deflate refers back so far */
 #define WINDOW_BYTES_MIN  4096
 #define WINDOW_BYTES_MAX  (64 * 1024)
 #define WINDOWS_MAX       32
 #define SPACING_BYTES_MIN (256 * 1024)
 #define POINTS_MIN        4
 #define IN_BYTES          (16 * 1024)
-#define ZLIB_BYTES        (48 * 1024)  /* of its state: 7 KiB, and the history */
-#define ZSTD_BYTES        (640 * 1024) /* of its state beside the frame's window */
+#define ZLIB_BYTES        (48 * 1024)  /* zlib's state: 7 KiB, and the history */
+#define ZSTD_BYTES        (640 * 1024) /* zstd's state without the frame's window */
 #define ZSTD_LOG_MIN      10
 #define ZSTD_LOG_MAX      25
-/* An empty block of deflate costs a new set of tables: more than its few bytes tell. */
+/* An empty block of deflate costs a new set of tables: more than its few bytes suggest. */
 #define CALL_WORK 512
 
-/* Where unpacking can start. */
+/* A restart point. */
 struct point {
-	uint64_t out, in;     /* bytes of what is unpacked, of the packed data */
-	uint8_t bits, before; /* of the byte before @in: bits that are not used yet */
+	uint64_t out, in;     /* offset in the decompressed, in the compressed data */
+	uint8_t bits, before; /* bits of the byte before @in that are not used yet; that byte */
 	uint8_t *history;     /* history[history_len]; NULL: a stream or frame begins here */
 	size_t history_len;
 };
@@ -53,17 +52,17 @@ struct img_windows {
 	size_t n_windows;
 	uint64_t clock;
 	struct img_in in;
-	uint8_t *cur; /* of what is being unpacked: cur[window_bytes] */
-	/* the decoder; pos: bytes that it has given */
-	bool live, raw; /* raw: deflate without the header of zlib, from a point */
+	uint8_t *cur; /* being decompressed: cur[window_bytes] */
+	/* the decoder; pos: bytes that it has returned */
+	bool live, raw; /* raw: from a point, deflate without zlib's header */
 	uint64_t pos;
-	size_t trailer_left; /* of zlib's checksum, still to be passed over */
+	size_t trailer_left; /* of zlib's checksum, still to be skipped */
 	z_stream z;
 	bool z_open;
 	ZSTD_DCtx *zstd;
 	ZSTD_inBuffer src;
 	size_t zstd_bytes;
-	/* from here on it is damaged */
+	/* the data is damaged from here on */
 	uint64_t bad_at;
 	int bad;
 	struct img_windows_stats stats;
@@ -71,7 +70,7 @@ struct img_windows {
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-static void *take(struct img_windows *w, size_t n)
+static void *charge_alloc(struct img_windows *w, size_t n)
 {
 	void *p;
 
@@ -83,7 +82,7 @@ static void *take(struct img_windows *w, size_t n)
 	return p;
 }
 
-static void give(struct img_windows *w, void *p, size_t n)
+static void free_charged(struct img_windows *w, void *p, size_t n)
 {
 	if (!p)
 		return;
@@ -94,7 +93,7 @@ static void give(struct img_windows *w, void *p, size_t n)
 static void decoder_close(struct img_windows *w)
 {
 	if (w->z_open) {
-		(void)inflateEnd(&w->z); /* nothing is left to tell */
+		(void)inflateEnd(&w->z); /* no result matters */
 		w->bytes -= ZLIB_BYTES;
 	}
 	w->z_open = false;
@@ -105,15 +104,15 @@ static void decoder_close(struct img_windows *w)
 	w->live = false;
 }
 
-void img_windows_rest(struct img_windows *w)
+void img_windows_trim(struct img_windows *w)
 {
 	decoder_close(w);
 	for (size_t i = 0; i < w->n_windows; i++)
-		give(w, w->windows[i].p, w->window_bytes);
+		free_charged(w, w->windows[i].p, w->window_bytes);
 	w->n_windows = 0;
-	give(w, w->cur, w->window_bytes);
+	free_charged(w, w->cur, w->window_bytes);
 	w->cur = NULL;
-	give(w, w->in.block, IN_BYTES);
+	free_charged(w, w->in.block, IN_BYTES);
 	w->in.block = NULL;
 }
 
@@ -121,7 +120,7 @@ struct img_windows *img_windows_free(struct img_windows *w)
 {
 	if (!w)
 		return NULL;
-	img_windows_rest(w);
+	img_windows_trim(w);
 	for (size_t i = 0; i < w->points.n; i++)
 		free(w->points.p[i].history);
 	vec_done(&w->points);
@@ -140,7 +139,7 @@ int img_windows_new(const struct img_file *f, const struct img_area *a,
 	_cleanup_(img_windows_freep) struct img_windows *w = NULL;
 	size_t points;
 
-	if ((a->packing != IMG_PACKING_ZLIB && a->packing != IMG_PACKING_ZSTD) ||
+	if ((a->compression != IMG_COMPRESSED_ZLIB && a->compression != IMG_COMPRESSED_ZSTD) ||
 	    a->header > a->file_size)
 		return -EINVAL;
 	w = calloc(1, sizeof(*w));
@@ -185,7 +184,7 @@ const struct img_windows_stats *img_windows_stats(const struct img_windows *w)
 
 /* ---- points --------------------------------------------------------------------------------- */
 
-/* The last one at or before @out; NULL: the beginning. */
+/* Returns the last point at or before @out; NULL: the beginning. */
 static const struct point *point_before(const struct img_windows *w, uint64_t out)
 {
 	const size_t n = bisect_first(i, 0, w->points.n, w->points.p[i].out > out);
@@ -200,7 +199,7 @@ static bool wants_point(const struct img_windows *w)
 	return w->points.n < w->n_points_max && w->pos > last && w->pos - last >= w->spacing;
 }
 
-/* Points are a help: without room for one the last before it serves. */
+/* Adds a point. Without room for it the previous one serves. */
 static int add_point(struct img_windows *w, struct point p)
 {
 	size_t before = w->points.cap;
@@ -222,7 +221,7 @@ static uint64_t in_pos(const struct img_windows *w, size_t unread)
 	return w->a.file_size - w->a.header - w->in.left - unread;
 }
 
-/* At the end of a block of deflate. */
+/* Adds a point at the end of a block of deflate. */
 static int add_zlib_point(struct img_windows *w)
 {
 	struct point p = {.out = w->pos, .in = in_pos(w, w->z.avail_in)};
@@ -230,25 +229,25 @@ static int add_zlib_point(struct img_windows *w)
 	int r;
 
 	p.bits = (uint8_t)(w->z.data_type & 7);
-	/* inflate gives whole bytes back: the one with unused bits is the last that it took. */
+	/* inflate returns whole bytes: the one with unused bits is the last that it read. */
 	if (p.bits && w->z.next_in == w->in.block)
 		return 0;
 	p.before = p.bits ? w->z.next_in[-1] : 0;
-	p.history = take(w, HISTORY_BYTES);
+	p.history = charge_alloc(w, HISTORY_BYTES);
 	if (!p.history)
 		return 0;
 	if (inflateGetDictionary(&w->z, p.history, &len) != Z_OK || len == 0) {
-		give(w, p.history, HISTORY_BYTES);
+		free_charged(w, p.history, HISTORY_BYTES);
 		return 0;
 	}
 	p.history_len = len;
 	r = add_point(w, p);
 	if (r < 0)
-		give(w, p.history, HISTORY_BYTES);
+		free_charged(w, p.history, HISTORY_BYTES);
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Where a stream or a frame begins. */
+/* Adds a point at the beginning of a stream or frame. */
 static int add_plain_point(struct img_windows *w, size_t unread)
 {
 	int r = add_point(w, (struct point){.out = w->pos, .in = in_pos(w, unread)});
@@ -318,7 +317,7 @@ static int zlib_next_stream(struct img_windows *w)
 	return !w->trailer_left && wants_point(w) ? add_plain_point(w, w->z.avail_in) : 0;
 }
 
-/* Up to @n bytes into @out. */
+/* Decompresses at most @n bytes into @out. */
 static int zlib_step(struct img_windows *w, uint8_t *out, size_t n, uint64_t *work, size_t *ret_n)
 {
 	size_t len = 0;
@@ -352,7 +351,7 @@ static int zlib_step(struct img_windows *w, uint8_t *out, size_t n, uint64_t *wo
 		return -EINVAL;
 	if (w->z.avail_in == 0 && w->in.left == 0 && *ret_n == 0)
 		return -ENODATA;
-	/* 128: behind a block, 64: the last one of a stream */
+	/* 128: after a block, 64: the last block of a stream */
 	if ((w->z.data_type & (128 | 64)) == 128 && wants_point(w))
 		return add_zlib_point(w);
 	return 0;
@@ -374,7 +373,8 @@ static int zstd_start(struct img_windows *w)
 		if (ZSTD_isError(ZSTD_DCtx_setParameter(w->zstd, ZSTD_d_windowLogMax, log)))
 			return -EINVAL;
 	}
-	(void)ZSTD_DCtx_reset(w->zstd, ZSTD_reset_session_only); /* of a session it cannot fail */
+	/* resetting a session cannot fail */
+	(void)ZSTD_DCtx_reset(w->zstd, ZSTD_reset_session_only);
 	w->src = (ZSTD_inBuffer){w->in.block, 0, 0};
 	return 0;
 }
@@ -417,19 +417,19 @@ static int start_at(struct img_windows *w, const struct point *p)
 
 	w->live = false;
 	if (!w->in.block)
-		w->in.block = take(w, IN_BYTES);
+		w->in.block = charge_alloc(w, IN_BYTES);
 	if (!w->cur)
-		w->cur = take(w, w->window_bytes);
+		w->cur = charge_alloc(w, w->window_bytes);
 	if (!w->in.block || !w->cur)
 		return -E2BIG;
 	w->in.off = w->a.off + skip;
 	w->in.left = w->a.file_size - skip;
 	w->pos = p ? p->out : 0;
 	w->stats.starts++;
-	return w->a.packing == IMG_PACKING_ZLIB ? zlib_start(w, p) : zstd_start(w);
+	return w->a.compression == IMG_COMPRESSED_ZLIB ? zlib_start(w, p) : zstd_start(w);
 }
 
-/* Unpacks up to @end into cur, in which @start stands first. */
+/* Decompresses up to @end into cur, whose first byte is at @start. */
 static int fill(struct img_windows *w, uint64_t start, uint64_t end, uint64_t *work)
 {
 	while (w->pos < end) {
@@ -438,8 +438,9 @@ static int fill(struct img_windows *w, uint64_t start, uint64_t end, uint64_t *w
 		int r = spend(work, CALL_WORK);
 
 		if (r == 0)
-			r = w->a.packing == IMG_PACKING_ZLIB ? zlib_step(w, out, n, work, &given)
-			                                     : zstd_step(w, out, n, work, &given);
+			r = w->a.compression == IMG_COMPRESSED_ZLIB
+			            ? zlib_step(w, out, n, work, &given)
+			            : zstd_step(w, out, n, work, &given);
 		w->stats.unpacked_bytes += given;
 		*work -= MIN_OF(*work, (uint64_t)given);
 		if (r < 0)
@@ -448,7 +449,8 @@ static int fill(struct img_windows *w, uint64_t start, uint64_t end, uint64_t *w
 	return 0;
 }
 
-/* Window @no into cur, with *ret_len bytes: fewer where the data is damaged behind them. */
+/* Decompresses window @no into cur, with *ret_len bytes: fewer if the data after them is
+ * damaged. */
 static int unpack_window(struct img_windows *w, uint64_t no, uint64_t *work, size_t *ret_len)
 {
 	const uint64_t start = no * w->window_bytes;
@@ -469,7 +471,7 @@ static int unpack_window(struct img_windows *w, uint64_t no, uint64_t *work, siz
 			break;
 	}
 	if (r == -ETIME)
-		return r; /* it goes on from here */
+		return r; /* the next call continues here */
 	if (r == -EINVAL || r == -ENODATA) {
 		w->bad = r;
 		w->bad_at = w->pos;
@@ -482,14 +484,14 @@ static int unpack_window(struct img_windows *w, uint64_t no, uint64_t *work, siz
 	return 0;
 }
 
-/* Gives cur a place among the windows, and cur another buffer. */
+/* Moves cur into the windows, and gives cur another buffer. */
 static struct window *keep_window(struct img_windows *w, uint64_t no, size_t len)
 {
 	struct window *slot = NULL;
 	uint8_t *p = NULL;
 
 	if (w->n_windows < w->n_windows_max)
-		p = take(w, w->window_bytes);
+		p = charge_alloc(w, w->window_bytes);
 	if (p) {
 		slot = &w->windows[w->n_windows++];
 	} else {
@@ -536,7 +538,7 @@ int img_windows_read(struct img_windows *w, uint64_t off, void *buf, size_t len,
 			if (r < 0)
 				return r;
 			p = w->cur;
-			/* What is read as a whole will not be asked for in pieces. */
+			/* A window that is read as a whole is not read in pieces later. */
 			if (skip > 0 || len < have) {
 				win = keep_window(w, no, have);
 				if (!win)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .gnu_debugdata: a whole ELF file inside a section, packed as one xz stream. It holds the symbols
- * that stripping took away, and its addresses are those of the file around it.
+ * .gnu_debugdata: a whole ELF file inside a section, compressed as one xz stream. It holds the
+ * stripped symbols, at the addresses of the image.
  */
 #include <lzma.h>
 
@@ -9,9 +9,9 @@
 
 static int code_of(lzma_ret lr)
 {
-	switch ((int)lr) { /* others may come with another version of the library */
+	switch ((int)lr) { /* other versions of the library may have more */
 	case LZMA_OK:
-	case LZMA_BUF_ERROR: /* no progress without more input: seen by who asked */
+	case LZMA_BUF_ERROR: /* no progress without more input; the caller sees that */
 		return 0;
 	case LZMA_STREAM_END:
 		return 1;
@@ -24,7 +24,7 @@ static int code_of(lzma_ret lr)
 	}
 }
 
-/* The stream to its end; what may stand behind it is not looked at. */
+/* Decompresses the stream to its end. Bytes after it are not read. */
 static int unpack_xz(lzma_stream *z, struct img_in *in, struct img_out *o)
 {
 	const size_t max = o->max;
@@ -40,7 +40,8 @@ static int unpack_xz(lzma_stream *z, struct img_in *in, struct img_out *o)
 			z->next_in = in->block;
 			z->avail_in = n;
 		}
-		/* The decoder's memory, known once it has seen the header, is part of the bound. */
+		/* The decoder's memory is part of the bound. It is known once the header was
+		 * read. */
 		held = lzma_memusage(z);
 		if (held > max)
 			return -E2BIG;
@@ -72,11 +73,11 @@ int img_minidebug(struct img_file *f, size_t max, uint8_t **ret, size_t *ret_len
 	r = img_section_find(f, ".gnu_debugdata", &a);
 	if (r < 0)
 		return r;
-	if (a.packing) { /* twice */
+	if (a.compression) { /* compressed twice */
 		f->bad++;
 		return -EINVAL;
 	}
-	if (a.file_size > max) /* blocks that hold nothing would be read for nothing */
+	if (a.file_size > max) /* empty blocks would be read for nothing */
 		return -E2BIG;
 	in.off = a.off;
 	in.left = a.file_size;
@@ -88,7 +89,7 @@ int img_minidebug(struct img_file *f, size_t max, uint8_t **ret, size_t *ret_len
 		r = unpack_xz(&z, &in, &o);
 	lzma_end(&z);
 	if (r == 0 && o.len == 0)
-		r = -EINVAL; /* no ELF file */
+		r = -EINVAL; /* not an ELF file */
 	if (r == -EINVAL)
 		f->bad++;
 	if (r < 0) {

@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	a.file_size = size - HEAD_BYTES;
 	a.size = (uint64_t)(data[2] | data[3] << 8) * 16;
-	a.packing = data[0] & 1 ? IMG_PACKING_ZSTD : IMG_PACKING_ZLIB;
+	a.compression = data[0] & 1 ? IMG_COMPRESSED_ZSTD : IMG_COMPRESSED_ZLIB;
 	elf = malloc(sizeof(ehdr) + a.file_size);
 	plain = malloc(a.size + 1);
 	if (!elf || !plain)
@@ -96,10 +96,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (r == 0 && off + PIECE <= good)
 			assert(memcmp(buf, plain + off, PIECE) == 0);
 		/* zstd loses what it gave in the call that met the damage. */
-		if (off + PIECE <= good && a.packing == IMG_PACKING_ZLIB)
+		if (off + PIECE <= good && a.compression == IMG_COMPRESSED_ZLIB)
 			assert(r == 0 || r == -ETIME);
 		if (i % 8 == 7)
-			img_windows_rest(two);
+			img_windows_trim(two);
 		assert(img_windows_bytes(two) <= MAX_BYTES);
 	}
 	return 0;

@@ -29,7 +29,7 @@ struct db {
 	bool is64;
 	uint8_t address_size; /* 0: 8 */
 	bool dwo;             /* names of sections end in .dwo */
-	uint8_t packing;      /* IMG_PACKING_* of all sections */
+	uint8_t compression;  /* IMG_COMPRESSED_* of all sections */
 	struct sbuf secs[DW_SEC_CNT];
 	uint64_t codes;
 	size_t unit; /* where the unit's length stands */
@@ -210,7 +210,7 @@ static inline void db_patch(struct db *b, enum dw_sec_kind k, uint64_t at, uint6
 /* The bytes of a section as they stand in a file. */
 static inline void db_pack(const struct db *b, const struct sbuf *in, struct sbuf *out)
 {
-	const uint64_t chdr[3] = {b->packing, in->len, 1};
+	const uint64_t chdr[3] = {b->compression, in->len, 1};
 	uLongf n = compressBound(in->len);
 	size_t z, cap = MAX_OF((size_t)n, ZSTD_compressBound(in->len));
 	uint8_t *buf = malloc(cap);
@@ -219,7 +219,7 @@ static inline void db_pack(const struct db *b, const struct sbuf *in, struct sbu
 	sbuf_init(out, 1 << 26);
 	assert(sbuf_add(out, chdr, sizeof(chdr)) == 0);
 	n = (uLongf)cap;
-	if (b->packing == IMG_PACKING_ZLIB) {
+	if (b->compression == IMG_COMPRESSED_ZLIB) {
 		assert(compress(buf, &n, (const Bytef *)in->p, in->len) == Z_OK);
 		z = n;
 	} else {
@@ -256,7 +256,7 @@ static inline struct img_file *db_file(struct db *b)
 			memcpy(full[i] + strlen(full[i]), ".dwo", 5);
 		secs[n++] = (struct es_sec){
 		        .name = full[i], .bytes = b->secs[i].p, .len = b->secs[i].len};
-		if (b->packing) {
+		if (b->compression) {
 			db_pack(b, &b->secs[i], &packed[i]);
 			secs[n - 1].bytes = packed[i].p;
 			secs[n - 1].len = packed[i].len;
@@ -264,7 +264,7 @@ static inline struct img_file *db_file(struct db *b)
 		}
 	}
 	es_build(false, secs, n, &b->file, NULL);
-	for (size_t i = 0; b->packing && i < DW_SEC_CNT; i++)
+	for (size_t i = 0; b->compression && i < DW_SEC_CNT; i++)
 		sbuf_done(&packed[i]);
 	assert(img_file_open_mem(b->file.p, b->file.len, &f, NULL) == 0);
 	return f;

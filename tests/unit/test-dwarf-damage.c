@@ -252,7 +252,7 @@ static void test_a_packed_section_whose_size_lies_costs_itself(void **state)
 static void test_a_packed_section_without_room_for_windows_is_refused(void **state)
 {
 	struct es_sec sec = {.name = ".debug_info", .flags = SHF_COMPRESSED};
-	uint8_t bytes[24 + 1024] = {IMG_PACKING_ZLIB};
+	uint8_t bytes[24 + 1024] = {IMG_COMPRESSED_ZLIB};
 	_cleanup_(img_file_freep) struct img_file *f = NULL;
 	_cleanup_(dw_freep) struct dw_file *d = NULL;
 	_cleanup_free_ uint8_t *plain = calloc(1, 1 << 16);

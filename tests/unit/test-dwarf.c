@@ -684,11 +684,11 @@ static void build_packed(struct db *b, struct db *c, uint64_t addrs[2 * PACKED_U
 static void test_packed_sections_are_read_by_windows(void **state)
 {
 	(void)state;
-	for (uint8_t packing = 0; packing <= IMG_PACKING_ZSTD; packing++) {
-		const size_t max = packing == IMG_PACKING_ZSTD ? 16 << 20 : 2 << 20;
+	for (uint8_t compression = 0; compression <= IMG_COMPRESSED_ZSTD; compression++) {
+		const size_t max = compression == IMG_COMPRESSED_ZSTD ? 16 << 20 : 2 << 20;
 		struct dw_options o = {.max_bytes = max};
 		uint64_t addrs[2 * PACKED_UNITS];
-		struct db b = {.packing = packing}, c = {.packing = packing};
+		struct db b = {.compression = compression}, c = {.compression = compression};
 		_cleanup_(img_file_freep) struct img_file *alt = NULL;
 		_cleanup_(sbuf_done) struct sbuf want;
 		struct dw_stats s;
@@ -713,7 +713,8 @@ static void test_going_back_in_packed_sections_costs_steps(void **state)
 {
 	struct dw_options o = {.max_bytes = 12 << 20, .max_steps = 100000};
 	uint64_t addrs[2 * PACKED_UNITS];
-	struct db b = {.packing = IMG_PACKING_ZSTD}, c = {.packing = IMG_PACKING_ZSTD};
+	struct db b = {.compression = IMG_COMPRESSED_ZSTD},
+	          c = {.compression = IMG_COMPRESSED_ZSTD};
 	_cleanup_(img_file_freep) struct img_file *f = NULL;
 	_cleanup_(sbuf_done) struct sbuf want;
 	_cleanup_(dw_freep) struct dw_file *d = NULL;

@@ -429,10 +429,10 @@ static uint8_t *plain_new(void)
 	return p;
 }
 
-enum packing { PACK_ZLIB, PACK_ZSTD, PACK_ZDEBUG, PACK_ZLIB_STREAMS, PACK_CNT };
+enum compression { PACK_ZLIB, PACK_ZSTD, PACK_ZDEBUG, PACK_ZLIB_STREAMS, PACK_CNT };
 
 /* A section's bytes with the header that claims @claim. */
-static void pack(struct sbuf *b, enum packing how, bool is32, const uint8_t *p, uint64_t claim)
+static void pack(struct sbuf *b, enum compression how, bool is32, const uint8_t *p, uint64_t claim)
 {
 	static uint8_t buf[2 * PLAIN_BYTES];
 	const Elf64_Chdr c64 = {.ch_type = how == PACK_ZSTD ? 2 : 1, .ch_size = claim};
@@ -464,7 +464,7 @@ static void pack(struct sbuf *b, enum packing how, bool is32, const uint8_t *p, 
 	}
 }
 
-static struct opts packed_opts(enum packing how, bool is32, const struct sbuf *b)
+static struct opts packed_opts(enum compression how, bool is32, const struct sbuf *b)
 {
 	return (struct opts){
 	        .is32 = is32,
@@ -484,8 +484,8 @@ static void test_packed_areas(void **state)
 		struct opts o;
 		struct sbuf b;
 
-		pack(&b, (enum packing)(i / 2), i & 1, plain, PLAIN_BYTES);
-		o = packed_opts((enum packing)(i / 2), i & 1, &b);
+		pack(&b, (enum compression)(i / 2), i & 1, plain, PLAIN_BYTES);
+		o = packed_opts((enum compression)(i / 2), i & 1, &b);
 		expect_area(&o, IMG_AREA_DEBUG_FRAME, PART_OFF, 0, plain, PLAIN_BYTES);
 		sbuf_done(&b);
 	}
@@ -493,7 +493,7 @@ static void test_packed_areas(void **state)
 }
 
 /* What loading gives for packed bytes as they are in @b. */
-static int load_packed(enum packing how, const struct sbuf *b, size_t max)
+static int load_packed(enum compression how, const struct sbuf *b, size_t max)
 {
 	const struct opts o = packed_opts(how, false, b);
 	struct img_area a = {0};
@@ -519,17 +519,17 @@ static void test_claimed_sizes_are_not_believed(void **state)
 	for (int how = 0; how < PACK_CNT; how++) {
 		struct sbuf b;
 
-		pack(&b, (enum packing)how, false, plain, PLAIN_BYTES + 1);
-		assert_int_equal(load_packed((enum packing)how, &b, 1 << 30), -ENODATA);
+		pack(&b, (enum compression)how, false, plain, PLAIN_BYTES + 1);
+		assert_int_equal(load_packed((enum compression)how, &b, 1 << 30), -ENODATA);
 		sbuf_done(&b);
 		/* A terabyte would not even be had. */
-		pack(&b, (enum packing)how, false, plain, UINT64_C(1) << 40);
-		assert_int_equal(load_packed((enum packing)how, &b, (size_t)1 << 41), -ENODATA);
-		assert_int_equal(load_packed((enum packing)how, &b, 1 << 30), -E2BIG);
+		pack(&b, (enum compression)how, false, plain, UINT64_C(1) << 40);
+		assert_int_equal(load_packed((enum compression)how, &b, (size_t)1 << 41), -ENODATA);
+		assert_int_equal(load_packed((enum compression)how, &b, 1 << 30), -E2BIG);
 		sbuf_done(&b);
 		/* Less than there is: what was promised. */
-		pack(&b, (enum packing)how, false, plain, 10);
-		assert_int_equal(load_packed((enum packing)how, &b, 1 << 30), 0);
+		pack(&b, (enum compression)how, false, plain, 10);
+		assert_int_equal(load_packed((enum compression)how, &b, 1 << 30), 0);
 		sbuf_done(&b);
 	}
 	free(plain);
@@ -546,22 +546,22 @@ static void test_packed_data_that_is_damaged(void **state)
 		size_t len;
 		int r;
 
-		pack(&b, (enum packing)how, false, plain, PLAIN_BYTES);
+		pack(&b, (enum compression)how, false, plain, PLAIN_BYTES);
 		len = b.len;
 		for (size_t i = 0; i < 40; i++) {
 			b.len = i;
-			r = load_packed((enum packing)how, &b, 1 << 30);
+			r = load_packed((enum compression)how, &b, 1 << 30);
 			assert_true(r == -EINVAL || r == -ENODATA);
 		}
 		b.len = len / 2;
-		assert_int_equal(load_packed((enum packing)how, &b, 1 << 30), -ENODATA);
+		assert_int_equal(load_packed((enum compression)how, &b, 1 << 30), -ENODATA);
 		b.len = len;
 		b.p[head] ^= 0x55;
-		assert_int_equal(load_packed((enum packing)how, &b, 1 << 30), -EINVAL);
+		assert_int_equal(load_packed((enum compression)how, &b, 1 << 30), -EINVAL);
 		b.p[head] ^= 0x55;
-		/* No such packing. */
+		/* No such compression. */
 		b.p[0] = 7;
-		assert_int_equal(load_packed((enum packing)how, &b, 1 << 30), -EINVAL);
+		assert_int_equal(load_packed((enum compression)how, &b, 1 << 30), -EINVAL);
 		sbuf_done(&b);
 	}
 	free(plain);

@@ -83,7 +83,7 @@ static void test_a_section_is_found_by_its_name_and_read_in_parts(void **state)
 		assert_int_equal(a.off, t.m.offs[1]);
 		assert_int_equal(a.file_size, 11);
 		assert_int_equal(a.size, 11);
-		assert_int_equal(a.packing, 0);
+		assert_int_equal(a.compression, 0);
 		assert_int_equal(img_area_read(t.f, &a, 2, buf, 4), 0);
 		assert_memory_equal(buf, "form", 4);
 		assert_int_equal(img_area_read(t.f, &a, 11, buf, 0), 0);
@@ -108,7 +108,7 @@ static void test_reading_past_the_end_of_an_area_is_refused(void **state)
 	assert_int_equal(img_area_read(t.f, &a, 6, buf, 0), -ENODATA);
 	assert_int_equal(img_area_read(t.f, &a, UINT64_MAX, buf, 1), -ENODATA);
 	assert_string_equal(buf, "as it was");
-	a.packing = 1;
+	a.compression = 1;
 	assert_int_equal(img_area_read(t.f, &a, 0, buf, 1), -EINVAL);
 	unmake(&t);
 }
@@ -126,7 +126,7 @@ static void test_the_old_name_of_a_packed_section_is_found_too(void **state)
 	assert_int_equal(compress(packed + 12, &len, (const Bytef *)"information", 11), Z_OK);
 	make_one(&t, ".zdebug_info", packed, 12 + len);
 	assert_int_equal(img_section_find(t.f, ".debug_info", &a), 0);
-	assert_int_equal(a.packing, 1);
+	assert_int_equal(a.compression, 1);
 	assert_int_equal(img_area_load(t.f, &a, 64, &p, &n), 0);
 	assert_int_equal(n, 11);
 	assert_memory_equal(p, "information", 11);

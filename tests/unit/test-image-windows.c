@@ -94,7 +94,7 @@ static void pack_end(struct packed *p)
 	es_build(false, &sec, 1, &p->elf, &map);
 	assert_int_equal(img_file_open_mem(p->elf.p, p->elf.len, &p->f, NULL), 0);
 	assert_int_equal(img_section_find(p->f, ".debug_info", &p->a), 0);
-	assert_true(p->a.packing > 0);
+	assert_true(p->a.compression > 0);
 }
 
 static void pack_done(struct packed *p)
@@ -144,7 +144,7 @@ static void same_in_all_orders(struct img_windows *w, const uint8_t *plain, size
 		len = MIN_OF((x >> 20) % 20000, n - off);
 		same(w, plain, off, (size_t)len, max);
 	}
-	img_windows_rest(w);
+	img_windows_trim(w);
 	same(w, plain, n / 2, 100, max);
 	same(w, plain, 0, n, MAX_OF(max, n));
 }
@@ -236,7 +236,7 @@ static void test_points_spare_what_stands_before_them(void **state)
 	/* 16 MiB have some 60 points; without any it were 32 times the section. */
 	assert_true(back < 2 * LARGE_BYTES);
 	assert_true(img_windows_bytes(w) <= max);
-	img_windows_rest(w);
+	img_windows_trim(w);
 	assert_true(img_windows_bytes(w) <= max * 5 / 8);
 	img_windows_free(w);
 	pack_done(&p);

@@ -24,7 +24,7 @@ static int make_file(size_t i, size_t info_bytes, size_t str_bytes, uint64_t *re
 	const size_t n = info_bytes + 1;
 	_cleanup_free_ char *block = malloc(n);
 	_cleanup_(img_file_freep) struct img_file *f = NULL;
-	struct db b = {.packing = IMG_PACKING_ZLIB};
+	struct db b = {.compression = IMG_COMPRESSED_ZLIB};
 	const struct img_segment *segs = NULL;
 	char name[32];
 	uint64_t x = i + 1, str;
