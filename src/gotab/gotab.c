@@ -4,8 +4,8 @@
  */
 #include "gotab/gotab_priv.h"
 
-/* Of a function's name: only short ones are looked for. Any number of functions, 8 bytes each, may
- * point at the same long one. */
+/* Longest function name that is read. Any number of functions, 8 bytes each, may have the same long
+ * name. */
 #define NAME_BYTES_MAX 256
 
 bool gotab_spend(struct gotab *t, uint64_t steps)
@@ -20,7 +20,7 @@ bool gotab_spend(struct gotab *t, uint64_t steps)
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-/* Bytes of the file in [off, end): a window has them, at least as many as GOTAB_OVERLAP. */
+/* Returns bytes of the file in [off, end) from a window: at least GOTAB_OVERLAP of them. */
 static struct cursor window_at(struct gotab *t, uint64_t off, uint64_t end)
 {
 	const uint64_t i = off / GOTAB_WINDOW, start = i * GOTAB_WINDOW;
@@ -34,7 +34,8 @@ static struct cursor window_at(struct gotab *t, uint64_t off, uint64_t end)
 		freep(&w->p);
 		t->window_bytes -= w->len;
 		w->len = 0;
-		(void)gotab_spend(t, GOTAB_WINDOW_STEPS); /* it is read even so: names are needed */
+		/* read over the budget as well: names are needed */
+		(void)gotab_spend(t, GOTAB_WINDOW_STEPS);
 		if (img_area_load(t->f, &a, want, &w->p, &w->len) < 0)
 			return cursor_of(NULL, 0);
 		w->i = i;
@@ -148,14 +149,14 @@ int gotab_record_read(struct gotab *t, uint64_t i, struct gotab_record *ret)
 	return 0;
 }
 
-/* Functions that end a stack, for versions that do not say it. */
+/* Functions that end a stack, for versions whose tables do not flag them. */
 static bool is_top(const char *name)
 {
 	return strcmp(name, "runtime.goexit") == 0 || strcmp(name, "runtime.mstart") == 0 ||
 	       strcmp(name, "runtime.rt0_go") == 0;
 }
 
-/* Where the kernel starts the program; the start of a library is called and returns. */
+/* The kernel starts the program there. A library's start is called, and returns. */
 static bool is_start(const char *name)
 {
 	return str_starts(name, "_rt0_") && !strstr(name, "_lib");
@@ -195,8 +196,8 @@ static int long_number(struct cursor *c, uint32_t *ret)
 	return 0;
 }
 
-/* Most of them take one byte. Naming in large functions is reading these: a call for each of them
- * costs half as much again. */
+/* Most of them have one byte. Symbolizing in large functions is reading these numbers: a call for
+ * each costs half as much again. */
 static inline int pc_number(struct cursor *c, uint32_t *ret)
 {
 	if (cursor_left(c) == 0 || *c->p >= 0x80)
@@ -217,7 +218,7 @@ void gotab_values_begin(struct gotab *t, uint32_t pctab_at, uint64_t start, uint
 	ret->c = gotab_at(t, ret->at);
 }
 
-#define STEP_BYTES 20 /* of a step: two numbers, of 10 bytes when they are padded */
+#define STEP_BYTES 20 /* bytes of a step: two numbers, of 10 bytes if they are padded */
 
 int gotab_values_next(struct gotab *t, struct gotab_values *v)
 {
@@ -227,7 +228,7 @@ int gotab_values_next(struct gotab *t, struct gotab_values *v)
 
 	if (pc >= v->end)
 		return 0;
-	if (!t->data && left < STEP_BYTES) { /* of this window */
+	if (!t->data && left < STEP_BYTES) { /* in this window */
 		v->c = gotab_at(t, v->at);
 		left = cursor_left(&v->c);
 	}

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gotab - .gopclntab, the table of functions that every Go program carries, stripped or not:
- * functions, names, files, lines, inlined calls, and how deep the stack is at each instruction.
+ * gotab - .gopclntab, the table of functions that every Go program has, stripped or not: functions,
+ * names, files, lines, inlined calls, and the depth of the stack at each instruction.
  *
  *   header: magic, quantum, size of a pointer, number of functions, (1.18 on) start of the text,
- *           places of the parts below, counted from the header (up to 1.15: all of them from it)
- *   functab: entry and place of the record of each function, ascending; then the end of the last
- *   records: entry, name, …; places of tables "value by pc" in pctab: depth of the stack, file,
+ *           offsets of the parts below from the header (up to 1.15 all offsets count from there)
+ *   functab: entry and offset of the record of each function, ascending; then the end of the last
+ *   records: entry, name, …; offsets of tables "value by pc" in pctab: depth of the stack, file,
  *           line, index in the tree of inlined calls; flags
- *   tree of inlined calls: outside of the table; 1.18 on found from "moduledata" alone
+ *   tree of inlined calls: outside of the table; since 1.18 only "moduledata" leads to it
  *
- * Shapes: Go's runtime/symtab.go, runtime/symtabinl.go and runtime/runtime2.go of 1.2, 1.12, 1.16,
+ * Formats: Go's runtime/symtab.go, runtime/symtabinl.go and runtime/runtime2.go of 1.2, 1.12, 1.16,
  * 1.18, 1.20 and 1.26. Processors: x86-64 and arm64.
  *
- * The bytes belong to others: read through cursors, one damaged item costs that item.
- * Thread: a gotab belongs to one thread at a time, which is that of its img_file.
+ * The bytes are untrusted: they are read through cursors, and a damaged item is skipped.
+ * Thread: a gotab belongs to one thread at a time, the one of its img_file.
  */
 #ifndef PA_GOTAB_H
 #define PA_GOTAB_H
@@ -24,19 +24,19 @@
 struct gotab;
 
 /**
- * gotab_load - read the whole table, for walking over it
- * @f:         Go program; must stay while @ret is used
+ * gotab_load - read the whole table, to walk over it
+ * @f:         Go program; open while @ret is used
  * @max_bytes: a larger table is refused
- * Returns: 0, -ENOENT (none, or no version and processor that is known), -E2BIG, -EINVAL and
- * -ENODATA (damaged), -ENOMEM, errno of pread.
+ * Returns: 0, -ENOENT (none, or of an unknown version or processor), -E2BIG, -EINVAL and -ENODATA
+ * (damaged), -ENOMEM, errno of pread.
  * Cost: reads all of it, and code until runtime.goexit is found.
  */
 int gotab_load(struct img_file *f, size_t max_bytes, struct gotab **ret);
 /**
- * gotab_open - the table for naming: read by windows as they are needed
- * @max_bytes: of windows, at least 80 KiB are taken; a table may be larger. Only one that is
- *             packed, which no linker makes, is held whole, and refused over it
- * Returns: as gotab_load. Cost: reads the header, and data segments until they tell of it.
+ * gotab_open - open the table for symbolization: it is read through windows
+ * @max_bytes: of windows; at least 80 KiB are used. The table may be larger, except a compressed one,
+ *             which no linker makes: that is held as a whole.
+ * Returns: as gotab_load. Cost: reads the header, and data segments until one has the table.
  */
 int gotab_open(struct img_file *f, size_t max_bytes, struct gotab **ret);
 /**
@@ -53,20 +53,21 @@ size_t gotab_bytes(const struct gotab *t);
 /* ---- functions ------------------------------------------------------------------------------- */
 
 struct gotab_func {
-	uint64_t start, end; /* virtual addresses; end: of the next function */
-	const char *name;    /* "" if it has none, or one of more than 255 bytes; borrowed: with
-	                      * gotab_load until gotab_free, else until the next call */
-	uint32_t pcsp;       /* place in pctab of the depth of the stack; 0: none */
-	bool top;            /* the outermost frame of its stack */
+	uint64_t start, end; /* virtual addresses; end: entry of the next function */
+	/* "" if it has none, or one of more than 255 bytes. Borrowed: with gotab_load until
+	 * gotab_free, else until the next call. */
+	const char *name;
+	uint32_t pcsp; /* offset in pctab of the depth of the stack; 0: none */
+	bool top;      /* the outermost frame of its stack */
 };
 /**
- * gotab_func - function @i < gotab_count
+ * gotab_func - read function @i < gotab_count
  * Returns: 0, -EINVAL (damaged).
  */
 int gotab_func(struct gotab *t, uint64_t i, struct gotab_func *ret);
 
 /* A table "value by pc" of one function: for (gotab_values_begin(…); (r = gotab_values_next(…)) >
- * 0;) @value holds from @from to @to. */
+ * 0;) @value is valid from @from to @to. */
 struct gotab_values {
 	uint64_t from, to; /* virtual addresses */
 	int32_t value;
@@ -76,9 +77,9 @@ struct gotab_values {
 };
 /**
  * gotab_values_begin, gotab_values_next - read such a table
- * @pctab_at: its place in pctab, not 0
+ * @pctab_at: its offset in pctab, not 0
  * @start, @end: of the function
- * Each step is at least one instruction long, so there are no more of them than bytes of code.
+ * Each step is at least one instruction long, so there are no more steps than bytes of code.
  * Returns: 1, 0 (its end, or that of the function), -EINVAL (damaged).
  */
 void gotab_values_begin(struct gotab *t, uint32_t pctab_at, uint64_t start, uint64_t end,
@@ -87,8 +88,8 @@ int gotab_values_next(struct gotab *t, struct gotab_values *v);
 
 #define GOTAB_CODE_BYTES 65536 /* of code in memory at a time */
 /**
- * gotab_code - code of the program
- * Returns: bytes got, 0 … @len, which is at most GOTAB_CODE_BYTES.
+ * gotab_code - read code of the program
+ * Returns: bytes read, 0 … @len, which is at most GOTAB_CODE_BYTES.
  */
 size_t gotab_code(struct gotab *t, uint64_t vaddr, uint8_t *buf, size_t len);
 
@@ -98,22 +99,22 @@ size_t gotab_code(struct gotab *t, uint64_t vaddr, uint8_t *buf, size_t len);
 struct gotab_frame {
 	const char *name;    /* "main.(*T).run", as the program's own tracebacks print it */
 	const char *file;    /* NULL: unknown */
-	uint32_t line;       /* of the address, in outer frames of the call; 0: unknown */
+	uint32_t line;       /* of the address; in outer frames, of the call; 0: unknown */
 	uint32_t start_line; /* of the function; 0: unknown (before Go 1.20) */
 	bool inlined;        /* false: the function itself, the last frame */
 };
-/* Innermost first; negative: gotab_resolve ends with it. */
+/* Receives a frame, innermost first. A negative result ends gotab_resolve. */
 typedef int (*gotab_frame_fn)(void *arg, const struct gotab_frame *frame, bool last);
 /**
- * gotab_resolve - the function at an address, and the calls in it that were inlined
+ * gotab_resolve - find the function at an address, and the calls in it that were inlined
  * @vaddr: of the file, ready for look-up
- * As Go's own tracebacks do, type arguments are printed as "[...]", and wrappers that the compiler
- * made are left out where the function that they call was inlined into them; the last frame stands
- * for the function then.
- * Returns: 0, -ENOENT (no Go function there), -EINVAL (it is damaged), -ENOMEM, what @fn gives.
- * Cost: O(log functions) and what lies before @vaddr in the tables of its function, or, in
- * ascending order, since the address before: 2 to 10 us. A hostile table runs into a budget of
- * steps, after which frames have no lines and no inlined calls.
+ * As in Go's own tracebacks, type arguments are printed as "[...]". A wrapper that the compiler made
+ * is left out if the function that it calls was inlined into it; the last frame is that of the
+ * function then.
+ * Returns: 0, -ENOENT (no Go function there), -EINVAL (it is damaged), -ENOMEM, the result of @fn.
+ * Cost: O(log functions), and the part of its function's tables before @vaddr, or since the previous
+ * address if they ascend: 2 to 10 us. A hostile table runs into a budget of steps; its frames then
+ * have no lines and no inlined calls.
  */
 int gotab_resolve(struct gotab *t, uint64_t vaddr, gotab_frame_fn fn, void *arg);
 

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of an address: its function, and the calls that were inlined there. Each inlined call
- * tells an instruction whose own position is that of the call; which calls that one lies in, in
- * turn, leads on to the function itself.
+ * Frames of an address: its function, and the calls that were inlined there. Each inlined call has
+ * an instruction whose own position is that of the call. The inlined calls around that instruction
+ * lead on to the function itself.
  */
 #include "gotab/gotab_priv.h"
 
-#define FRAMES_MAX 64 /* inlined into each other, with the function; compilers make about 20 */
+/* frames inlined into each other, with the function; compilers make about 20 */
+#define FRAMES_MAX 64
 /* A look-up adds this to the budget, more than an ordinary one needs. */
 #define STEPS_EACH 20000
 
-/* Places of what belongs to inlined calls in pcdata and funcdata of a record. */
-struct inline_places {
+/* Indexes of the data of inlined calls in pcdata and funcdata of a record. */
+struct inline_slots {
 	uint8_t pcdata, funcdata;
 };
 
 struct call {
-	uint64_t pc; /* its position is that of this frame */
+	uint64_t pc; /* an instruction with the position of this frame */
 	uint32_t name, start_line;
 	bool wrapper;
 };
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
-/* The string at a place of the table, into @b: 0, -EINVAL (no end, or too long), -ENOMEM. */
+/* Reads the string at an offset of the table into @b: 0, -EINVAL (not terminated, or too long),
+ * -ENOMEM. */
 static int read_string(struct gotab *t, uint64_t at, struct sbuf *b)
 {
 	sbuf_reset(b);
@@ -49,7 +51,7 @@ static int read_string(struct gotab *t, uint64_t at, struct sbuf *b)
 	}
 }
 
-/* Bytes are charged, so that 64 names of 64 KiB for each address are not for free. */
+/* Bytes are charged, so that 64 names of 64 KiB for each address are not free. */
 static int read_name(struct gotab *t, uint32_t name)
 {
 	int r = read_string(t, t->names + (uint64_t)name, &t->name);
@@ -59,7 +61,8 @@ static int read_name(struct gotab *t, uint32_t name)
 	return t->name.len && gotab_spend(t, t->name.len / 16) ? 0 : -EINVAL;
 }
 
-/* t->name as tracebacks print it: from the first '[' to the last ']' it is type arguments. */
+/* Returns t->name as tracebacks print it: type arguments, from the first '[' to the last ']', are
+ * shortened. */
 static int printed_name(struct gotab *t, const char **ret)
 {
 	const char *const name = t->name.p, *from = strchr(name, '['),
@@ -79,7 +82,7 @@ static int printed_name(struct gotab *t, const char **ret)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* What a table "value by pc" says: false where it says nothing. */
+/* Reads a value of a table "value by pc". Returns false if it has none. */
 static bool value_of(struct gotab *t, const struct gotab_record *rec, enum gotab_kind kind,
                      uint32_t pctab_at, uint64_t pc, uint32_t *ret)
 {
@@ -111,8 +114,8 @@ static uint32_t u32_at(struct gotab *t, uint64_t at, uint32_t otherwise)
 	return cursor_u32(&c, &v) == 0 ? v : otherwise;
 }
 
-/* Place of a file's name in the table: 0 if it is not known. */
-static uint64_t file_place(struct gotab *t, const struct gotab_record *rec, uint32_t fileno)
+/* Returns the offset of a file's name in the table, 0 if it is not known. */
+static uint64_t file_name_off(struct gotab *t, const struct gotab_record *rec, uint32_t fileno)
 {
 	uint32_t v;
 
@@ -129,7 +132,7 @@ static uint64_t file_place(struct gotab *t, const struct gotab_record *rec, uint
 	return v == UINT32_MAX ? 0 : t->filetab + (uint64_t)v;
 }
 
-/* File and line of an instruction: 0, -ENOMEM. */
+/* Reads file and line of an instruction: 0, -ENOMEM. */
 static int position(struct gotab *t, const struct gotab_record *rec, uint64_t pc,
                     struct gotab_frame *f)
 {
@@ -143,7 +146,7 @@ static int position(struct gotab *t, const struct gotab_record *rec, uint64_t pc
 	    !value_of(t, rec, GOTAB_LINES, rec->pcln, pc, &line))
 		return 0;
 	f->line = line;
-	at = file_place(t, rec, fileno);
+	at = file_name_off(t, rec, fileno);
 	if (at && at != t->file_at) {
 		t->file_at = 0;
 		r = read_string(t, at, &t->file);
@@ -159,7 +162,7 @@ static int position(struct gotab *t, const struct gotab_record *rec, uint64_t pc
 
 /* ---- inlined calls --------------------------------------------------------------------------- */
 
-/* Address of the tree of a function: 0 if it has none. */
+/* Returns the address of a function's tree, 0 if it has none. */
 static uint64_t tree_of(struct gotab *t, const struct gotab_record *rec, uint8_t funcdata)
 {
 	uint64_t at = rec->pcdata + 4 * (uint64_t)rec->npcdata, v = 0;
@@ -176,7 +179,8 @@ static uint64_t tree_of(struct gotab *t, const struct gotab_record *rec, uint8_t
 	return cursor_u64(&c, &v) == 0 ? v : 0;
 }
 
-/* A name begins there: what it is told by is a guess before 1.16, where its layout varied. */
+/* Returns whether a name begins there: the byte before it ends another one. Before 1.16 the layout of
+ * a tree varied, and this heuristic recognizes it. */
 static bool like_name(struct gotab *t, uint32_t name)
 {
 	struct cursor c = gotab_at(t, t->names + (uint64_t)name - 1);
@@ -187,15 +191,15 @@ static bool like_name(struct gotab *t, uint32_t name)
 }
 
 /*
- * Wrappers that the compiler makes have the last of the runtime's function ids, which has been 20
- * to 23. What else has had these numbers is written in assembly, where nothing is inlined.
+ * Wrappers that the compiler makes have the runtime's last function id, which has been 20 to 23.
+ * Other functions with these ids are written in assembly, where nothing is inlined.
  */
 static bool is_wrapper(const struct gotab *t, uint8_t func_id)
 {
 	return func_id >= (t->version == GOTAB_12 ? 20 : 21);
 }
 
-/* Call @i of a tree; ret->pc: of the call. False: it is damaged. */
+/* Reads call @i of a tree; ret->pc: of the call. Returns false if it is damaged. */
 static bool read_call(struct gotab *t, const struct gotab_record *rec, uint64_t tree, uint32_t i,
                       struct call *ret)
 {
@@ -220,9 +224,10 @@ static bool read_call(struct gotab *t, const struct gotab_record *rec, uint64_t 
 	return true;
 }
 
-/* The frames of @pc, at most FRAMES_MAX; the last is the function. @ret_n: how many. 0, -ENOMEM. */
+/* Lists the frames of @pc, at most FRAMES_MAX; the last is the function. @ret_n: how many. 0,
+ * -ENOMEM. */
 static int read_calls(struct gotab *t, const struct gotab_record *rec, uint64_t pc,
-                      const struct inline_places *at, struct call *calls, size_t *ret_n)
+                      const struct inline_slots *at, struct call *calls, size_t *ret_n)
 {
 	const uint64_t tree = tree_of(t, rec, at->funcdata);
 	uint32_t table = 0, i;
@@ -249,7 +254,7 @@ static int read_calls(struct gotab *t, const struct gotab_record *rec, uint64_t 
 	        (struct call){.pc = pc,
 	                      .name = rec->name,
 	                      .start_line = rec->start_line,
-	                      /* The runtime shows it always before 1.20 or 1.21. */
+	                      /* Before 1.20 or 1.21 the runtime always prints it. */
 	                      .wrapper = t->version >= GOTAB_120 && is_wrapper(t, rec->func_id)};
 	*ret_n = n;
 	return 0;
@@ -259,7 +264,7 @@ static int all_calls(struct gotab *t, const struct gotab_record *rec, uint64_t p
                      struct call *calls, size_t *ret_n)
 {
 	/* 1.14 and 1.15, then 1.12 and 1.13; all since 1.16 */
-	static const struct inline_places old[] = {{2, 4}, {1, 2}}, now = {2, 3};
+	static const struct inline_slots old[] = {{2, 4}, {1, 2}}, now = {2, 3};
 	int r = 0;
 
 	if (t->version != GOTAB_12)
@@ -272,7 +277,8 @@ static int all_calls(struct gotab *t, const struct gotab_record *rec, uint64_t p
 	return r;
 }
 
-/* Leaves out wrappers if another frame remains, else all but the function: how many remain. */
+/* Leaves out wrappers if another frame remains, else all but the function. Returns how many
+ * remain. */
 static size_t leave_out_wrappers(struct call *calls, size_t n)
 {
 	const struct call function = calls[n - 1];
@@ -288,7 +294,7 @@ static size_t leave_out_wrappers(struct call *calls, size_t n)
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* The function that an address lies in: 0, -ENOENT, -EINVAL. */
+/* Finds the function of an address: 0, -ENOENT, -EINVAL. */
 static int find_record(struct gotab *t, uint64_t vaddr, struct gotab_record *ret)
 {
 	uint64_t lo = 0, hi = t->n, entry, unused;
@@ -296,7 +302,7 @@ static int find_record(struct gotab *t, uint64_t vaddr, struct gotab_record *ret
 
 	if (vaddr < t->text)
 		return -ENOENT;
-	while (lo < hi) { /* the first that begins behind it */
+	while (lo < hi) { /* the first one that begins after it */
 		const uint64_t mid = lo + (hi - lo) / 2;
 
 		if (gotab_entry(t, mid, &entry, &unused) < 0)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * moduledata: the runtime's record of what the linker put where. It begins with a pointer to the
- * table and pointers into it, which is how it is found without symbols. From it come the start of
- * the text and the place that trees of inlined calls count from.
+ * moduledata: the runtime's record of the linker's layout. It begins with a pointer to the table
+ * and pointers into it, by which it is found without symbols. It has the start of the text, and the
+ * address that offsets of trees count from.
  *
- * In files that move its pointers are relocated; then linkers leave in the file what they would be
- * at the address 0, or they leave nothing there and the relocations tell.
+ * In position-independent files its pointers are relocated. Linkers then leave in the file the
+ * values for load address 0, or zeros with relocations.
  */
 #include "gotab/gotab_priv.h"
 
 #define SEARCH_BYTES  (64ULL << 20) /* of data, and of relocations */
-#define TRIES_MAX     256           /* pointers to the table that are looked at */
+#define TRIES_MAX     256           /* pointers to the table that are checked */
 #define CHUNK_BYTES   GOTAB_CODE_BYTES
 #define DYNAMIC_BYTES 65536
 #define PHDRS_BYTES   65536
 
-/* Words of it, from 1.18 on; GOFUNC: 1.20 added two words before it. */
+/* Its words, from 1.18 on. GOFUNC: 1.20 added two words before it. */
 #define WORD_TABLE      0
 #define WORD_NAMES      1
 #define WORD_CUTAB      4
@@ -41,8 +41,8 @@ static bool in_segment(const struct gotab *t, uint64_t vaddr, bool exec)
 	return false;
 }
 
-/* Whether this is one, and takes from it what it tells. */
-static bool take_module(struct gotab *t, const uint64_t w[WORDS])
+/* Checks whether this is moduledata, and reads it. */
+static bool read_module(struct gotab *t, const uint64_t w[WORDS])
 {
 	const uint64_t gofunc = w[t->version >= GOTAB_120 ? WORD_GOFUNC_120 : WORD_GOFUNC_118];
 	uint64_t first, last, unused;
@@ -67,7 +67,7 @@ static bool module_at(struct gotab *t, uint64_t vaddr)
 {
 	uint64_t w[WORDS];
 
-	return img_read_vaddr(t->f, vaddr, w, sizeof(w)) == 0 && take_module(t, w);
+	return img_read_vaddr(t->f, vaddr, w, sizeof(w)) == 0 && read_module(t, w);
 }
 
 static bool search_segment(struct gotab *t, const struct img_segment *s, uint64_t size,
@@ -115,7 +115,7 @@ static bool search_data(struct gotab *t)
 
 /* ---- in the relocations ---------------------------------------------------------------------- */
 
-/* DT_RELA: where it is, and its bytes. */
+/* Finds DT_RELA: its address and size. */
 static bool find_rela(struct gotab *t, uint64_t *ret_vaddr, uint64_t *ret_size)
 {
 	Elf64_Ehdr e;
@@ -148,15 +148,15 @@ static bool find_rela(struct gotab *t, uint64_t *ret_vaddr, uint64_t *ret_size)
 	return vaddr && size;
 }
 
-#define PLACES_MAX 4 /* pointers to the table: moduledata has one, and few other things do */
+#define PLACES_MAX 4 /* pointers to the table: moduledata has one, and few other objects do */
 struct relocated {
 	uint64_t at[PLACES_MAX];
 	uint64_t w[PLACES_MAX][WORDS];
 	size_t n;
-	uint32_t type; /* of a relocation that adds the load address */
+	uint32_t type; /* type of a relocation that adds the load address */
 };
 
-/* The first time looks for places, the second for the words from them on. */
+/* The first pass finds addresses, the second reads the words there. */
 static void see_rela(const struct gotab *t, const Elf64_Rela *r, bool words, struct relocated *m)
 {
 	if (ELF64_R_TYPE(r->r_info) != m->type)
@@ -198,7 +198,7 @@ static bool search_rela(struct gotab *t)
 			return false;
 	}
 	for (size_t i = 0; i < m.n; i++)
-		if (take_module(t, m.w[i]))
+		if (read_module(t, m.w[i]))
 			return true;
 	return false;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the table is, its header, and where the text starts.
+ * Finds the table, its header, and the start of the text.
  */
 #include "gotab/gotab_priv.h"
 
@@ -9,23 +9,23 @@
 #define MAGIC_118 0xfffffff0u
 #define MAGIC_120 0xfffffff1u
 
-/* Of a data segment: searched for a table. */
+/* Bytes of a data segment that are searched for a table. */
 #define DATA_SEARCH_BYTES (64ULL << 20)
 
-/* Of code: searched for a function. Calls reach 2 GiB. */
+/* Bytes of code that are searched for a function. Calls reach 2 GiB. */
 #define CODE_SEARCH_BYTES (2ULL << 30)
 
 #define HEADER_BYTES 8 /* magic, two zeros, quantum, size of a pointer; words follow */
 
-/* Naming: memory for windows, at least, and larger tables are no tables. */
+/* For symbolization: least memory for windows, and the largest table. */
 #define WINDOWS_MIN     4
 #define TABLE_BYTES_MAX (2ULL << 30)
-/* Strings that are named are no longer. */
+/* Longest string that is read as a name. */
 #define STRING_BYTES_MAX 65536
 
 /* ---- header ---------------------------------------------------------------------------------- */
 
-/* Word @i behind the header's first 8 bytes. */
+/* Reads word @i after the header's first 8 bytes. */
 static int header_word(struct gotab *t, unsigned int i, uint64_t *ret)
 {
 	struct cursor c = gotab_at(t, HEADER_BYTES + 8 * (uint64_t)i);
@@ -33,7 +33,7 @@ static int header_word(struct gotab *t, unsigned int i, uint64_t *ret)
 	return cursor_u64(&c, ret);
 }
 
-static int header_place(struct gotab *t, unsigned int i, uint64_t *ret)
+static int header_offset(struct gotab *t, unsigned int i, uint64_t *ret)
 {
 	uint64_t v;
 
@@ -44,13 +44,13 @@ static int header_place(struct gotab *t, unsigned int i, uint64_t *ret)
 }
 
 /* names, cutab, filetab, pctab, functab: five words. */
-static int header_places(struct gotab *t, unsigned int i)
+static int header_offsets(struct gotab *t, unsigned int i)
 {
-	/* Without files there are lines and names still. */
-	if (header_place(t, i + 1, &t->cutab) < 0 || header_place(t, i + 2, &t->filetab) < 0)
+	/* Without files there are still lines and names. */
+	if (header_offset(t, i + 1, &t->cutab) < 0 || header_offset(t, i + 2, &t->filetab) < 0)
 		t->cutab = t->filetab = t->len;
-	return header_place(t, i, &t->names) < 0 || header_place(t, i + 3, &t->pctab) < 0 ||
-	                       header_place(t, i + 4, &t->funcs) < 0
+	return header_offset(t, i, &t->names) < 0 || header_offset(t, i + 3, &t->pctab) < 0 ||
+	                       header_offset(t, i + 4, &t->funcs) < 0
 	               ? -ENOENT
 	               : 0;
 }
@@ -73,14 +73,14 @@ static int read_header(struct gotab *t)
 		break;
 	case MAGIC_116:
 		t->version = GOTAB_116;
-		r = header_places(t, 2);
+		r = header_offsets(t, 2);
 		break;
 	case MAGIC_118:
 	case MAGIC_120:
 		t->version = magic == MAGIC_118 ? GOTAB_118 : GOTAB_120;
 		r = header_word(t, 2, &t->text);
 		if (r == 0)
-			r = header_places(t, 3);
+			r = header_offsets(t, 3);
 		break;
 	default:
 		return -ENOENT;
@@ -93,8 +93,8 @@ static int read_header(struct gotab *t)
 
 /* ---- start of the text ----------------------------------------------------------------------- */
 
-/* runtime.goexit begins with a no-op and a call of runtime.goexit1, whose distance functab tells.
- */
+/* runtime.goexit begins with a no-op and a call of runtime.goexit1, whose distance is known from
+ * functab. */
 #define GOEXIT_BYTES 8
 struct goexit {
 	uint64_t entry;
@@ -120,7 +120,7 @@ static void goexit_code(struct goexit *g, bool arm64, uint64_t callee)
 	g->len = 7;
 }
 
-/* Where these bytes are in the executable segments, and the whole text fits around them. */
+/* Finds these bytes in the executable segments, with the whole text around them. */
 static bool find_code(struct gotab *t, const struct goexit *g, uint64_t text_end,
                       uint64_t *ret_text)
 {
@@ -157,16 +157,16 @@ static bool find_code(struct gotab *t, const struct goexit *g, uint64_t text_end
 	return false;
 }
 
-/* By windows, a large table of many functions takes longer than it may. */
+/* Through windows, a large table of many functions would take too long. */
 static bool goes_on(struct gotab *t)
 {
 	return t->data || gotab_spend(t, 1);
 }
 
 /*
- * The header has told the start until 1.25, but 0 or an address before relocation in files that
- * move; 1.26 writes 0. So it is looked for in the code: runtime.goexit is in every program, and
- * its bytes are known but for where they lie.
+ * Up to 1.25 the header has the start, but 0 or an unrelocated address in position-independent
+ * files; 1.26 writes 0. So the start is searched for in the code: runtime.goexit is in every
+ * program, and its bytes are known except for their address.
  */
 static int find_text(struct gotab *t)
 {
@@ -210,7 +210,7 @@ static int find_text(struct gotab *t)
 
 /* ---- finding the table ----------------------------------------------------------------------- */
 
-/* Whether a header could begin here: 8 bytes. */
+/* Checks whether a header could begin here: 8 bytes. */
 static bool like_header(const struct gotab *t, const uint8_t *p)
 {
 	uint32_t magic;
@@ -222,9 +222,9 @@ static bool like_header(const struct gotab *t, const uint8_t *p)
 }
 
 /*
- * A table without a section of its own: before 1.26 the linker of C programs merges it into
- * .data.rel.ro of programs that move. That is in the last writable segment, or with lld in one of
- * its own before it; both are small in other files.
+ * Finds a table without a section of its own. Before 1.26 the linker of C programs merges it into
+ * .data.rel.ro of position-independent programs. That is in the last writable segment, or with lld
+ * in a segment before it. Both are small in other files.
  */
 static int search_segment(struct gotab *t, const struct img_segment *s, uint64_t size)
 {
@@ -263,7 +263,7 @@ static int search_data(struct gotab *t)
 	return r;
 }
 
-/* Where the table is, into @ret: 0, -ENOENT, what img_area_find gives. */
+/* Finds the table: 0, -ENOENT, or the error of img_area_find. */
 static int find_table(struct gotab *t, struct img_area *ret)
 {
 	int r;
@@ -330,7 +330,7 @@ int gotab_load(struct img_file *f, size_t max_bytes, struct gotab **ret)
 		r = load(t, &a, max_bytes);
 	} else if (r == -ENOENT && t && t->code) {
 		r = search_data(t);
-		/* Its end is not known: that of the segment. */
+		/* The table's end is unknown: that of the segment is used. */
 		a.off = t->off;
 		a.file_size = a.size = MIN_OF(t->len, (uint64_t)max_bytes);
 		if (r == 0)
@@ -365,7 +365,7 @@ int gotab_open(struct img_file *f, size_t max_bytes, struct gotab **ret)
 		if (r < 0)
 			return r;
 	}
-	/* Twice what the table needs: trees of inlined calls may lie outside. */
+	/* Twice what the table needs: trees of inlined calls may be outside. */
 	t->n_windows = max_bytes / (GOTAB_WINDOW + GOTAB_OVERLAP);
 	t->n_windows = (size_t)MIN_OF((uint64_t)t->n_windows, 2 * (t->len / GOTAB_WINDOW) + 16);
 	t->n_windows = MAX_OF(t->n_windows, (size_t)WINDOWS_MIN);
