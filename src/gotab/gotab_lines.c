@@ -179,8 +179,8 @@ static uint64_t tree_of(struct gotab *t, const struct gotab_record *rec, uint8_t
 	return cursor_u64(&c, &v) == 0 ? v : 0;
 }
 
-/* Returns whether a name begins there: the byte before it ends another one. Before 1.16 the layout of
- * a tree varied, and this heuristic recognizes it. */
+/* Returns whether a name begins there: the byte before it ends another one. Before 1.16 the layout
+ * of a tree varied, and this heuristic recognizes it. */
 static bool like_name(struct gotab *t, uint32_t name)
 {
 	struct cursor c = gotab_at(t, t->names + (uint64_t)name - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's symbols from /proc/kallsyms: some 120,000 lines "address type name[\t[module]]" that
- * the kernel takes 50 ms to print, so the file is read once, in one pass over bounded chunks.
+ * The kernel's symbols from /proc/kallsyms: some 120,000 lines "address type name[\t[module]]". The
+ * kernel needs 50 ms to print them, so the file is read once, in one pass over bounded chunks.
  */
 #include <fcntl.h>
 
@@ -11,8 +11,9 @@
 
 #define READ_BYTES    (64 * 1024)
 #define SYMBOL_EXTENT (1024 * 1024)
-#define RANK_SHIFT    30 /* of ksyms_symbol.name: the blob's cap leaves the two upper bits free */
-#define NAME_MASK     ((1U << RANK_SHIFT) - 1)
+/* bound of ksyms_symbol.name: the blob's cap leaves the two upper bits free */
+#define RANK_SHIFT 30
+#define NAME_MASK  ((1U << RANK_SHIFT) - 1)
 _Static_assert(KSYMS_BLOB_MAX <= NAME_MASK, "offsets of names are 30 bits");
 
 void ksyms_parser_init(struct ksyms_parser *p)
@@ -39,8 +40,8 @@ static int hex_digit(uint8_t c)
 }
 
 /*
- * Puts a name into the blob. "__pfx_f" stands before each "f" in kernels with call padding, which
- * is half of all symbols: a name that ends the one before it is stored as its tail.
+ * Adds a name to the blob. "__pfx_f" precedes each "f" in kernels with call padding, which is half
+ * of all symbols. A name that ends the one before it is stored as its tail.
  */
 static int add_name(struct ksyms_parser *p, const uint8_t *name, size_t len, size_t *ret)
 {
@@ -91,7 +92,7 @@ int ksyms_add(struct ksyms_parser *p, uint64_t addr, uint32_t rank, const uint8_
 	                                                .name = (uint32_t)at | rank << RANK_SHIFT});
 }
 
-/* Names that linker scripts give to where the kernel's own code ends. */
+/* Names that linker scripts give to the end of the kernel's own code. */
 static bool ends_text(const uint8_t *name, size_t len)
 {
 	static const char *const ends[] = {"_etext", "_einittext", "__inittext_end", "__init_end",
@@ -105,7 +106,7 @@ static bool ends_text(const uint8_t *name, size_t len)
 	return false;
 }
 
-/* 0 also for lines that are skipped, or damaged and counted; -ENOMEM. */
+/* Parses one line. Returns 0, also for lines that are skipped, or damaged and counted; -ENOMEM. */
 static int parse_line(struct ksyms_parser *p, const uint8_t *line, size_t len)
 {
 	uint64_t addr = 0;
@@ -132,7 +133,7 @@ static int parse_line(struct ksyms_parser *p, const uint8_t *line, size_t len)
 	case 't':
 		rank = 2;
 		break;
-	case 'A': /* a number: no address, or that of something else */
+	case 'A': /* a number: no address, or an absolute symbol */
 	case 'a':
 		return 0;
 	default: /* data: the code before it has ended */
@@ -141,7 +142,7 @@ static int parse_line(struct ksyms_parser *p, const uint8_t *line, size_t len)
 	}
 	i += 3;
 	if (addr == UINT64_MAX || !ksyms_name_ok(line + i, len - i)) {
-		p->bad_lines++; /* nothing can follow that address */
+		p->bad_lines++; /* no symbol can follow that address */
 		return 0;
 	}
 	if (addr == 0) {
@@ -158,7 +159,7 @@ static int parse_line(struct ksyms_parser *p, const uint8_t *line, size_t len)
 	return r;
 }
 
-/* Parses the lines of @buf; without @last, only those that end in it. */
+/* Parses the lines of @buf; unless @last, only complete ones. */
 static int parse_lines(struct ksyms_parser *p, const uint8_t *buf, size_t len, bool last,
                        size_t *ret_used)
 {
@@ -209,7 +210,7 @@ static int parse_fd(struct ksyms_parser *p, int fd, const char *path, struct err
 			return 0;
 		have -= used;
 		memmove(buf, buf + used, have);
-		if (have == READ_BYTES) { /* one line and no end in sight */
+		if (have == READ_BYTES) { /* one line without an end */
 			if (!p->skipping)
 				p->bad_lines++;
 			p->skipping = true;
@@ -225,7 +226,7 @@ static int ksym_cmp(const void *pa, const void *pb)
 	return (a->addr > b->addr) - (a->addr < b->addr);
 }
 
-/* Of symbols at one address: global over weak over local over data, then as sym_name_cmp. */
+/* Orders symbols at one address: global, weak, local, data, then as sym_name_cmp. */
 static bool better(const char *blob, const struct ksyms_symbol *a, const struct ksyms_symbol *b)
 {
 	uint32_t rank_a = a->name >> RANK_SHIFT, rank_b = b->name >> RANK_SHIFT;
@@ -240,7 +241,7 @@ static bool no_code(const struct ksyms_symbol *s)
 	return s->name >> RANK_SHIFT == KSYMS_NO_CODE;
 }
 
-/* One symbol an address, and of data only what ends code. */
+/* Keeps one symbol an address, and of data only what ends code. */
 static size_t drop_aliases(struct ksyms_symbol *syms, size_t n, const char *blob)
 {
 	size_t kept = 0;
@@ -262,10 +263,10 @@ int ksyms_finish(struct ksyms_parser *p, struct ksyms **ret)
 	char *smaller;
 	size_t n;
 
-	if (p->unsorted) /* modules and BPF programs come in the order of their loading */
+	if (p->unsorted) /* modules and BPF programs are listed in the order of their loading */
 		qsort(p->syms.p, p->syms.n, sizeof(*p->syms.p), ksym_cmp);
 	n = drop_aliases(p->syms.p, p->syms.n, p->blob.p);
-	if (n == 0) /* it does not begin with data */
+	if (n == 0) /* the table does not begin with data */
 		return p->hidden > 0 ? -EPERM : -ENODATA;
 
 	k = calloc(1, sizeof(*k));
@@ -358,10 +359,10 @@ const char *ksyms_module(const char *name)
 	return tab ? tab + 1 : NULL;
 }
 
-/* Where symbol @i, which has a name, ends: at the next one, but for the last of a module. Between
- * modules is nothing, or what is not in this table; their memory is given out by the page. The
- * sizes in /proc/modules would not tell more: they count data that lies elsewhere since Linux 6.4.
- * Programs of BPF share pages, so that those of one kind lie one behind the other. */
+/* Returns the end of symbol @i, which has a name: the next symbol, except for the last one of a
+ * module. Between modules is nothing, or code without a symbol; the kernel allocates their memory
+ * by pages. Sizes of /proc/modules would not help: since Linux 6.4 they count data that is
+ * elsewhere. BPF programs share pages, so that those of one kind are adjacent. */
 static uint64_t symbol_end(const struct ksyms *k, size_t i)
 {
 	const char *module = ksyms_module(k->blob + k->names[i]), *other = NULL;
@@ -375,7 +376,7 @@ static uint64_t symbol_end(const struct ksyms *k, size_t i)
 		if (code)
 			other = ksyms_module(k->blob + k->names[i + 1]);
 		if (!module && (!code || !other))
-			return end; /* the kernel's own code, up to its data at most */
+			return end; /* the kernel's own code ends at its data at the latest */
 	}
 	if (module && (strcmp(module, "[bpf]") == 0 || (other && strcmp(module, other) == 0)))
 		return end;
@@ -383,7 +384,7 @@ static uint64_t symbol_end(const struct ksyms *k, size_t i)
 	              (start | (page - 1)) == UINT64_MAX ? UINT64_MAX : (start | (page - 1)) + 1);
 }
 
-/* Number of symbols that start at or before @addr. */
+/* Returns how many symbols start at or before @addr. */
 static size_t upper_bound(const struct ksyms *k, uint64_t addr)
 {
 	return bisect_first(i, 0, k->n, k->addrs[i] > addr);
@@ -399,7 +400,7 @@ static int kernel_text(const struct ksyms *k, size_t i, struct sym_batch *out, s
 	if (!tab)
 		return sym_batch_symbol(out, raw, "", scratch, ret);
 	suffix[0] = ' ';
-	(void)str_copy(suffix + 1, sizeof(suffix) - 1, tab + 1); /* name_ok bounded it */
+	(void)str_copy(suffix + 1, sizeof(suffix) - 1, tab + 1); /* bounded by name_ok */
 	sbuf_reset(linkage);
 	if (sbuf_add(linkage, raw, (size_t)(tab - raw)) < 0)
 		return linkage->err;
@@ -463,7 +464,7 @@ int ksyms_range(const struct ksyms *k, uint64_t *ret_start, uint64_t *ret_end)
 {
 	if (k->n == 0)
 		return -ENOENT;
-	*ret_start = k->addrs[0]; /* code: data is dropped before it */
+	*ret_start = k->addrs[0]; /* code: data was dropped before it */
 	*ret_end =
 	        k->names[k->n - 1] == KSYMS_NO_NAME ? k->addrs[k->n - 1] : symbol_end(k, k->n - 1);
 	return 0;

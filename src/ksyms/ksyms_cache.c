@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's symbols from a file of ours: printing /proc/kallsyms costs the kernel 45 ms of CPU
- * and more, reading this takes a fifth of that. The addresses are a secret that CAP_SYSLOG guards,
- * so the file is private to its owner, and stands only in a folder that nobody else could have
- * made.
+ * The kernel's symbols from a file of the agent's. Printing /proc/kallsyms costs the kernel 45 ms
+ * of CPU and more; reading this file costs a fifth of that. CAP_SYSLOG guards the addresses, so the
+ * file is private to its owner, and in a folder that no other user could have made.
  *
  * Little-endian: u32 magic, version; u8 boot id[16]; u64 state (hash of what else it depends on);
  * u64 hash and length of what follows the header; u32 count, 0. Then for each symbol, ascending:
@@ -26,8 +25,8 @@
 #define HEADER_BYTES 56
 #define ENTRY_BYTES  12 /* without the name */
 #define FILE_MAX     (128 * 1024 * 1024)
-#define HEAD_BYTES   4096              /* of kallsyms that are compared */
-#define MODULES_MAX  (4 * 1024 * 1024) /* of /proc/modules: 20,000 modules */
+#define HEAD_BYTES   4096              /* bytes of kallsyms that are hashed */
+#define MODULES_MAX  (4 * 1024 * 1024) /* bytes of /proc/modules: 20,000 modules */
 
 /* ---- what it depends on ---------------------------------------------------------------------- */
 
@@ -65,8 +64,8 @@ static int parse_boot_id(const char *s, uint8_t ret[16])
 	return 0;
 }
 
-/* Names, sizes, states and addresses of modules into @b, without how often each is in use:
- * "name size users dependents, state 0xaddress". */
+/* Appends names, sizes, states and addresses of modules to @b, without their use counts: "name size
+ * users dependents, state 0xaddress". */
 static int add_modules(const char *path, struct sbuf *b)
 {
 	struct sbuf text;
@@ -88,7 +87,7 @@ static int add_modules(const char *path, struct sbuf *b)
 			size_t n = end ? (size_t)(end - line) - at : len - at;
 
 			if (field != 2 && field != 3) {
-				(void)sbuf_add(b, line + at, n); /* the error sticks */
+				(void)sbuf_add(b, line + at, n); /* sbuf keeps its error */
 				(void)sbuf_char(b, ' ');
 			}
 			at += n + 1;
@@ -99,7 +98,8 @@ static int add_modules(const char *path, struct sbuf *b)
 	return r;
 }
 
-/* The first lines of kallsyms: other addresses, or none, for who may not see them. */
+/* Appends the first lines of kallsyms: their addresses differ by boot, and are 0 without the
+ * privilege. */
 static int add_head(const char *path, struct sbuf *b)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -243,7 +243,7 @@ static int read_file(int folder, uint32_t uid, const struct ksyms_cache_key *key
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* What the kernel makes and drops while it runs. */
+/* Returns whether the kernel adds and removes such code at run time. */
 static bool is_transient(const char *module)
 {
 	return module && (strcmp(module, "[bpf]") == 0 || str_starts(module, "[__builtin__"));
@@ -268,7 +268,7 @@ static void add_u64(struct sbuf *b, uint64_t v)
 
 static uint32_t add_entries(const struct ksyms *k, struct sbuf *b)
 {
-	bool code = false; /* the entry before is */
+	bool code = false; /* the previous entry */
 	uint32_t cnt = 0;
 
 	for (size_t i = 0; i < k->n; i++) {
@@ -339,17 +339,17 @@ static int write_file(int folder, const struct ksyms *k, const struct ksyms_cach
 	if (fd >= 0 && close(TAKE_FD(fd)) < 0 && r == 0)
 		r = -errno;
 	if (r < 0 && made)
-		(void)unlinkat(folder, name, 0); /* what is half written */
+		(void)unlinkat(folder, name, 0); /* half written */
 	if (r == 0 && renameat(folder, name, folder, FILE_NAME) < 0) {
 		r = -errno;
-		(void)unlinkat(folder, name, 0); /* the cause is what counts */
+		(void)unlinkat(folder, name, 0); /* the first error is returned */
 	}
 	return r;
 }
 
 /* ---- the folder ------------------------------------------------------------------------------ */
 
-/* A folder of @uid's that nobody else can put names into. */
+/* Opens a folder of @uid's in which no other user can make files. */
 static int open_own(int dirfd, const char *path, uint32_t uid, mode_t forbidden)
 {
 	_cleanup_close_ int fd =
@@ -363,8 +363,8 @@ static int open_own(int dirfd, const char *path, uint32_t uid, mode_t forbidden)
 	return TAKE_FD(fd);
 }
 
-/* The same, made if it is not there. In a folder of somebody else's none is made: with sudo, HOME
- * may be another user's. */
+/* The same, and makes the folder if it does not exist. It makes none in another user's folder: with
+ * sudo, HOME may be another user's. */
 static int make_own(int dirfd, const char *path, uint32_t uid, mode_t forbidden)
 {
 	int fd = open_own(dirfd, path, uid, forbidden);
@@ -402,7 +402,7 @@ int ksyms_cache_home(struct sbuf *b)
 {
 	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
 
-	/* A relative one is to be ignored: XDG base directories. */
+	/* A relative path is ignored: XDG base directories. */
 	if (cache && cache[0] == '/')
 		return sbuf_str(b, cache);
 	if (home && home[0] == '/')
@@ -431,7 +431,7 @@ int ksyms_load_cached(const struct ksyms_options *o, struct ksyms **ret,
 	r = ksyms_load(o->kallsyms, ret, err);
 	if (r < 0)
 		return r;
-	/* Nothing may have changed while it was read. */
+	/* The state may not have changed during reading. */
 	if (key_r == 0 && ksyms_cache_key(o, &now) == 0 && now.state == key.state &&
 	    write_file(folder, *ret, &key) == 0)
 		*ret_cache = KSYMS_CACHE_WRITTEN;

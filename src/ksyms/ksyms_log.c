@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of what the kernel makes while it runs, from KSYMBOL records: /proc/kallsyms tells where
- * such code begins, at the moment when it is read; these tell how long it is and when it came and
- * went. */
+/* Names of code that the kernel adds at run time, from KSYMBOL records. /proc/kallsyms has the
+ * start of such code at the moment of reading; a record has its length, and when it was added or
+ * removed. */
 #include "ksyms/ksyms_priv.h"
 
 #define RECORDS_MAX (256 * 1024)
@@ -9,7 +9,7 @@
 
 struct record {
 	uint64_t start, end, time_ns;
-	uint32_t name; /* in names */
+	uint32_t name; /* bytes of names */
 	bool bpf;
 };
 
@@ -63,7 +63,7 @@ int ksyms_log_add(struct ksyms_log *s, const struct ev_ksymbol *k, uint64_t time
 	return r < 0 ? r : vec_push(&s->v, rec);
 }
 
-/* As kallsyms would show it. */
+/* The name as kallsyms would show it. */
 static const char *suffix_of(const struct record *rec, const char *name)
 {
 	if (rec->bpf)
@@ -94,7 +94,8 @@ static int rename_one(const struct ksyms_log *s, const struct record *rec, struc
 int ksyms_log_resolve(const struct ksyms_log *s, uint64_t table_ns, const uint64_t *addrs, size_t n,
                       struct sym_batch *b)
 {
-	_cleanup_free_ uint32_t *last = NULL; /* last[n]: the newest record there, plus 1 */
+	/* last[n]: 1 + index of the newest record of that address */
+	_cleanup_free_ uint32_t *last = NULL;
 	_cleanup_(sbuf_done) struct sbuf scratch;
 	int r = 0;
 
