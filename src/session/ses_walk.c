@@ -166,7 +166,7 @@ static int start_workers(struct ses *s, struct err *err)
 	                                .arg = s};
 	struct symbolizer_options so = {.tally = &s->tally,
 	                                .open = open_image,
-	                                .child = on_symbolizer_process,
+	                                .process = on_symbolizer_process,
 	                                .arg = s,
 	                                .debug_dirs = s->o.debug_dirs,
 	                                .budget_bytes = s->o.symbol_budget_bytes,

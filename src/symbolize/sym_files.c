@@ -193,7 +193,7 @@ static size_t count_sendable(const struct sym_files *c, const struct sym_request
 {
 	size_t bytes = 0, i;
 
-	for (i = 0; i < MIN_OF(n, (size_t)SYM_WIRE_ASKS_MAX); i++) {
+	for (i = 0; i < MIN_OF(n, (size_t)SYM_WIRE_REQUESTS_MAX); i++) {
 		bytes += v[i].n * sizeof(*v[i].offs) + (v[i].src.mem ? v[i].src.mem_len : 0);
 		if (i > 0 && (bytes > SEND_BYTES || is_given_up(c, v[i].src.id)))
 			break;

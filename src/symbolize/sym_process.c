@@ -156,7 +156,8 @@ static int serve(struct serving *sv, struct sym_engine *e, const struct request 
 }
 
 /* Reads all requests that were sent at once, then answers them. Returns as read_request does. */
-static int serve_all(struct serving *sv, struct sym_engine *e, struct request q[SYM_WIRE_ASKS_MAX])
+static int serve_all(struct serving *sv, struct sym_engine *e,
+                     struct request q[SYM_WIRE_REQUESTS_MAX])
 {
 	struct sym_wire_head h;
 	size_t n = 0, more;
@@ -164,7 +165,7 @@ static int serve_all(struct serving *sv, struct sym_engine *e, struct request q[
 
 	do {
 		r = sym_wire_recv_head(sv->sock, &h, q[n].fds);
-		if (r == 0 && (h.result < 0 || (size_t)h.result >= SYM_WIRE_ASKS_MAX - n))
+		if (r == 0 && (h.result < 0 || (size_t)h.result >= SYM_WIRE_REQUESTS_MAX - n))
 			r = -EIO;
 		more = r == 0 ? (size_t)h.result : 0;
 		if (r == 0)
@@ -202,7 +203,7 @@ static _Noreturn void process_main(const struct sym_engine_options *o, int sock)
 	struct serving sv = {.sock = 0};
 	struct sym_engine *e = NULL;
 	struct sym_wire_head h = {.type = SYM_WIRE_OPENED};
-	struct request q[SYM_WIRE_ASKS_MAX] = {0};
+	struct request q[SYM_WIRE_REQUESTS_MAX] = {0};
 	int r;
 
 	own_signals();

@@ -18,7 +18,7 @@ int sym_process_start(const struct sym_engine_options *o, struct sym_process *re
 void sym_process_stop(struct sym_process *c);
 /* Returns whether the process lives. One that something else ended is reaped. */
 bool sym_process_lives(struct sym_process *c);
-/* Sends v[n], at most SYM_WIRE_ASKS_MAX; each is then received in turn. Returns 0, -EIO (the
+/* Sends v[n], at most SYM_WIRE_REQUESTS_MAX; each is then received in turn. Returns 0, -EIO (the
  * process died or does not read, and is stopped), -ENOMEM (too large; only with @n 1). */
 int sym_process_send(struct sym_process *c, const struct sym_request *v, size_t n);
 /* Receives one answer; @helper opens the files that the process asks for. Returns as

@@ -40,11 +40,11 @@ struct sym_wire_head {
 _Static_assert(sizeof(struct sym_wire_head) == 40, "sent as bytes");
 
 /* Limits of one message. A larger one is refused. */
-#define SYM_WIRE_ADDRS_MAX  ((uint64_t)1 << 24)
-#define SYM_WIRE_ASKS_MAX   32
-#define SYM_WIRE_PATH_MAX   ((uint64_t)64 * 1024)
-#define SYM_WIRE_MEM_MAX    ((uint64_t)16 << 20)
-#define SYM_WIRE_FRAMES_MAX ((uint64_t)1 << 26)
+#define SYM_WIRE_ADDRS_MAX    ((uint64_t)1 << 24)
+#define SYM_WIRE_REQUESTS_MAX 32
+#define SYM_WIRE_PATH_MAX     ((uint64_t)64 * 1024)
+#define SYM_WIRE_MEM_MAX      ((uint64_t)16 << 20)
+#define SYM_WIRE_FRAMES_MAX   ((uint64_t)1 << 26)
 
 struct sym_wire_piece {
 	const void *p;

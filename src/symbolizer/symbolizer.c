@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked for, and what the answers are. Thread: the owner's (W, then C). */
+/* Requests and answers. Thread: the owner's (tracker, then control). */
 #include "symbolizer/symbolizer_priv.h"
 
 #include <poll.h>
@@ -7,10 +7,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Until the first batch of an image goes; the next waits twice as long, and so on. */
+/* Addresses until the first batch of an image is sent; each further batch waits twice as long. */
 #define FIRST_BATCH_NS (200 * NSEC_PER_MSEC)
-/* Debug files are kept open alongside the images, of which the tracker keeps half of what is
- * allowed. */
+/* Share of descriptors for debug files. The tracker keeps half of the allowed ones for images. */
 #define DEBUG_FDS_SHARE 8
 #define DEBUG_FDS_MAX   256
 
@@ -94,8 +93,8 @@ int symbolizer_new(const struct symbolizer_options *o, struct symbolizer **ret, 
 		        o->tally,
 		        "debug information is decoded in the agent itself: no symbolizer process "
 		        "could be made");
-	if (s->o.child)
-		s->o.child(s->o.arg, sym_files_pid(s->files));
+	if (s->o.process)
+		s->o.process(s->o.arg, sym_files_pid(s->files));
 	*ret = s;
 	return 0;
 }
@@ -162,7 +161,7 @@ void symbolizer_request(struct symbolizer *s, uint32_t image, uint64_t addr)
 	bool is_new;
 
 	if (intern_add(s->requested, &key, sizeof(key), &id, &is_new) < 0) {
-		/* Over the limit: the frame stays without a name, with its reason. */
+		/* Over the limit: the frame has no name, and this reason. */
 		tally_count(s->o.tally, TALLY_NAMES_LOST, 1);
 		return;
 	}
@@ -188,7 +187,7 @@ size_t symbolizer_requested(const struct symbolizer *s)
 	return intern_count(s->requested);
 }
 
-/* False: the queue is full, or closed. */
+/* Returns false if the queue is full or closed. */
 static bool send(struct symbolizer *s, const struct symbolizer_job *job)
 {
 	pthread_mutex_lock(&s->lock);
@@ -245,7 +244,7 @@ void symbolizer_cancel(struct symbolizer *s)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* Waits for all results; at @until_ns what is not decoded yet is given up. */
+/* Waits for all results. Addresses that are not decoded by @until_ns get the reason LATE. */
 static void await_results(struct symbolizer *s, uint64_t until_ns)
 {
 	const struct timespec until = {.tv_sec = (time_t)(until_ns / NSEC_PER_SEC),
@@ -266,7 +265,7 @@ static void await_results(struct symbolizer *s, uint64_t until_ns)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Looks once more for names of kernel addresses that have none. */
+/* Looks up kernel addresses without a name once more. */
 static void finish_kernel(struct symbolizer *s)
 {
 	VEC(uint64_t) addrs = VEC_INIT(UINT32_MAX);
@@ -279,7 +278,8 @@ static void finish_kernel(struct symbolizer *s)
 				r = vec_push(&addrs, b->addrs[i]);
 	}
 	if (r == 0 && addrs.n > 0) {
-		qsort(addrs.p, addrs.n, sizeof(*addrs.p), u64_cmp); /* each was asked for once */
+		/* each address was requested once */
+		qsort(addrs.p, addrs.n, sizeof(*addrs.p), u64_cmp);
 		r = kernel_names_resolve_again(s->kernel, addrs.p, addrs.n, &res.batch);
 	} else {
 		r = -ENOENT;
@@ -306,14 +306,13 @@ static int collect(struct symbolizer *s)
 			if (r == 0 && is_new)
 				r = vec_push(&s->names, sym_batch_at(&res->batch, i));
 			else if (r == 0 && s->names.p[id].reason != EV_REASON_NAMED)
-				s->names.p[id] =
-				        sym_batch_at(&res->batch, i); /* looked for again */
+				s->names.p[id] = sym_batch_at(&res->batch, i); /* looked up again */
 		}
 	}
 	return r;
 }
 
-/* Counts how decoding files went, and notes what the user can mend. */
+/* Counts the results of decoding, and notes what the user can change. */
 static void count_files(struct symbolizer *s, uint64_t limit_ms)
 {
 	const struct sym_files_stats *st = sym_files_stats(s->files);
@@ -359,7 +358,7 @@ int symbolizer_finish(struct symbolizer *s, uint64_t until_ns, uint64_t limit_ms
 	while (!symbolizer_send(s, UINT64_MAX, true)) {
 		if (now_ns() > until_ns)
 			symbolizer_cancel(s);
-		(void)poll(NULL, 0, 1); /* the pool makes room: it never waits for us */
+		(void)poll(NULL, 0, 1); /* the pool makes room: no job waits for this thread */
 	}
 	await_results(s, until_ns);
 	count_files(s, limit_ms);

@@ -7,16 +7,17 @@
 struct kernel_names {
 	struct tally *tally;
 
-	/* Guards what follows up to cached: loaded by whichever thread asks first; a leaf. */
+	/* Guards the members down to cached. The first thread that needs the table loads it. A
+	 * leaf. */
 	pthread_mutex_t table_lock;
-	struct ksyms *table, *old; /* old: before it was read again */
-	uint64_t read_ns, state;   /* when it was read, and what of: ksyms_state */
+	struct ksyms *table, *old; /* old: the table before it was read again */
+	uint64_t read_ns, state;   /* when it was read, and ksyms_state then */
 	int error;
 	bool tried, cached;
 
-	/* Guards records: who adds to them must not wait until a table is loaded; a leaf. */
+	/* Guards records: the drain thread must not wait while a table is loaded. A leaf. */
 	pthread_mutex_t records_lock;
-	struct ksyms_log *records; /* NULL: none came */
+	struct ksyms_log *records; /* NULL: no record came */
 };
 
 int kernel_names_new(struct tally *tally, struct kernel_names **ret)
@@ -40,7 +41,7 @@ struct kernel_names *kernel_names_free(struct kernel_names *k)
 	k->table = ksyms_free(k->table);
 	k->old = ksyms_free(k->old);
 	k->records = ksyms_log_free(k->records);
-	(void)pthread_mutex_destroy(&k->table_lock); /* nobody holds it */
+	(void)pthread_mutex_destroy(&k->table_lock); /* no thread holds it */
 	(void)pthread_mutex_destroy(&k->records_lock);
 	free(k);
 	return NULL;
@@ -61,14 +62,14 @@ void kernel_names_record(struct kernel_names *k, const struct ev_proc *ev)
 		tally_count(k->tally, TALLY_KSYMBOLS_DROPPED, 1);
 }
 
-/* Only root's: the addresses are a secret from everybody else, and what a capability of the file
- * lets this program see, its user's other programs must not read. */
+/* Only root may use a cache. The addresses are secret from other users, and a program with file
+ * capabilities may not reveal them to other programs of its user. */
 static bool may_keep(struct sbuf *home)
 {
 	return getuid() == 0 && geteuid() == 0 && ksyms_cache_home(home) == 0;
 }
 
-/* With table_lock. @again: the real file, in the place of what is there. */
+/* Loads the table. Under table_lock. @again: from kallsyms, replacing the current one. */
 static void load_table(struct kernel_names *k, bool again)
 {
 	struct ksyms_options o = {.uid = geteuid()};
@@ -104,12 +105,13 @@ static void load_table(struct kernel_names *k, bool again)
 		tally_count(k->tally, TALLY_KALLSYMS_REREAD, 1);
 	k->cached = how == KSYMS_CACHE_USED;
 	if (r < 0 && again)
-		return; /* the one before is better than none */
+		return; /* the earlier table is better than none */
 	k->error = r;
 	if (r < 0)
 		return;
 	tally_count(k->tally, TALLY_KALLSYMS_BAD, ksyms_bad_lines(table));
-	/* Other threads may still look into it. There are two readings at most while they do. */
+	/* Other threads may still use the old table. There are at most two readings during that
+	 * time. */
 	k->old = ksyms_free(k->old);
 	k->old = k->table;
 	k->table = table;
@@ -162,7 +164,7 @@ int kernel_names_resolve(struct kernel_names *k, const uint64_t *addrs, size_t n
 
 	if (r < 0 || !has_unnamed(ret))
 		return r;
-	/* What we keep has no programs of BPF. */
+	/* The cache has no BPF programs. */
 	pthread_mutex_lock(&k->table_lock);
 	again = k->cached;
 	if (again)
@@ -175,8 +177,8 @@ int kernel_names_resolve(struct kernel_names *k, const uint64_t *addrs, size_t n
 	return resolve(k, addrs, n, ret);
 }
 
-/* Can a new reading tell more than the last one? What was made and dropped meanwhile is in the
- * records, unless some were lost. */
+/* Returns whether a new reading can have more than the last one. Code that was added or removed
+ * since is in the records, unless some were lost. */
 static bool worth_reading(struct kernel_names *k)
 {
 	const struct ksyms_options o = {0};

@@ -5,25 +5,25 @@
 #include "ksyms/ksyms.h"
 #include "symbolizer/symbolizer.h"
 
-/* A batch of addresses of one image on its way to the pool, owned by whoever has it. */
+/* A batch of addresses of one image on its way to the pool. Whoever holds it owns it. */
 struct symbolizer_job {
 	uint32_t image;
-	uint64_t *addrs; /* addrs[n] ascending, unique; malloc'ed, moves on to the result */
+	uint64_t *addrs; /* addrs[n] ascending, unique; malloc'ed, moved into the result */
 	size_t n;
 	struct trk_open from; /* files only */
 };
 
-/* Answers to a batch. */
+/* Results of a batch. */
 struct symbolizer_result {
 	uint32_t image;
 	uint64_t *addrs; /* addrs[batch.n] */
 	struct sym_batch batch;
 };
 
-/* Addresses of one image that were not sent yet. Thread: W, then C. */
+/* Addresses of one image that are not sent yet. Thread: tracker, then control. */
 struct symbolizer_group {
 	VEC(uint64_t) addrs;
-	uint64_t due_ns;      /* when the next batch goes; 0: nothing waits */
+	uint64_t due_ns;      /* when the next batch is sent; 0: no address waits */
 	uint64_t interval_ns; /* doubles with every batch */
 };
 
@@ -41,19 +41,19 @@ struct symbolizer {
 	struct kernel_names *kernel; /* locks inside */
 	struct queue *jobs;          /* struct symbolizer_job */
 	_Atomic bool late;
-	struct symbolizer_group *groups; /* groups[n_groups] by image; W, then C */
+	struct symbolizer_group *groups; /* groups[n_groups] by image; tracker, then control */
 	uint32_t n_groups;
-	struct intern *requested; /* struct symbolizer_key; as well */
+	struct intern *requested; /* struct symbolizer_key; the same threads */
 
-	/* Guards what follows up to results; a leaf. */
+	/* Guards the members down to results; a leaf. */
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* outstanding fell to 0; CLOCK_MONOTONIC */
 	bool has_lock;
-	uint32_t kicks;       /* jobs of ours in the pool: at most one a thread */
+	uint32_t kicks;       /* the module's jobs in the pool: at most one a thread */
 	uint64_t outstanding; /* batches that were sent and have no result yet */
 	VEC(struct symbolizer_result) results;
 
-	/* C, in and after symbolizer_finish. */
+	/* Control, during and after symbolizer_finish. */
 	struct intern *keys; /* struct symbolizer_key -> index of names */
 	VEC(struct sym_named) names;
 };
@@ -64,9 +64,9 @@ void symbolizer_kick(struct symbolizer *s); /* a job was queued */
 void symbolizer_add_result(struct symbolizer *s, struct symbolizer_result *res);
 void symbolizer_job_done(struct symbolizer_job *job);
 
-/* symbolizer_kernel.c: /proc/kallsyms, or what was kept of it, read once something is asked for;
- * records of what BPF and tracing make and drop meanwhile; and kallsyms again where both have no
- * name for an address and something was loaded since. */
+/* symbolizer_kernel.c: /proc/kallsyms or its cache, read at the first request; records of code that
+ * BPF and tracing add and remove meanwhile; and kallsyms again, if both have no name for an address
+ * and code was loaded since. */
 struct kernel_names;
 int kernel_names_new(struct tally *tally, struct kernel_names **ret); /* 0, -ENOMEM */
 struct kernel_names *kernel_names_free(struct kernel_names *k);
@@ -74,7 +74,7 @@ void kernel_names_record(struct kernel_names *k, const struct ev_proc *ev); /* a
 /* As ksyms_resolve. Any thread. */
 int kernel_names_resolve(struct kernel_names *k, const uint64_t *addrs, size_t n,
                          struct sym_batch *ret);
-/* The same once sampling has ended: looks once more, in a new reading where that can tell more. */
+/* The same after sampling: looks up once more, in a new reading if that can have more. */
 int kernel_names_resolve_again(struct kernel_names *k, const uint64_t *addrs, size_t n,
                                struct sym_batch *ret);
 int kernel_names_error(struct kernel_names *k); /* symbolizer_kernel_error */

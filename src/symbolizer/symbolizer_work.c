@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool's side: batches to answers. */
+/* The pool's side: from batches to results. */
 #include "symbolizer/symbolizer_priv.h"
 
-/* Batches that go to the symbolizer process at once: those that wait already. */
-#define ASKED_MAX 32
+/* Most batches that are sent to the symbolizer process at once, of those that wait. */
+#define TURN_MAX 32
 
-/* Files' batches of one turn. */
+/* Batches of files of one turn. */
 struct turn {
 	size_t n;
-	struct symbolizer_job jobs[ASKED_MAX];
-	struct sym_request asks[ASKED_MAX];
+	struct symbolizer_job jobs[TURN_MAX];
+	struct sym_request requests[TURN_MAX];
 };
 
 void symbolizer_job_done(struct symbolizer_job *job)
@@ -32,8 +32,8 @@ void symbolizer_add_result(struct symbolizer *s, struct symbolizer_result *res)
 	}
 }
 
-/* @r: of resolving; @b is moved into the results where it is 0. */
-static void answered(struct symbolizer *s, struct symbolizer_job *job, int r, struct sym_batch *b)
+/* Ends a batch. @r: of resolving; @b is moved into the results if it is 0. */
+static void end_batch(struct symbolizer *s, struct symbolizer_job *job, int r, struct sym_batch *b)
 {
 	struct symbolizer_result res = {.image = job->image, .addrs = job->addrs, .batch = *b};
 	const size_t n = job->n;
@@ -59,27 +59,27 @@ static void resolve_files(struct symbolizer *s, struct turn *t)
 {
 	if (t->n == 0)
 		return;
-	sym_files_resolve_all(s->files, t->asks, t->n);
-	if (s->o.child)
-		s->o.child(s->o.arg, sym_files_pid(s->files)); /* it may be another one now */
+	sym_files_resolve_all(s->files, t->requests, t->n);
+	if (s->o.process)
+		s->o.process(s->o.arg, sym_files_pid(s->files)); /* it may have been replaced */
 	for (size_t i = 0; i < t->n; i++)
-		answered(s, &t->jobs[i], t->asks[i].result, &t->asks[i].batch);
+		end_batch(s, &t->jobs[i], t->requests[i].result, &t->requests[i].batch);
 	t->n = 0;
 }
 
-static struct sym_request ask_of(const struct symbolizer_job *job)
+static struct sym_request request_of(const struct symbolizer_job *job)
 {
 	return (struct sym_request){.src = {.id = job->image,
-	                                .fd = job->from.fd,
-	                                .mem = job->from.mem,
-	                                .mem_len = job->from.mem_len,
-	                                .path = job->from.path,
-	                                .root_fd = job->from.root_fd},
-	                        .offs = job->addrs,
-	                        .n = job->n};
+	                                    .fd = job->from.fd,
+	                                    .mem = job->from.mem,
+	                                    .mem_len = job->from.mem_len,
+	                                    .path = job->from.path,
+	                                    .root_fd = job->from.root_fd},
+	                            .offs = job->addrs,
+	                            .n = job->n};
 }
 
-/* Answers a batch, or adds it to those for the symbolizer process. */
+/* Resolves a batch, or adds it to those for the symbolizer process. */
 static void handle(struct symbolizer *s, struct turn *t, struct symbolizer_job *job)
 {
 	struct sym_batch b = {0};
@@ -87,27 +87,27 @@ static void handle(struct symbolizer *s, struct turn *t, struct symbolizer_job *
 
 	if (job->image == SYMBOLIZER_KERNEL) {
 		r = kernel_names_resolve(s->kernel, job->addrs, job->n, &b);
-		answered(s, job, r, &b);
+		end_batch(s, job, r, &b);
 	} else if (job->from.reason != EV_REASON_NAMED) {
 		r = sym_none_resolve(job->from.reason, job->addrs, job->n, &b);
-		answered(s, job, r, &b);
+		end_batch(s, job, r, &b);
 	} else {
 		t->jobs[t->n] = *job;
-		t->asks[t->n++] = ask_of(job);
+		t->requests[t->n++] = request_of(job);
 	}
 }
 
-/* Without memory for a turn: one batch alone. */
+/* Without memory for a turn, one batch gets that result. */
 static void handle_alone(struct symbolizer *s)
 {
 	struct symbolizer_job job;
 	struct sym_batch b = {0};
 
 	if (queue_pop(s->jobs, &job, 0) == 0)
-		answered(s, &job, -ENOMEM, &b);
+		end_batch(s, &job, -ENOMEM, &b);
 }
 
-/* Up to ASKED_MAX batches, in a thread of the pool. */
+/* Resolves up to TURN_MAX batches, in a thread of the pool. */
 static void work(void *owner, void *item)
 {
 	struct symbolizer *s = owner;
@@ -117,7 +117,7 @@ static void work(void *owner, void *item)
 	(void)item;
 	if (!t)
 		handle_alone(s);
-	for (int i = 0; t && i < ASKED_MAX && queue_pop(s->jobs, &job, 0) == 0; i++)
+	for (int i = 0; t && i < TURN_MAX && queue_pop(s->jobs, &job, 0) == 0; i++)
 		handle(s, t, &job);
 	if (t)
 		resolve_files(s, t);
@@ -125,7 +125,7 @@ static void work(void *owner, void *item)
 	pthread_mutex_lock(&s->lock);
 	s->kicks--;
 	pthread_mutex_unlock(&s->lock);
-	/* Whatever came meanwhile, after others' jobs. */
+	/* Batches that came meanwhile are resolved after other modules' jobs. */
 	if (queue_len(s->jobs) > 0)
 		symbolizer_kick(s);
 }
@@ -140,9 +140,10 @@ void symbolizer_kick(struct symbolizer *s)
 	s->kicks += has_room;
 	pthread_mutex_unlock(&s->lock);
 	if (!has_room)
-		return; /* each of those in the pool looks at the queue again in its end */
+		return; /* each job in the pool checks the queue again at its end */
 	if (pool_push(s->pool, &job) == 0)
 		return;
-	/* The pool is closed, or full of others' jobs: done here rather than never. */
+	/* The pool is closed, or full of other modules' jobs: the batches are resolved in this
+	 * thread. */
 	work(s, NULL);
 }

@@ -48,7 +48,7 @@ static void open_image(void *arg, uint32_t image, struct trk_open *ret)
 	                         .reason = file_fd < 0 ? EV_REASON_NO_FILE : EV_REASON_NAMED};
 }
 
-static void on_child(void *arg, uint32_t pid)
+static void on_process(void *arg, uint32_t pid)
 {
 	(void)arg;
 	child_pid = pid;
@@ -74,7 +74,7 @@ static struct fixture begin(uint32_t threads, size_t max_jobs, bool in_process)
 {
 	const struct symbolizer_options o = {.tally = &tally,
 	                                     .open = open_image,
-	                                     .child = on_child,
+	                                     .process = on_process,
 	                                     .max_jobs = max_jobs,
 	                                     .in_process = in_process};
 	const struct pool_options po = {.name = "b", .n_threads = threads, .max_jobs = 64};
