@@ -7,7 +7,7 @@
 
 enum dw_line_str { DW_LINE_STR = 1, DW_LINE_LINE_STR = 2 }; /* .debug_str, .debug_line_str */
 
-/* What a line program needs from its unit. */
+/* Input of a line program from its unit. */
 struct dw_line_env {
 	uint8_t address_size; /* of the unit, 4 or 8; a header of version 5 has its own */
 	const char *comp_dir; /* borrowed while the program is open; "" if none */

@@ -170,7 +170,7 @@ static bool goes_on(struct gotab *t)
  */
 static int find_text(struct gotab *t)
 {
-	const uint64_t told = t->text;
+	const uint64_t from_header = t->text;
 	struct gotab_func fn;
 	struct goexit g = {0};
 	uint64_t text_end, unused, found;
@@ -193,10 +193,10 @@ static int find_text(struct gotab *t)
 			continue;
 		callees--;
 		goexit_code(&g, t->arm64, fn.start);
-		if (told && told <= UINT64_MAX - g.entry &&
-		    gotab_code(t, told + g.entry, code, g.len) == g.len &&
+		if (from_header && from_header <= UINT64_MAX - g.entry &&
+		    gotab_code(t, from_header + g.entry, code, g.len) == g.len &&
 		    memcmp(code, g.code, g.len) == 0) {
-			t->text = told;
+			t->text = from_header;
 			return 0;
 		}
 		if (find_code(t, &g, text_end, &found)) {
@@ -204,8 +204,8 @@ static int find_text(struct gotab *t)
 			return 0;
 		}
 	}
-	t->text = told;
-	return told ? 0 : -ENOENT;
+	t->text = from_header;
+	return from_header ? 0 : -ENOENT;
 }
 
 /* ---- finding the table ----------------------------------------------------------------------- */

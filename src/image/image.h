@@ -153,7 +153,7 @@ int img_area_read(const struct img_file *f, const struct img_area *a, uint64_t o
  */
 struct img_windows;
 struct img_windows_options {
-	/* Of memory, held and in use: a quarter for windows, half for points. zlib needs at
+	/* Memory, held and in use: a quarter for windows, half for points. zlib needs at
 	 * least 256 KiB, zstd the frame's window (2 MiB for what linkers write) and 1 MiB. */
 	size_t max_bytes;
 	size_t window_bytes;    /* decompressed at a time; 0: 4 to 64 KiB, by max_bytes */

@@ -28,7 +28,7 @@
 #define ADDRESS_SPACE_MAX ((uint64_t)1 << 42)
 /* Descriptors: three for each kept image, those of the batch, split units. */
 #define FDS_MAX 8192
-/* Of /proc/self/maps: 60,000 mappings, as many as a process may have. */
+/* Most bytes of /proc/self/maps: 60,000 mappings, as many as a process may have. */
 #define MAPS_BYTES_MAX ((size_t)16 << 20)
 
 static int drop_capabilities(void)

@@ -47,7 +47,7 @@ int sym_parts_find(const struct sym_find_options *o, struct sym_find_stats *stat
 void sym_parts_close(struct sym_parts *p);
 
 bool sym_has_section(struct img_file *f, const char *name);
-/* Whether an image has debug information itself. */
+/* Returns whether an image has debug information itself. */
 bool sym_has_lines(struct img_file *f);
 
 /* Makes a batch without names for @reason, shown by their offsets: 0, -ENOMEM. */
