@@ -250,7 +250,8 @@ int file_write_full(int fd, const void *buf, size_t len);
 	}
 /**
  * vec_push, vec_reserve - append an element; make room for @k more without adding them
- * Elements may move. Returns: 0, -E2BIG (over the cap), -ENOMEM.
+ * Elements may move.
+ * Returns: 0, -E2BIG (over the cap), -ENOMEM.
  */
 #define vec_push(v, ...)                                                                           \
 	({                                                                                         \

@@ -167,7 +167,8 @@ int cli_parse_bool(const char *s, bool *ret);
 
 /**
  * cli_parse_duration - a duration as Go's time.ParseDuration reads it ("300ms", "1m30s", "-1.5h",
- * "0") Returns: 0, -EINVAL (not of that form), -ERANGE (more than 292 years).
+ * "0").
+ * Returns: 0, -EINVAL (not of that form), -ERANGE (more than 292 years).
  */
 int cli_parse_duration(const char *s, int64_t *ret_ns);
 

@@ -50,8 +50,8 @@ static struct {
 	int wake_fd;               /* eventfd: readable once a signal came */
 	_Atomic uint64_t first_ns; /* when the first came, 0: none yet */
 	_Atomic int number;        /* which */
-	struct pfa_session
-	        *_Atomic session; /* whose start may have to be interrupted; NULL: none */
+	/* Whose start may have to be interrupted; NULL: none. */
+	struct pfa_session *_Atomic session;
 	const struct cli_outputs *_Atomic outs; /* to be removed by an abort; NULL: none */
 } caught = {.wake_fd = -EBADF};
 

@@ -79,7 +79,8 @@ int pev_open_cpus(const struct pev_spec *s, const uint32_t *cpus, uint32_t n, st
 int pev_set_enable(struct pev_set *s, struct err *err);
 /**
  * pev_set_disable, pev_set_close - end sampling; close all, after which the set is empty
- * Both go on after an error. Returns: 0, the first errno.
+ * Both go on after an error.
+ * Returns: 0, the first errno.
  */
 int pev_set_disable(struct pev_set *s);
 int pev_set_close(struct pev_set *s);
@@ -176,7 +177,8 @@ int pev_counters_fd(const struct pev_counters *s, uint32_t counter, uint32_t cpu
 int pev_counters_enable(struct pev_counters *s, struct err *err);
 /**
  * pev_counters_disable, pev_counters_close - end counting; close all, after which the set is empty
- * Both go on after an error. Returns: 0, the first errno.
+ * Both go on after an error.
+ * Returns: 0, the first errno.
  */
 int pev_counters_disable(struct pev_counters *s);
 int pev_counters_close(struct pev_counters *s);

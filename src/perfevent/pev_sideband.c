@@ -296,8 +296,8 @@ static void keep_record(struct sb_pass *p, uint32_t ring, uint64_t pos, uint32_t
 {
 	struct pev_sideband *s = p->s;
 	const struct sb_ring *r = &s->rings[ring];
-	uint64_t time_ns =
-	        ring_u64(r, pos + len - sizeof(uint64_t)); /* last field of the trailer */
+	/* The last field of the trailer. */
+	uint64_t time_ns = ring_u64(r, pos + len - sizeof(uint64_t));
 	uint8_t *dst;
 
 	if (pev_sort_add(&s->sort, time_ns, ring, len, &dst) < 0) {

@@ -65,8 +65,8 @@ static void release(struct ses *s)
 		s->src[i - 1] = src_all[i - 1]->free(s->src[i - 1]);
 		s->out[i - 1] = enc_output_free(s->out[i - 1]);
 	}
-	s->walker = s->env.walker =
-	        smp_walker_free(s->walker); /* not RUNNING: ses_stats asks none */
+	/* Not RUNNING: ses_stats reads no walker. */
+	s->walker = s->env.walker = smp_walker_free(s->walker);
 	s->env.agg = NULL;
 	closep(&s->stop_fd);
 	tgt_done(&s->target);

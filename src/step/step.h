@@ -829,8 +829,8 @@ UW_INLINE int uw_step_pops(struct uw_state *u, UW_MEM *mem)
  * call (no guesses: their code says it); a
  * leaf that has pushed nothing (PLT stubs, small assembly), whose return address is on top; the
  * frame pointer; the words above the stack pointer. u->guessed counts what a guess found, but for
- * frame pointers of JIT code. Returns: 0, or ABI_WALK_*: UNCOVERED, BAD_RULE and JIT where nothing
- * fits.
+ * frame pointers of JIT code.
+ * Returns: 0, or ABI_WALK_*: UNCOVERED, BAD_RULE and JIT where nothing fits.
  */
 UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, enum uw_special special, __u32 code,
                             __u32 jit)

@@ -28,9 +28,9 @@ enum tally_id {
 /* The counters of one capture, all 0 at the beginning. */
 struct tally {
 	_Atomic uint64_t user[TALLY_CNT]; /* thread: any */
-	/* Final counts of the kernel side, written by the owner once the programs are detached. */
-	struct abi_counters
-	        kernel; /* on-CPU programs, with what off-CPU programs share with them */
+	/* Final counts of the kernel side, written by the owner once the programs are detached: those
+	 * of the on-CPU programs, with what the off-CPU programs share with them. */
+	struct abi_counters kernel;
 	struct abi_counters offcpu; /* off-CPU programs alone */
 	/* notes[n_notes], each malloc'ed. Thread: the owner's. */
 	char *notes[TALLY_NOTES_MAX];

@@ -50,8 +50,8 @@ struct thread {
 	int fd;      /* to wait on, or to read from */
 	int peer_fd; /* to write to */
 	struct thread *peer;
-	_Atomic uint32_t
-	        word; /* futex; semaphores and conditions where they are what is measured */
+	/* Futex; semaphores and conditions where they are what is measured. */
+	_Atomic uint32_t word;
 	sem_t turn;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;

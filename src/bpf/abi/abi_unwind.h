@@ -41,7 +41,7 @@
 /* Slots of abi_rule.save: rbx rbp r12 r13 r14 r15. */
 #define ABI_SAVES  6
 #endif
-/* The return address in abi_wide: behind the registers. */
+/* Column of the return address in abi_wide, after the registers. */
 #define ABI_COL_RA ABI_REGS
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -160,8 +160,8 @@ struct abi_wide {
 };
 _Static_assert(sizeof(struct abi_wide) % 8 == 0, "shared layout");
 
-/* One operation of an expression, decoded: ABI_OP_END ends it. Values are 64 bits, stack machine.
- */
+/* One operation of an expression, decoded; ABI_OP_END ends the expression. Operations work on a
+ * stack of 64-bit values. */
 enum abi_op_code {
 	ABI_OP_END = 0,
 	ABI_OP_CONST = 1,    /* push arg (sign-extended) */
