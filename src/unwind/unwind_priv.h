@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unwind, private: the pieces behind unwind.h.
+ * unwind, private: the files of the module.
  *
  *   uw_cfi.c         CIEs and FDEs of .eh_frame and .debug_frame
+ *   uw_cfi_pointer.c their encoded pointers
+ *   uw_cfi_code.c    the code of the rule that instructions have built up
  *   uw_insn.c        their instructions: rows of one function
  *   uw_expr.c        DWARF expressions -> operations, and the shapes that need none
  *   uw_go.c          functions of Go programs from .gopclntab
  *   uw_go_special.c  Go functions that change stacks
  *   uw_go_growth.c   those by which stacks grow
+ *   uw_go_code.c     their rows and instructions
  *   uw_go_rows.c     rows of one Go function
  *   uw_rules.c       interned rules and their codes
+ *   uw_info.c        what the tables know about one file, as text
  *   uw_build.c       from all sources to one sorted table
  *   uw_store.c       tables in the word space
  *   uw_print.c       rules as text
- *   walk.c           the walks of user space
+ *   uw_walk.c        the walks of user space
  */
 #ifndef PA_UNWIND_PRIV_H
 #define PA_UNWIND_PRIV_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unwind, private to the reading of call-frame information: what uw_cfi.c, uw_insn.c and uw_expr.c
- * share.
+ * unwind, private to the reading of call-frame information: what the uw_cfi*.c, uw_insn.c and
+ * uw_expr.c share.
  */
 #ifndef PA_UNWIND_CFI_PRIV_H
 #define PA_UNWIND_CFI_PRIV_H
@@ -23,6 +23,9 @@
 #define CFI_CIE_RERUN_BYTES (1U << 20)
 #define CFI_CIES            64   /* remembered, power of two */
 #define CFI_CODES           1024 /* rules remembered with their codes, power of two */
+
+/* Value of cfa_kind while no CFA is known: no enum abi_cfa_kind. */
+#define CFI_CFA_UNSET UINT8_MAX
 
 /* Parts of a pointer encoding (DW_EH_PE_*): how the number is stored, and what it is relative to.
  * Source: LSB 5.0, "DWARF Exception Header Encoding". */
@@ -89,10 +92,18 @@ static inline int cfi_uleb(struct cursor *c, uint64_t *ret)
 	return cursor_uleb(c, ret);
 }
 
-/* A pointer by its encoding: 0, -ENODATA, -EINVAL (no such encoding, or DW_EH_PE_omit). Where it is
- * stored indirectly, it is read through @f unless that is NULL. */
+/* Reads a number in the format of @enc, without its base: 0, -ENODATA, -ERANGE, -EINVAL. */
+int cfi_number(struct cursor *c, uint8_t enc, uint8_t addr_size, uint64_t *ret);
+/* Reads a pointer by its encoding: 0, -ENODATA, -EINVAL (no such encoding, or DW_EH_PE_omit). An
+ * indirect one is read through @f unless that is NULL. */
 int cfi_pointer(struct img_file *f, const struct uw_area *a, struct cursor *c, uint8_t enc,
                 uint8_t addr_size, uint64_t *ret);
+
+/* Sets a rule to that of a function without any instruction. */
+void cfi_rule_begin(struct uw_rule *r, bool signal);
+/* Returns in *ret the code of m->cur: 0, -EINVAL (it has no CFA), -ENOMEM. If the rule tables are
+ * full, the code is ABI_CODE_BAD and m->refused is set. */
+int cfi_state_code(struct cfi_machine *m, const struct cfi_cie *cie, uint16_t *ret);
 
 /* Runs a CIE's instructions into cie->initial: 0, or an error as cfi_run_fde. */
 int cfi_run_cie(struct cfi_machine *m, struct cfi_cie *cie, struct cursor c);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unwind, private: Go functions that change stacks. uw_go_special.c has them all, uw_go_growth.c
- * those by which stacks grow, which need to know of each other. x86-64 only.
+ * unwind, private: Go functions that change stacks. x86-64 only. uw_go_special.c
+ * finds them by name and has a rule for each kind; uw_go_growth.c has those by which stacks grow,
+ * which depend on each other. Both give rows and search code through uw_go_code.c.
  */
 #ifndef PA_UW_GO_SPECIAL_H
 #define PA_UW_GO_SPECIAL_H
@@ -48,6 +49,9 @@ struct uw_special {
 
 /* Opens the function in work, from @start on. */
 int uw_special_begin(struct uw_special *sp, uint64_t start);
+/* Gives the ordinary row @i of sp->rows, from @at on. @signal: the caller's pc is exact. */
+int uw_special_row(struct uw_special *sp, uint64_t at, size_t i, bool signal);
+/* Gives a rule of its own, from @at on; nothing after the end of the function's rows. */
 int uw_special_code(struct uw_special *sp, uint64_t at, const struct uw_rule *rule);
 /* The ordinary rows that govern [from, to). */
 int uw_special_plain(struct uw_special *sp, uint64_t from, uint64_t to, bool signal);

@@ -11,8 +11,6 @@
 #define CFA_PRIMARY 0xc0
 #define CFA_OPERAND 0x3f
 
-/* The CFA is not known yet: no enum abi_cfa_kind. */
-#define CFA_UNSET UINT8_MAX
 /* Columns that the walk has no use for: vector registers, pseudo registers. */
 #define COL_NONE SIZE_MAX
 
@@ -26,79 +24,7 @@ struct run {
 	bool done; /* loc has reached the end */
 };
 
-static void rule_begin(struct uw_rule *r, bool signal)
-{
-	/* With its padding: rules are compared and hashed as bytes. */
-	memset(r, 0, sizeof(*r));
-	r->kind = ABI_RULE_FRAME;
-	r->cfa_kind = CFA_UNSET;
-	r->signal = signal;
-}
-
 /* ---- rows ------------------------------------------------------------------------------------ */
-
-static uint64_t rule_hash(const struct uw_rule *r)
-{
-	uint64_t h = 0, w;
-
-	_Static_assert(sizeof(*r) % 4 == 0, "hashed by words");
-	/* Sums of products do not wait for each other. */
-	for (size_t i = 0; i + 8 <= sizeof(*r); i += 8) {
-		memcpy(&w, (const char *)r + i, 8);
-		h += (w ^ (w >> 32)) * (UINT64_C(0x9e3779b97f4a7c15) * (2 * i + 1));
-	}
-	w = 0;
-	memcpy(&w, (const char *)r + (sizeof(*r) & ~(size_t)7), sizeof(*r) & 7);
-	h += w * UINT64_C(0xc2b2ae3d27d4eb4f);
-	return h ^ (h >> 29);
-}
-
-/* Where the return address is, as a rule of its own. False: nowhere, this is the root. */
-static bool settle_ra(struct uw_rule *r, const struct cfi_cie *cie)
-{
-	struct uw_col *ra = &r->col[ABI_COL_RA];
-
-	if (cie->ra_col < ABI_REGS) {
-		*ra = r->col[cie->ra_col];
-		if (ra->kind == ABI_COL_SAME) {
-			ra->kind = ABI_COL_REG;
-			ra->val = (int32_t)cie->ra_col;
-		}
-	}
-	return ra->kind != ABI_COL_SAME && ra->kind != ABI_COL_UNDEF;
-}
-
-/* The code of the state: 0, -EINVAL (it has no CFA), -ENOMEM. */
-static int state_code(struct run *x, uint16_t *ret)
-{
-	struct cfi_machine *m = x->m;
-	struct uw_rule *rule = &m->cur.rule;
-	struct cfi_code *slot;
-	int r;
-
-	if (!settle_ra(rule, x->cie)) {
-		*ret = ABI_CODE_ROOT;
-		return 0;
-	}
-	if (rule->cfa_kind == CFA_UNSET)
-		return -EINVAL;
-	slot = &m->codes[(rule_hash(rule) >> 20) & (CFI_CODES - 1)];
-	if (!slot->used || memcmp(&slot->rule, rule, sizeof(*rule)) != 0) {
-		slot->used = false;
-		r = uw_rules_code(m->sink->rules, m->sink->quota, rule, &slot->code);
-		if (r == -E2BIG) {
-			m->refused = true;
-			*ret = ABI_CODE_BAD;
-			return 0;
-		}
-		if (r < 0)
-			return r;
-		slot->rule = *rule;
-		slot->used = true;
-	}
-	*ret = slot->code;
-	return 0;
-}
 
 /* The row that ends before @to, where the next one begins. */
 static int advance(struct run *x, uint64_t to)
@@ -111,7 +37,7 @@ static int advance(struct run *x, uint64_t to)
 		return -EINVAL;
 	if (to == x->loc)
 		return 0;
-	r = state_code(x, &code);
+	r = cfi_state_code(m, x->cie, &code);
 	if (r < 0)
 		return r;
 	if (m->rows.n == 0 || m->rows.p[m->rows.n - 1].code != code) {
@@ -254,7 +180,7 @@ static int do_def_cfa_register(struct run *x)
 
 	if (r < 0)
 		return r;
-	if (cur->rule.cfa_kind == CFA_UNSET)
+	if (cur->rule.cfa_kind == CFI_CFA_UNSET)
 		return -EINVAL;
 	/* DWARF wants a register and offset there before. OpenSSL and libgcrypt go back to that
 	 * from an expression, and mean the offset that held before it, as libgcc does. */
@@ -266,7 +192,7 @@ static int do_def_cfa_register(struct run *x)
 
 static int do_def_cfa_offset(struct run *x, bool is_signed)
 {
-	return x->m->cur.rule.cfa_kind == CFA_UNSET ? -EINVAL : take_cfa_off(x, is_signed);
+	return x->m->cur.rule.cfa_kind == CFI_CFA_UNSET ? -EINVAL : take_cfa_off(x, is_signed);
 }
 
 /* ---- expressions ----------------------------------------------------------------------------- */
@@ -557,7 +483,7 @@ int cfi_run_cie(struct cfi_machine *m, struct cfi_cie *cie, struct cursor c)
 	struct run x = {.m = m, .cie = cie, .c = c};
 	int r;
 
-	rule_begin(&m->cur.rule, cie->signal);
+	cfi_rule_begin(&m->cur.rule, cie->signal);
 	m->cur.reg_off = 0;
 	m->n_remembered = 0;
 	r = run_all(&x);
