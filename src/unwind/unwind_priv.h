@@ -12,6 +12,7 @@
  *   uw_go_growth.c   those by which stacks grow
  *   uw_go_code.c     their rows and instructions
  *   uw_go_rows.c     rows of one Go function
+ *   uw_rule.c        the forms of a rule
  *   uw_rules.c       interned rules and their codes
  *   uw_info.c        what the tables know about one file, as text
  *   uw_build.c       from all sources to one sorted table
@@ -63,10 +64,17 @@ struct uw_ops {
 int uw_expr_decode(const uint8_t *p, size_t len, bool cfa_pushed, struct uw_ops *ret,
                    uint64_t *ret_bad);
 
-/* The forms of a rule of kind FRAME whose return address is neither SAME nor UNDEF and whose unused
- * fields are 0: false if it does not fit. Every rule fits a wide one. */
+/* Sets to 0 all fields that a rule's kinds do not use, so that equal rules are equal bytes. A rule
+ * that has no form becomes BAD, a column that has none is lost. @n_ops: operations that exist. */
+void uw_rule_canonical(const struct uw_rule *in, uint32_t n_ops, struct uw_rule *ret);
+/* The forms of a canonical rule of kind FRAME: false if it does not fit. Every rule fits a wide
+ * one. */
 bool uw_rule_inline(const struct uw_rule *c, uint16_t *ret);
 bool uw_rule_frame(const struct uw_rule *c, struct abi_rule *ret);
 void uw_rule_wide(const struct uw_rule *c, struct abi_wide *ret);
+/* The way back. @ret is all zero before. */
+void uw_rule_expand_inline(uint32_t code, struct uw_rule *ret);
+void uw_rule_expand_frame(const struct abi_rule *rule, struct uw_rule *ret);
+void uw_rule_expand_wide(const struct abi_wide *w, struct uw_rule *ret);
 
 #endif
