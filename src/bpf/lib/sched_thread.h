@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Scheduler statistics: the entries of threads, from admission to their end.
+ */
+#ifndef PA_BPF_SCHED_THREAD_H
+#define PA_BPF_SCHED_THREAD_H
+
+#include "bpf/lib/sched_process.h"
+
+/* When the capture began. A CPU that is the first to see that it has may not see when yet. */
+static __always_inline __u64 begin_of(__u64 now)
+{
+	__u64 begin = *(volatile __u64 *)&sw.begin_ns;
+
+	return begin ? begin : now;
+}
+
+static __always_inline __u64 faults_of(struct task_struct *task)
+{
+	return task->min_flt + task->maj_flt;
+}
+
+static __always_inline struct abi_sched_fast *fast_at(__u32 tid)
+{
+	__u32 at = tid & fast_mask;
+
+	return bpf_map_lookup_elem(&sched_fast, &at);
+}
+
+static __always_inline struct abi_sched_thread *find_thread(__u32 tid)
+{
+	struct abi_sched_fast *f = fast_at(tid);
+
+	if (f && f->key == tid)
+		return &f->t;
+	return bpf_map_lookup_elem(&sched_threads, &tid);
+}
+
+static __always_inline struct abi_sched_thread *thread_of(struct task_struct *task)
+{
+	return find_thread(task->pid);
+}
+
+static __always_inline void forget_thread(__u32 tid)
+{
+	struct abi_sched_fast *f = fast_at(tid);
+	__u32 at = tid & fast_mask;
+
+	if (f && f->key == tid) {
+		f->key = 0;
+		(void)bpf_map_delete_elem(&sched_claims, &at);
+		return;
+	}
+	(void)bpf_map_delete_elem(&sched_threads, &tid);
+}
+
+/* Finds a place for a new thread: 0; 1: there is none; 2: another CPU does it just now. */
+static __noinline int place_thread(__u32 tid, const struct abi_sched_thread *t)
+{
+	struct abi_sched_fast *f = fast_at(tid);
+	__u32 at = tid & fast_mask, *owner;
+
+	if (f && bpf_map_update_elem(&sched_claims, &at, &tid, BPF_NOEXIST) == 0) {
+		f->t = *t;
+		/* Now others see it; a full barrier. */
+		__sync_fetch_and_add(&f->key, tid);
+		return 0;
+	}
+	owner = bpf_map_lookup_elem(&sched_claims, &at);
+	if (owner && *owner == tid)
+		return 2;
+	if (bpf_map_update_elem(&sched_threads, &tid, t, BPF_NOEXIST))
+		return 1;
+	return 0;
+}
+
+#define ADMIT_NEW         1 /* it was never there before, and begins now */
+#define ADMIT_PHASE_SHIFT 8 /* what it has been doing since the beginning */
+
+/* Makes the entry of a thread of a target that passes(): NULL where there is none to be. @lost: it
+ * is to be counted, but there is no place. The entry is whole when others see it, but for its slot:
+ * at the beginning there may be more processes that sleep than slots. */
+static __noinline struct abi_sched_thread *admit(struct task_struct *task, __u32 how, __u32 *lost)
+{
+	struct abi_sched_thread t = {};
+	__u32 tid = task->pid, ns_tid = tid, ns_tgid = task->tgid;
+	int placed;
+
+	*lost = 0;
+	if (!passes_tid(task))
+		return 0;
+	if (cfg.nested_ns) {
+		ns_tid = number_of(task);
+		ns_tgid = number_of(task->group_leader);
+	}
+	if (ns_tid && is_agent(ns_tgid, ns_tid))
+		return 0;
+	t.tid = ns_tid ? ns_tid : tid;
+	t.faults0 = faults_of(task);
+	t.migrations0 = task->se.nr_migrations;
+	t.exec0_ns = task->se.sum_exec_runtime;
+	bpf_probe_read_kernel_str(t.comm, sizeof(t.comm), task->comm);
+	if (how & ADMIT_NEW || sw.ready) {
+		/* Nothing is known of its past. */
+		t.since_ns = bpf_ktime_get_ns();
+	} else {
+		t.since_ns = begin_of(bpf_ktime_get_ns());
+		t.phase = how >> ADMIT_PHASE_SHIFT;
+		t.baseline = 1;
+	}
+	if (how & ADMIT_NEW) {
+		t.phase = ABI_PHASE_RUNQ;
+		forget_thread(tid);
+	}
+	placed = place_thread(tid, &t);
+	if (placed == 1) {
+		*lost = 1;
+		return 0;
+	}
+	return find_thread(tid); /* placed by another CPU: if it is there by now */
+}
+
+/* What a thread did that the kernel counts by itself. */
+static __always_inline void refresh(struct abi_sched_thread *t, struct task_struct *task)
+{
+	t->sums.faults = faults_of(task) - t->faults0;
+	t->sums.migrations = task->se.nr_migrations - t->migrations0;
+}
+
+/* What it has done since then is not counted. */
+static __always_inline void skip(struct abi_sched_thread *t, struct task_struct *task)
+{
+	t->faults0 = faults_of(task) - t->sums.faults;
+	t->migrations0 = task->se.nr_migrations - t->sums.migrations;
+}
+
+/* It passes the filters no more: the interval that ends now is not counted, nor what follows until
+ * it passes again. @since_ns: when it was switched in, 0: it was not. */
+static __always_inline void leave_out(struct abi_sched_thread *t, __u64 since_ns)
+{
+	t->phase = ABI_PHASE_NONE;
+	t->since_ns = since_ns;
+}
+
+static __always_inline int left_out(const struct abi_sched_thread *t)
+{
+	return cfg.filters & FILTERS_MUTABLE && t->phase == ABI_PHASE_NONE;
+}
+
+/* What a thread did that is no more is its process's. @leader: it gave the process its name. */
+static __noinline void fold(struct abi_sched_thread *t, struct task_struct *leader)
+{
+	struct abi_sched_proc *p = proc_at(per_process ? t->slot : 0);
+	__u32 i;
+
+	if (p) {
+		if (leader && p->tgid)
+			name_proc(p, leader);
+		for (i = 0; i < ABI_HIST_CNT; i++)
+			__sync_fetch_and_add(&p->sums.ns[i], t->sums.ns[i]);
+		for (i = 0; i < ABI_REASON_CNT; i++)
+			__sync_fetch_and_add(&p->sums.reason[i], t->sums.reason[i]);
+		__sync_fetch_and_add(&p->sums.faults, t->sums.faults);
+		__sync_fetch_and_add(&p->sums.migrations, t->sums.migrations);
+	}
+}
+
+#endif
