@@ -56,8 +56,8 @@ static __always_inline void report_name(struct scratch *s, struct abi_counters *
 #define COST_SHIFT 5
 
 /* @woken_ns: when it was woken, if it was already, else 0; @ran_ns: how long it has run. */
-static __always_inline void begin_wait(void *ctx, struct task_struct *task, __u32 state, __u64 now,
-                                       __u64 woken_ns, __u64 ran_ns)
+static __always_inline void begin_interval(void *ctx, struct task_struct *task, __u32 state,
+                                           __u64 now, __u64 woken_ns, __u64 ran_ns)
 {
 	__u32 zero = 0, tid = task->pid;
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
@@ -74,7 +74,7 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, __u3
 		if (bpf_map_update_elem(&offcpu_threads, &tid, fresh, BPF_NOEXIST) == 0)
 			t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 		if (!t) {
-			if (begun()) {
+			if (is_counting()) {
 				CNT_ADD(c, SEEN, 1);
 				CNT_ADD(c, DROP_COUNTS_FULL, 1);
 			}
@@ -84,7 +84,7 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, __u3
 		return;
 	}
 	if (t->out_ns) {
-		(void)ended_unseen(tid, ran_ns);
+		(void)account_missed_switch_in(tid, ran_ns);
 		if (t->out_ns)
 			return; /* the capture has just ended */
 	}
@@ -121,19 +121,20 @@ int offcpu_switch(__u64 *ctx)
 			t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 			c = bpf_map_lookup_elem(&counters, &zero);
 			if (t && t->out_ns)
-				(void)ended_unseen(tid, ran_ns);
+				(void)account_missed_switch_in(tid, ran_ns);
 			if (t && c)
-				flush_done(t, c);
+				flush_pending(t, c);
 			(void)bpf_map_delete_elem(&offcpu_threads, &tid);
 		} else {
-			state = (__u32)wanted(state, tid, ran_ns);
+			state = (__u32)filter_state(state, tid, ran_ns);
 			if (state) {
 				/* Before the walk, which the scheduler too counts as time off the
 				 * CPU. */
 				now = bpf_ktime_get_ns();
-				begin_wait(ctx, prev, state, now,
-				           woken_before(prev, (__u32)ctx[0] & 1, left) ? now : 0,
-				           ran_ns);
+				begin_interval(ctx, prev, state, now,
+				               woken_before(prev, (__u32)ctx[0] & 1, left) ? now
+				                                                           : 0,
+				               ran_ns);
 			}
 		}
 	}
@@ -160,7 +161,7 @@ int offcpu_exec(__u64 *ctx)
 	t = bpf_map_lookup_elem(&offcpu_threads, &old_tid);
 	if (!t)
 		return 0;
-	flush_done(t, c);
+	flush_pending(t, c);
 	(void)bpf_map_delete_elem(&offcpu_threads, &old_tid);
 	return 0;
 }
@@ -187,7 +188,7 @@ int offcpu_wakeup(__u64 *ctx)
 		else if (*(volatile __u64 *)&ctl.begin_ns != ABI_BEGIN_NEVER &&
 		         bpf_core_field_exists(task->on_cpu) && !task->on_cpu)
 			(void)account_missed_run(tid, 1);
-	} else if (begun() && !t->untracked && bpf_core_field_exists(task->on_cpu) &&
+	} else if (is_counting() && !t->untracked && bpf_core_field_exists(task->on_cpu) &&
 	           !task->on_cpu) {
 		/* It went to sleep, and nobody told. */
 		t->untracked = 1;
@@ -253,7 +254,7 @@ struct {
 	__type(value, struct scan_buf);
 } offcpu_scan_buf SEC(".maps");
 
-static __always_inline __u32 waits_now(struct task_struct *task)
+static __always_inline __u32 blocked_state(struct task_struct *task)
 {
 	__u32 state = task_state(task);
 
@@ -284,7 +285,7 @@ int offcpu_scan(struct bpf_iter__task *ctx)
 	c = bpf_map_lookup_elem(&counters, &zero);
 	if (!b || !c || !is_target(task, task->tgid) || !task_passes_filters(task))
 		return 0;
-	state = waits_now(task);
+	state = blocked_state(task);
 	if (state == ABI_OFFCPU_NONE || !(cfg.offcpu_states >> state & 1))
 		return 0;
 	__builtin_memset(&b->out, 0, sizeof(b->out));
@@ -322,7 +323,7 @@ int offcpu_scan(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	/* It ran on before its entry was there: what it does next says more. */
-	if (waits_now(task) != state) {
+	if (blocked_state(task) != state) {
 		t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 		if (t && t->out_ns == fresh.out_ns) {
 			t->out_ns = 0;

@@ -21,7 +21,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 /* Is it of a target? Whether filters let it pass is another question, and whether it is the
  * agent's. */
-static __always_inline int may_count(struct task_struct *task)
+static __always_inline int is_target_task(struct task_struct *task)
 {
 	if (!task->pid)
 		return 0;
@@ -45,12 +45,12 @@ static __always_inline void end_slice(struct abi_cpu_sums *cpu, struct abi_sched
 		count_time(cpu, t, ABI_HIST_SLICE, since(now, t->since_ns), t->baseline);
 	} else if (phase != ABI_PHASE_NONE) {
 		/* Nobody saw it come. */
-		settle(cpu, t, ran_since(t, task), kind_of(phase), now);
+		account_missed(cpu, t, ran_since(t, task), kind_of(phase), now);
 	} else if (cpu->since_ns) {
 		count_time(cpu, t, ABI_HIST_SLICE, since(now, cpu->since_ns), 0);
 	} else if (!cpu->switched) {
 		/* It runs since before the capture. */
-		count_time(cpu, t, ABI_HIST_SLICE, since(now, begin_of(now)), 1);
+		count_time(cpu, t, ABI_HIST_SLICE, since(now, capture_begin(now)), 1);
 	} else {
 		cpu->missed++;
 	}
@@ -90,7 +90,7 @@ static __always_inline void switch_in(struct abi_cpu_sums *cpu, struct abi_sched
 		count_time(cpu, t, ABI_HIST_RUNQ, since(now, t->since_ns), t->baseline);
 	} else if (phase != ABI_PHASE_NONE) {
 		/* Nobody saw it wake up, or it came and went unseen. */
-		settle(cpu, t, ran, kind_of(phase), now);
+		account_missed(cpu, t, ran, kind_of(phase), now);
 	}
 	t->phase = ABI_PHASE_ON;
 	t->since_ns = now;
@@ -100,9 +100,9 @@ static __always_inline void switch_in(struct abi_cpu_sums *cpu, struct abi_sched
 
 /* A kernel that shows some threads to nobody does not tell when one of them takes over, or leaves:
  * who was switched in here last does not run here any more. */
-static __noinline void left_unseen(struct abi_cpu_sums *cpu)
+static __noinline void account_replaced(struct abi_cpu_sums *cpu)
 {
-	struct abi_sched_thread *t = find_thread(cpu->tid);
+	struct abi_sched_thread *t = thread_find(cpu->tid);
 
 	/* Else it is on another CPU now. */
 	if (t && t->phase == ABI_PHASE_ON && t->since_ns == cpu->since_ns)
@@ -122,8 +122,8 @@ static __always_inline int switched(__u64 *ctx, struct abi_cpu_sums **ret_cpu, _
 
 	if (!*(volatile __u32 *)&sw.active)
 		return 0;
-	out = may_count(prev);
-	in = may_count(next);
+	out = is_target_task(prev);
+	in = is_target_task(next);
 	if (!out && !in)
 		return 0;
 	cpu = this_cpu();
@@ -132,14 +132,14 @@ static __always_inline int switched(__u64 *ctx, struct abi_cpu_sums **ret_cpu, _
 	*ret_now = now = bpf_ktime_get_ns();
 	*ret_cpu = cpu;
 	if (cpu->tid && cpu->tid != (__u32)prev->pid)
-		left_unseen(cpu);
+		account_replaced(cpu);
 	if (out) {
 		t = thread_of(prev);
 		pass = passes(prev);
 		if (pass && !t)
-			t = admit(prev, ABI_PHASE_ON << ADMIT_PHASE_SHIFT, &lost);
+			t = thread_add(prev, ABI_PHASE_ON << ADD_PHASE_SHIFT, &lost);
 		if (pass)
-			seek_slot(t, prev);
+			assign_slot(t, prev);
 		if (t || lost) {
 			state = cfg.prev_state ? (__u32)ctx[3] : task_state(prev);
 			reason = reason_of(prev, (__u32)ctx[0] & 1, state);
@@ -149,8 +149,8 @@ static __always_inline int switched(__u64 *ctx, struct abi_cpu_sums **ret_cpu, _
 				cpu->lost += lost;
 				counted = 1;
 			} else if (t) {
-				leave_out(t, 0);
-				skip(t, prev);
+				set_filtered(t, 0);
+				skip_faults(t, prev);
 			}
 		}
 	}
@@ -162,11 +162,11 @@ static __always_inline int switched(__u64 *ctx, struct abi_cpu_sums **ret_cpu, _
 		cpu->armed = in;
 	}
 	if (t && reason == ABI_REASON_EXITED) {
-		if (!left_out(t))
-			refresh(t, prev);
+		if (!is_filtered(t))
+			update_faults(t, prev);
 		count_end(t);
-		fold(t, prev->pid == prev->tgid && pass ? prev : 0);
-		forget_thread(prev->pid);
+		fold_into_process(t, prev->pid == prev->tgid && pass ? prev : 0);
+		thread_remove(prev->pid);
 	}
 	cpu->since_ns = in ? now : 0;
 	cpu->tid = in ? next->pid : 0;
@@ -175,24 +175,24 @@ static __always_inline int switched(__u64 *ctx, struct abi_cpu_sums **ret_cpu, _
 	n = thread_of(next);
 	if (cfg.filters & FILTERS_MUTABLE) {
 		/* Faults of the slice are counted if it is. */
-		if (n && left_out(n))
-			skip(n, next);
+		if (n && is_filtered(n))
+			skip_faults(n, next);
 		else if (n)
-			refresh(n, next);
+			update_faults(n, next);
 		if (!passes(next)) {
 			if (n)
-				leave_out(n, now);
+				set_filtered(n, now);
 			return 0;
 		}
 	}
 	if (!n) {
-		n = admit(next, ABI_PHASE_RUNQ << ADMIT_PHASE_SHIFT, &lost);
+		n = thread_add(next, ABI_PHASE_RUNQ << ADD_PHASE_SHIFT, &lost);
 		if (!n) {
 			cpu->lost += lost;
 			return 0;
 		}
 	}
-	seek_slot(n, next);
+	assign_slot(n, next);
 	switch_in(cpu, n, next, now);
 	return 0;
 }
@@ -230,7 +230,7 @@ int sched_woken(__u64 *ctx)
 	__u32 lost;
 	__u64 now, ran;
 
-	if (!*(volatile __u32 *)&sw.active || !may_count(task))
+	if (!*(volatile __u32 *)&sw.active || !is_target_task(task))
 		return 0;
 	cpu = this_cpu();
 	if (!cpu)
@@ -239,17 +239,17 @@ int sched_woken(__u64 *ctx)
 	t = thread_of(task);
 	if (!passes(task)) {
 		if (t)
-			leave_out(t, 0);
+			set_filtered(t, 0);
 		return 0;
 	}
 	if (!t) {
-		t = admit(task, ABI_PHASE_BLOCKED << ADMIT_PHASE_SHIFT, &lost);
+		t = thread_add(task, ABI_PHASE_BLOCKED << ADD_PHASE_SHIFT, &lost);
 		if (!t) {
 			cpu->lost += lost;
 			return 0;
 		}
 	}
-	seek_slot(t, task);
+	assign_slot(t, task);
 	ran = ran_since(t, task);
 	if (t->phase == ABI_PHASE_BLOCKED && !ran) {
 		count_time(cpu, t, ABI_HIST_BLOCKED, since(now, t->since_ns), t->baseline);
@@ -257,7 +257,7 @@ int sched_woken(__u64 *ctx)
 		return 0; /* it was woken before it had left its CPU */
 	} else if (t->phase != ABI_PHASE_NONE) {
 		/* Nobody saw it go. */
-		settle(cpu, t, ran, ABI_HIST_BLOCKED, now);
+		account_missed(cpu, t, ran, ABI_HIST_BLOCKED, now);
 	}
 	t->baseline = 0;
 	t->phase = ABI_PHASE_RUNQ;
@@ -274,10 +274,10 @@ int sched_woken_new(__u64 *ctx)
 	struct abi_sched_thread *t;
 	__u32 lost;
 
-	if (!*(volatile __u32 *)&sw.active || !may_count(task) || !passes(task))
+	if (!*(volatile __u32 *)&sw.active || !is_target_task(task) || !passes(task))
 		return 0;
-	t = admit(task, ADMIT_NEW, &lost);
-	seek_slot(t, task);
+	t = thread_add(task, ADD_NEW, &lost);
+	assign_slot(t, task);
 	cpu = this_cpu();
 	if (cpu)
 		cpu->lost += lost;
@@ -295,20 +295,20 @@ int sched_execed(__u64 *ctx)
 	struct abi_cpu_sums *cpu;
 	__u64 now;
 
-	if (!*(volatile __u32 *)&sw.active || !may_count(task))
+	if (!*(volatile __u32 *)&sw.active || !is_target_task(task))
 		return 0;
-	t = find_thread(old_tid);
+	t = thread_find(old_tid);
 	if (!t && old_tid != tid) {
 		/* The leader's last switch came first, under the thread's number, and ended that:
 		 * the thread goes on in the leader's place. */
 		old_tid = tid;
-		t = find_thread(tid);
+		t = thread_find(tid);
 		cpu = this_cpu();
 		if (t && cpu && passes(task)) {
 			now = bpf_ktime_get_ns();
 			if (t->phase != ABI_PHASE_NONE)
 				count_time(cpu, t, kind_of(t->phase), since(now, t->since_ns), 1);
-			skip(t, task);
+			skip_faults(t, task);
 			t->phase = ABI_PHASE_ON;
 			t->since_ns = now;
 			t->exec0_ns = task->se.sum_exec_runtime;
@@ -326,13 +326,13 @@ int sched_execed(__u64 *ctx)
 		return 0;
 	moved = *t;
 	moved.tid = cfg.nested_ns ? number_of(task) : tid;
-	forget_thread(old_tid);
-	t = find_thread(tid);
+	thread_remove(old_tid);
+	t = thread_find(tid);
 	if (t) {
 		/* The leader's, whose last switch comes under the other number. */
-		fold(t, 0);
+		fold_into_process(t, 0);
 		*t = moved;
-	} else if (place_thread(tid, &moved)) {
+	} else if (thread_insert(tid, &moved)) {
 		cpu = this_cpu();
 		if (cpu)
 			cpu->lost++;
@@ -362,7 +362,7 @@ int sched_cpu_step(void *ctx)
 		read_counters(0, 0);
 		cpu->armed = 1;
 	} else if (sw.cpu_step == ABI_CPU_STEP_FLUSH && cpu->armed) {
-		t = tid ? find_thread(tid) : 0;
+		t = tid ? thread_find(tid) : 0;
 		if (cfg.filters & FILTERS_MUTABLE && !address_passes(bpf_get_current_task()))
 			t = 0;
 		read_counters(t ? t->slot : 0, t != 0);
@@ -383,7 +383,8 @@ static __always_inline __u32 phase_of(struct task_struct *task)
 
 /* What no program was told of up to the end, at which no program is called any more. Since then it
  * may have run for as long as it took to come here, or have left its CPU. */
-static __always_inline void end_unseen(struct abi_sched_thread *t, struct task_struct *task)
+static __always_inline void account_missed_at_end(struct abi_sched_thread *t,
+                                                  struct task_struct *task)
 {
 	__u64 end = sw.end_ns, ran = ran_since(t, task), late = since(bpf_ktime_get_ns(), end), ns;
 	__u32 now = phase_of(task);
@@ -401,30 +402,30 @@ static __always_inline void end_unseen(struct abi_sched_thread *t, struct task_s
 		ran -= late;
 		now = t->phase;
 	}
-	settle(cpu, t, ran, kind_of(now), end);
+	account_missed(cpu, t, ran, kind_of(now), end);
 	t->since_ns = end;
 	t->phase = ABI_PHASE_NONE;
 }
 
 /* At the end: no program is called any more. */
-static __always_inline void bring_up_to_date(struct abi_sched_thread *t, struct task_struct *task,
-                                             __u32 pass)
+static __always_inline void final_update(struct abi_sched_thread *t, struct task_struct *task,
+                                         __u32 pass)
 {
 	/* Faults of what is counted are; afterwards its phase does not tell any more. */
-	int counted = pass && (!left_out(t) || t->since_ns);
+	int counted = pass && (!is_filtered(t) || t->since_ns);
 
 	t->scanned = 1;
 	if (!pass)
 		t->phase = ABI_PHASE_NONE;
-	else if (left_out(t) && t->since_ns)
+	else if (is_filtered(t) && t->since_ns)
 		t->phase = ABI_PHASE_ON; /* its last slice is that of its name now */
 	else if (t->phase != ABI_PHASE_NONE)
-		end_unseen(t, task);
+		account_missed_at_end(t, task);
 	if (counted)
-		refresh(t, task);
+		update_faults(t, task);
 	if (pass)
 		bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), task->comm);
-	seek_slot(t, task);
+	assign_slot(t, task);
 }
 
 /* Threads that are there: at the beginning makes their entries, from then on brings up to date what
@@ -436,30 +437,30 @@ int sched_tasks(struct bpf_iter__task *ctx)
 	struct abi_sched_thread *t;
 	__u32 tid, lost = 0, phase, now, pass;
 
-	if (!task || !may_count(task))
+	if (!task || !is_target_task(task))
 		return 0;
 	tid = task->pid;
 	pass = passes(task);
 	if (sw.ready) {
 		t = thread_of(task);
 		if (t)
-			bring_up_to_date(t, task, pass);
+			final_update(t, task, pass);
 		return 0;
 	}
 	if (!pass || task_state(task) & TASK_DEAD)
 		return 0;
 	phase = phase_of(task);
 	/* Where a program was faster it knows better. */
-	t = admit(task, phase << ADMIT_PHASE_SHIFT, &lost);
+	t = thread_add(task, phase << ADD_PHASE_SHIFT, &lost);
 	/* A program that was called meanwhile did not find the entry: it would stay in its phase to
 	 * the end. */
 	now = phase_of(task);
 	if (t && now != phase && t->baseline && t->phase == phase)
 		t->phase = now;
 	if (now != ABI_PHASE_BLOCKED)
-		seek_slot(t, task);
+		assign_slot(t, task);
 	/* It may have ended before it was there. */
 	if (t && task_state(task) & TASK_DEAD)
-		forget_thread(tid);
+		thread_remove(tid);
 	return 0;
 }

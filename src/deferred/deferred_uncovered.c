@@ -48,7 +48,7 @@ static bool is_known_end(struct deferred *d, const struct ev_frame *f)
 	const uint64_t reg[ABI_REGS] = {0};
 
 	uw_walk(d->store, d->rules, &target, f->addr, reg, true, &d->walk);
-	return d->walk.walk == ABI_WALK_ROOT && d->walk.guessed == 0;
+	return d->walk.walk == ABI_WALK_ROOT && d->walk.heuristic == 0;
 }
 
 /* Whether the frame has no rule now; then *ret is its file. */

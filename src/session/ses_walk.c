@@ -153,7 +153,7 @@ static void on_symbolizer_process(void *arg, uint32_t pid)
 	const struct ses *s = arg;
 	volatile struct abi_control *ctl = load_control(smp_walker_loader(s->walker));
 
-	ctl->agent_child = pid;
+	ctl->symbolizer_tgid = pid;
 }
 
 static int start_workers(struct ses *s, struct err *err)

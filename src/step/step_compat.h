@@ -86,7 +86,7 @@ UW_INLINE int uw_step_compat(struct uw_state *u, UW_MEM *mem)
 			return ABI_WALK_FAULT;
 		r = uw_compat_ra(u, mem, record & 0xffffffff, sp + 4);
 		if (r == 0)
-			u->guessed++;
+			u->heuristic++;
 		return r;
 	}
 	if (frame == UW_COMPAT_PUSHED)
@@ -105,7 +105,7 @@ UW_INLINE int uw_step_compat(struct uw_state *u, UW_MEM *mem)
 		return r;
 	uw_set(u, ABI_REG_FP, record & 0xffffffff);
 	u->by_record = 1;
-	u->guessed++;
+	u->heuristic++;
 	return 0;
 #endif
 }

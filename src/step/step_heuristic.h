@@ -117,7 +117,7 @@ UW_INLINE int uw_step_sigframe(struct uw_state *u, UW_MEM *mem)
 }
 
 /* By the frame pointer, if a return address stands beside it. */
-UW_INLINE int uw_guess_fp(struct uw_state *u, UW_MEM *mem)
+UW_INLINE int uw_heuristic_fp(struct uw_state *u, UW_MEM *mem)
 {
 	__u64 fp, ra;
 	int r = uw_value(u, mem, ABI_REG_FP, &fp);
@@ -135,7 +135,7 @@ UW_INLINE int uw_guess_fp(struct uw_state *u, UW_MEM *mem)
 
 /* By the first of the words @from … @to - 1 above the stack pointer that can be a return address.
  */
-UW_INLINE int uw_guess_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 to)
+UW_INLINE int uw_heuristic_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 to)
 {
 	__u64 sp = u->reg[ABI_REG_SP], ra;
 	__u32 i;
@@ -163,19 +163,19 @@ UW_INLINE int uw_step_pops(struct uw_state *u, UW_MEM *mem)
 }
 
 /**
- * uw_step_guess - the caller's frame of code without a rule
+ * uw_step_heuristic - the caller's frame of code without a rule
  * @special: what uw_special says, or ORDINARY where that is known
- * @code: ABI_CODE_NONE, ABI_CODE_BAD, or ABI_CODE_GUESS
+ * @code: ABI_CODE_NONE, ABI_CODE_BAD, or ABI_CODE_HEURISTIC
  * @jit:  non-zero in code that was generated at run time: such code has frame pointers
  * In this order: a signal's trampoline, the end of a thread, and a frame that is popped behind the
  * call (no guesses: their code says it); a
  * leaf that has pushed nothing (PLT stubs, small assembly), whose return address is on top; the
- * frame pointer; the words above the stack pointer. u->guessed counts what a guess found, but for
+ * frame pointer; the words above the stack pointer. u->heuristic counts what a guess found, but for
  * frame pointers of JIT code.
  * Returns: 0, or ABI_WALK_*: UNCOVERED, BAD_RULE and JIT where nothing fits.
  */
-UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, enum uw_special special, __u32 code,
-                            __u32 jit)
+UW_INLINE int uw_step_heuristic(struct uw_state *u, UW_MEM *mem, enum uw_special special,
+                                __u32 code, __u32 jit)
 {
 	int r = ABI_WALK_IMPLAUSIBLE;
 
@@ -203,18 +203,18 @@ UW_INLINE int uw_step_guess(struct uw_state *u, UW_MEM *mem, enum uw_special spe
 	}
 #else
 	if (u->exact && !jit)
-		r = uw_guess_scan(u, mem, 0, 1);
+		r = uw_heuristic_scan(u, mem, 0, 1);
 #endif
 	if (r)
-		r = uw_guess_fp(u, mem);
+		r = uw_heuristic_fp(u, mem);
 	/* A zero ends a chain of frame records. In a register it may be anything: programs without
 	 * frame pointers keep the one of their start for long. */
 	if (r == ABI_WALK_ROOT && !u->by_record)
 		r = ABI_WALK_IMPLAUSIBLE;
 	if (!jit && r != 0 && r != ABI_WALK_ROOT)
-		r = uw_guess_scan(u, mem, 0, UW_SCAN_WORDS);
+		r = uw_heuristic_scan(u, mem, 0, UW_SCAN_WORDS);
 	if (r == 0 || r == ABI_WALK_ROOT) {
-		u->guessed += !jit;
+		u->heuristic += !jit;
 		return r;
 	}
 	return jit ? ABI_WALK_JIT : code == ABI_CODE_BAD ? ABI_WALK_BAD_RULE : ABI_WALK_UNCOVERED;

@@ -28,7 +28,7 @@ struct uw_state {
 	__u32 exact; /* 1: pc is the instruction itself: leaf, or above a signal frame; 0 also in a
 	              * system call, whose instruction ends before pc */
 	__u32 leaf;  /* 1: no step has been made yet */
-	__u32 guessed;   /* frames found without a rule */
+	__u32 heuristic; /* frames found without a rule */
 	__u32 by_record; /* 1: the last step read a frame record, so that fp is a frame pointer */
 	/* A wide step: the caller's registers while those of this frame are still needed. */
 	__u64 cfa, ra;
@@ -44,7 +44,7 @@ UW_INLINE void uw_begin(struct uw_state *u)
 {
 	u->lazy = u->lost = u->used = 0;
 	u->exact = u->leaf = 1;
-	u->guessed = 0;
+	u->heuristic = 0;
 	u->by_record = 0;
 }
 

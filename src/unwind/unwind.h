@@ -214,7 +214,7 @@ struct uw_walk {
 	int walk;         /* enum abi_walk */
 	uint8_t flags;    /* ABI_STACK_* */
 	uint32_t n;       /* frames */
-	uint32_t guessed; /* of them without a rule */
+	uint32_t heuristic; /* of them without a rule */
 	uint32_t image;   /* NO_TABLE: the image without a table */
 	bool unplaced;    /* it ended at an address where no executable memory is known */
 	uint64_t frames[ABI_MAX_USER_FRAMES]; /* as in the ring's record */

@@ -131,7 +131,7 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 		if (jit)
 			ret->flags |= ABI_STACK_JIT;
 		if (code == ABI_CODE_NONE || code == ABI_CODE_BAD)
-			ret->walk = uw_step_guess(&u, &mem, uw_special(&u, &mem), code, jit);
+			ret->walk = uw_step_heuristic(&u, &mem, uw_special(&u, &mem), code, jit);
 		else
 			ret->walk = uw_step(&u, &mem, code);
 	}
@@ -140,8 +140,8 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 	if (ret->walk == ABI_WALK_UNCOVERED && ret->image)
 		ret->walk = ABI_WALK_NO_TABLE;
 	ret->unplaced = ret->unplaced && ret->walk != ABI_WALK_ROOT;
-	ret->guessed = u.guessed;
-	if (u.guessed)
+	ret->heuristic = u.heuristic;
+	if (u.heuristic)
 		ret->flags |= ABI_STACK_HEURISTIC;
 }
 

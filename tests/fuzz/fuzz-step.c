@@ -173,14 +173,14 @@ static void walk_by_rules(struct stack *s, const struct start *at)
 	for (size_t n = 0; n < ABI_MAX_USER_FRAMES; n++) {
 		uint32_t code = h.codes[n % CODES];
 		uint64_t pc = u.pc, sp = u.reg[ABI_REG_SP];
-		uint32_t guessed = u.guessed;
+		uint32_t heuristic = u.heuristic;
 		int r;
 
 		if (!(code & ABI_CODE_INLINE))
 			code %= ABI_CODE_FIRST + RULES + 1;
 		s->reads = 0;
 		if (code == ABI_CODE_NONE || code == ABI_CODE_BAD)
-			r = uw_step_guess(&u, s, uw_special(&u, s), code, h.jit & 1);
+			r = uw_step_heuristic(&u, s, uw_special(&u, s), code, h.jit & 1);
 		else
 			r = uw_step(&u, s, code);
 		if (s->reads > READS_MAX)
@@ -194,7 +194,7 @@ static void walk_by_rules(struct stack *s, const struct start *at)
 		if (u.pc < UW_USER_MIN || u.pc >= UW_USER_END || u.reg[ABI_REG_SP] < UW_USER_MIN ||
 		    u.reg[ABI_REG_SP] >= UW_USER_END || (u.lazy | u.lost) & 1u << ABI_REG_SP ||
 		    u.exact > 1 || (u.pc == pc && u.reg[ABI_REG_SP] == sp) ||
-		    u.guessed - guessed > 1)
+		    u.heuristic - heuristic > 1)
 			abort();
 	}
 }

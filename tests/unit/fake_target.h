@@ -201,7 +201,7 @@ static inline void walk(struct fake *f, bool final)
 static inline void expect_n(struct fake *f, int line, int end, uint32_t guessed, uint8_t flags,
                             const uint64_t *want, size_t n)
 {
-	bool same = f->w.walk == end && f->w.n == n && f->w.guessed == guessed;
+	bool same = f->w.walk == end && f->w.n == n && f->w.heuristic == guessed;
 
 	for (size_t i = 0; same && i < n; i++)
 		same = f->w.frames[i] == want[i];
@@ -213,7 +213,7 @@ static inline void expect_n(struct fake *f, int line, int end, uint32_t guessed,
 		print_error("frame %zu: %#llx, not %#llx\n", i, (unsigned long long)f->w.frames[i],
 		            i < n ? (unsigned long long)want[i] : 0ULL);
 	fail_msg("line %d: ended with %d (not %d) at %u frames (%zu), %u guessed (%u), flags %u",
-	         line, f->w.walk, end, f->w.n, n, f->w.guessed, guessed, f->w.flags);
+	         line, f->w.walk, end, f->w.n, n, f->w.heuristic, guessed, f->w.flags);
 }
 /* How it ended, frames that were guessed, flags but GUESSED; then the frames. */
 #define EXPECT(f, end, guessed, flags, ...)                                                        \

@@ -392,16 +392,16 @@ static void test_frame_that_is_popped_behind_the_call(void **state)
 	u.reg[ABI_REG_FP] = 77;
 	assert_int_equal(special(m, m->base + 8, false, false), UW_FRAME_POPS);
 	assert_int_equal(special(m, m->base + 8, false, true), UW_FRAME_POPS);
-	assert_int_equal(uw_step_guess(&u, &mem, UW_FRAME_POPS, ABI_CODE_NONE, 1), 0);
+	assert_int_equal(uw_step_heuristic(&u, &mem, UW_FRAME_POPS, ABI_CODE_NONE, 1), 0);
 	assert_int_equal(u.pc, 0x401234);
 	assert_int_equal(u.reg[ABI_REG_SP], m->base + 40);
-	assert_int_equal(u.guessed, 0);
+	assert_int_equal(u.heuristic, 0);
 	m->words[1] = 0x90909090909090c3; /* at ret, not behind a call */
 	assert_int_equal(special(m, m->base + 8, false, true), UW_FRAME_POPS);
 	assert_int_equal(special(m, m->base + 8, false, false), UW_ORDINARY);
 	u = (struct uw_state){.pc = m->base + 8, .exact = 1};
 	u.reg[ABI_REG_SP] = m->base + 32;
-	assert_int_equal(uw_step_guess(&u, &mem, UW_FRAME_POPS, ABI_CODE_NONE, 1), 0);
+	assert_int_equal(uw_step_heuristic(&u, &mem, UW_FRAME_POPS, ABI_CODE_NONE, 1), 0);
 	assert_int_equal(u.pc, 0x401234);
 	assert_int_equal(u.reg[ABI_REG_SP], m->base + 40);
 	m->words[1] = 0x90c308c48348d1ff; /* at call *%rcx */
@@ -467,7 +467,7 @@ static size_t walk32(struct fake_memory *m, const char *code, size_t len, uint64
 		pcs[n++] = u.pc;
 		*ret_walk = uw_step_compat(&u, &mem);
 	}
-	assert_int_equal(u.guessed, n - (*ret_walk != 0));
+	assert_int_equal(u.heuristic, n - (*ret_walk != 0));
 	return n;
 }
 
@@ -567,7 +567,7 @@ static void test_system_call_of_the_32_bit_vdso(void **state)
 		while (uw_step_compat(&u, &mem) == 0)
 			assert_int_equal(u.pc, 0x8048001 + found++);
 		assert_int_equal(found, in_call ? 3 : 0);
-		assert_int_equal(u.guessed, in_call ? 2 : 0);
+		assert_int_equal(u.heuristic, in_call ? 2 : 0);
 	}
 	free(m);
 }

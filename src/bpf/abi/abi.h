@@ -127,13 +127,13 @@ struct abi_control {
 	__u32 active;          /* 0, 1: which table of counts is written */
 	__u32 resolved_tgid;   /* PID, nested: the kernel's number of the target once it was seen */
 	__u32 agent_tids[ABI_AGENT_TIDS]; /* numbers in our pid namespace, 0 = none */
-	__u32 epoch;        /* stamped on tables that are used; counts up while the capture runs */
-	__u32 procs;        /* counts up behind each change of the procs and the marks maps */
-	__u32 names;        /* counts up behind each change of the threads map (programs) */
-	__u32 threads;      /* 1: the task iterator shows every thread, 0: processes */
-	__u32 agent_child;  /* the agent's process that decodes files, in our pid namespace; 0: none
+	__u32 epoch;   /* stamped on tables that are used; counts up while the capture runs */
+	__u32 procs;   /* counts up behind each change of the procs and the marks maps */
+	__u32 names;   /* counts up behind each change of the threads map (programs) */
+	__u32 threads; /* 1: the task iterator shows every thread, 0: processes */
+	__u32 symbolizer_tgid; /* the agent's process that decodes files, in our pid namespace; 0: none
 	                    */
-	__u32 reclaimed;    /* counts up before places of the ranges are used anew */
+	__u32 reclaimed;       /* counts up before places of the ranges are used anew */
 	__u64 watermark_ns; /* the ranges say all that was mapped up to this time: CLOCK_MONOTONIC */
 	__u64 begin_ns;     /* waits count from here on, CLOCK_MONOTONIC, or ABI_BEGIN_… */
 	__u32 offcpu_active; /* as active, of the tables of waits */

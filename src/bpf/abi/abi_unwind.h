@@ -56,17 +56,17 @@
 #define ABI_CHUNK_STEPS 12
 
 /* ---- codes ----------------------------------------------------------------------------------- */
-#define ABI_CODE_NONE   0u      /* no rule: padding, code without call-frame information */
-#define ABI_CODE_ROOT   1u      /* the outermost frame */
-#define ABI_CODE_BAD    2u      /* its call-frame information is damaged or not understood */
-#define ABI_CODE_GUESS  3u      /* in caches only: no rule, and nothing that stands for one */
-#define ABI_CODE_FIRST  4u      /* first interned rule */
-#define ABI_CODE_INLINE 0x8000u /* and above: the rule itself */
-#define ABI_RULES_MAX   8192u   /* 4,110 cover the 27.9 M rows of a Debian machine */
-#define ABI_WIDES_MAX   1024u
-#define ABI_OPS_MAX     4096u /* of all expressions together */
-#define ABI_EXPR_OPS    64u   /* operations done for one expression at most */
-#define ABI_EXPR_DEPTH  16u   /* power of two */
+#define ABI_CODE_NONE      0u      /* no rule: padding, code without call-frame information */
+#define ABI_CODE_ROOT      1u      /* the outermost frame */
+#define ABI_CODE_BAD       2u      /* its call-frame information is damaged or not understood */
+#define ABI_CODE_HEURISTIC 3u      /* in caches only: no rule, and nothing that stands for one */
+#define ABI_CODE_FIRST     4u      /* first interned rule */
+#define ABI_CODE_INLINE    0x8000u /* and above: the rule itself */
+#define ABI_RULES_MAX      8192u   /* 4,110 cover the 27.9 M rows of a Debian machine */
+#define ABI_WIDES_MAX      1024u
+#define ABI_OPS_MAX        4096u /* of all expressions together */
+#define ABI_EXPR_OPS       64u   /* operations done for one expression at most */
+#define ABI_EXPR_DEPTH     16u   /* power of two */
 
 /*
  * Inline codes, x86-64. Return address at CFA - 8.

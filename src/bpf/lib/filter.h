@@ -8,7 +8,7 @@
 /* The agent's own samples: all of its process or only its threads. */
 static __always_inline int is_agent(__u32 tgid, __u32 tid)
 {
-	__u32 i, child = ctl.agent_child;
+	__u32 i, child = ctl.symbolizer_tgid;
 
 	if (child && tgid == child)
 		return 1;

@@ -37,8 +37,9 @@ struct {
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-static __always_inline void count_wait(void *map, const struct abi_offcpu_key *key,
-                                       const struct abi_offcpu_count *val, struct abi_counters *c)
+static __always_inline void count_interval(void *map, const struct abi_offcpu_key *key,
+                                           const struct abi_offcpu_count *val,
+                                           struct abi_counters *c)
 {
 	struct abi_offcpu_count *v = bpf_map_lookup_elem(map, key);
 	long err;
@@ -67,18 +68,18 @@ static __always_inline void count_wait(void *map, const struct abi_offcpu_key *k
 }
 
 /* What a thread has waited goes to the table. */
-static __always_inline void flush_done(struct abi_offcpu_thread *t, struct abi_counters *c)
+static __always_inline void flush_pending(struct abi_offcpu_thread *t, struct abi_counters *c)
 {
 	if (!t->pending.intervals)
 		return;
 	if (ctl.offcpu_active & 1)
-		count_wait(&offcpu_counts_b, &t->pending_key, &t->pending, c);
+		count_interval(&offcpu_counts_b, &t->pending_key, &t->pending, c);
 	else
-		count_wait(&offcpu_counts_a, &t->pending_key, &t->pending, c);
+		count_interval(&offcpu_counts_a, &t->pending_key, &t->pending, c);
 	t->pending.intervals = 0;
 }
 
-static __always_inline int same_wait(const struct abi_offcpu_key *a, const struct abi_offcpu_key *b)
+static __always_inline int same_key(const struct abi_offcpu_key *a, const struct abi_offcpu_key *b)
 {
 	return a->k.ustack == b->k.ustack && a->k.kstack == b->k.kstack &&
 	       a->k.cgroup_id == b->k.cgroup_id && a->k.start_ns == b->k.start_ns &&
@@ -87,7 +88,7 @@ static __always_inline int same_wait(const struct abi_offcpu_key *a, const struc
 }
 
 /* Do waits count already, and still? */
-static __always_inline int begun(void)
+static __always_inline int is_counting(void)
 {
 	__u64 begin_ns = *(volatile __u64 *)&ctl.begin_ns;
 
@@ -95,7 +96,8 @@ static __always_inline int begun(void)
 }
 
 /* The thread runs again. What lies before the capture does not count. */
-static __always_inline void end_wait(struct abi_offcpu_thread *t, __u64 now, struct abi_counters *c)
+static __always_inline void end_interval(struct abi_offcpu_thread *t, __u64 now,
+                                         struct abi_counters *c)
 {
 	struct abi_offcpu_count val = {.intervals = 1};
 	struct abi_offcpu_key key;
@@ -103,7 +105,7 @@ static __always_inline void end_wait(struct abi_offcpu_thread *t, __u64 now, str
 	__u64 waker = t->waker;
 	__u32 preempted =
 	        (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT == ABI_OFFCPU_PREEMPTED;
-	__u32 unseen = 0;
+	__u32 wakeup_missed = 0;
 
 	if (begin_ns == ABI_BEGIN_NEVER)
 		return; /* the capture has just ended: it goes on, for whoever reads it */
@@ -114,7 +116,7 @@ static __always_inline void end_wait(struct abi_offcpu_thread *t, __u64 now, str
 	if (preempted || woken < out || woken > now) {
 		woken = now; /* nobody wakes what is preempted */
 		waker = 0;
-		unseen = !preempted;
+		wakeup_missed = !preempted;
 	}
 	if (out < begin_ns)
 		out = begin_ns;
@@ -128,9 +130,9 @@ static __always_inline void end_wait(struct abi_offcpu_thread *t, __u64 now, str
 	key.k = t->key;
 	key.waker = waker;
 	CNT_ADD(c, SEEN, 1);
-	if (unseen)
+	if (wakeup_missed)
 		CNT_ADD(c, OFFCPU_WAKEUP_MISSED, 1);
-	if (t->pending.intervals && same_wait(&t->pending_key, &key)) {
+	if (t->pending.intervals && same_key(&t->pending_key, &key)) {
 		t->pending.intervals++;
 		t->pending.ns += val.ns;
 		t->pending.runq_ns += val.runq_ns;
@@ -138,7 +140,7 @@ static __always_inline void end_wait(struct abi_offcpu_thread *t, __u64 now, str
 			t->pending.longest_ns = val.longest_ns;
 		return;
 	}
-	flush_done(t, c);
+	flush_pending(t, c);
 	t->pending_key = key;
 	t->pending = val;
 }
@@ -155,12 +157,12 @@ __noinline int account_missed_run(__u32 tid, __u32 slept)
 
 	if (!t || !c || *(volatile __u64 *)&ctl.begin_ns == ABI_BEGIN_NEVER)
 		return 0; /* the look at the end says more */
-	if (begun()) {
+	if (is_counting()) {
 		CNT_ADD(c, OFFCPU_IN_MISSED, 1);
 		CNT_ADD(c, OFFCPU_OUT_MISSED, slept & 1);
 	}
 	if (t->wake_ns >= t->out_ns)
-		end_wait(t, t->wake_ns, c);
+		end_interval(t, t->wake_ns, c);
 	t->out_ns = 0;
 	t->untracked = 1;
 	return 0;
@@ -183,13 +185,13 @@ __noinline int switched_in(__u32 tid, __u64 now, __u64 ran_ns)
 		return 0;
 	c = bpf_map_lookup_elem(&counters, &zero);
 	if (c)
-		end_wait(t, now ? now : bpf_ktime_get_ns(), c);
+		end_interval(t, now ? now : bpf_ktime_get_ns(), c);
 	return 0;
 }
 
 /* It was switched in, and nobody told: that was as long ago as it has run since then.
  * @ran_ns: how long it has run by now, where it leaves its CPU. */
-__noinline int ended_unseen(__u32 tid, __u64 ran_ns)
+__noinline int account_missed_switch_in(__u32 tid, __u64 ran_ns)
 {
 	struct abi_offcpu_thread *t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 	__u64 now = bpf_ktime_get_ns();
@@ -198,7 +200,7 @@ __noinline int ended_unseen(__u32 tid, __u64 ran_ns)
 
 	if (!t || !c)
 		return 0;
-	if (begun())
+	if (is_counting())
 		CNT_ADD(c, OFFCPU_IN_MISSED, 1);
 	if (ran_ns < t->exec_ns) {
 		t->out_ns = 0; /* another thread, of the same number */
@@ -209,13 +211,13 @@ __noinline int ended_unseen(__u32 tid, __u64 ran_ns)
 		now = t->wake_ns;
 	if (now < t->out_ns)
 		now = t->out_ns;
-	end_wait(t, now, c);
+	end_interval(t, now, c);
 	return 0;
 }
 
 /* The state of a wait that begins; ABI_OFFCPU_NONE: it leaves its CPU, and that is none that is asked
  * for. The verifier looks at it once, and at what follows once for all states. */
-__noinline int wanted(__u32 state, __u32 tid, __u64 ran_ns)
+__noinline int filter_state(__u32 state, __u32 tid, __u64 ran_ns)
 {
 	struct abi_offcpu_thread *t;
 
@@ -224,7 +226,7 @@ __noinline int wanted(__u32 state, __u32 tid, __u64 ran_ns)
 	t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 	if (t) {
 		if (t->out_ns)
-			(void)ended_unseen(tid, ran_ns);
+			(void)account_missed_switch_in(tid, ran_ns);
 		t->untracked = 1;
 	}
 	return ABI_OFFCPU_NONE;

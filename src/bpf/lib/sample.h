@@ -156,7 +156,7 @@ static __always_inline int send_walk(struct scratch *s, struct abi_counters *c)
 
 	CNT_ADD(c, FRAMES, s->ustack.n);
 	CNT_ADD(c, FRAMES_RAW, s->n.raw);
-	CNT_ADD(c, FRAMES_HEURISTIC, s->u.guessed);
+	CNT_ADD(c, FRAMES_HEURISTIC, s->u.heuristic);
 	CNT_ADD(c, FRAMES_JIT, s->n.jit);
 	CNT_ADD(c, CACHE_HIT, s->n.hit);
 	CNT_ADD(c, CACHE_MISS, s->n.miss);

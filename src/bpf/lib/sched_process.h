@@ -89,7 +89,7 @@ static __noinline __u32 claim_slot(struct task_struct *leader)
 }
 
 /* The slot that a process has, 0: none yet. */
-static __always_inline __u32 known_slot(struct task_struct *leader)
+static __always_inline __u32 find_slot(struct task_struct *leader)
 {
 	__u32 tgid = leader->tgid, *known = bpf_map_lookup_elem(&sched_slots, &tgid);
 	struct abi_sched_proc *p;
@@ -100,10 +100,10 @@ static __always_inline __u32 known_slot(struct task_struct *leader)
 	return p && p->start_ns == leader->start_boottime ? *known : 0;
 }
 
-static __noinline __u32 slot_of(struct task_struct *task)
+static __noinline __u32 find_or_claim_slot(struct task_struct *task)
 {
 	struct task_struct *leader = task->group_leader;
-	__u32 tgid = task->tgid, slot = known_slot(leader);
+	__u32 tgid = task->tgid, slot = find_slot(leader);
 	struct abi_sched_proc *p;
 
 	if (slot)
@@ -112,7 +112,7 @@ static __noinline __u32 slot_of(struct task_struct *task)
 		return 0; /* outside of our pid namespace: one of the others */
 	slot = claim_slot(leader);
 	if (!slot)
-		return known_slot(leader); /* another CPU may just have taken the last one */
+		return find_slot(leader); /* another CPU may just have taken the last one */
 	/* The number of one that has ended, whose slot stays as it is for the report; or of this
 	 * one, on another CPU: the two stand side by side then, and user space adds them up. */
 	if (bpf_map_update_elem(&sched_slots, &tgid, &slot, BPF_ANY)) {
@@ -127,11 +127,11 @@ static __noinline __u32 slot_of(struct task_struct *task)
 
 /* Once for each thread, t may be NULL: with slots for all gone, a switch costs it no more than a
  * look. Where all tries were lost to other CPUs there is a next time. */
-static __always_inline void seek_slot(struct abi_sched_thread *t, struct task_struct *task)
+static __always_inline void assign_slot(struct abi_sched_thread *t, struct task_struct *task)
 {
 	if (!per_process || !t || t->slot_tried)
 		return;
-	t->slot = slot_of(task);
+	t->slot = find_or_claim_slot(task);
 	if (!t->slot) {
 		if (*(volatile __u32 *)&sw.next_slot + 1 < n_slots &&
 		    !(cfg.nested_ns && !number_of(task->group_leader)))

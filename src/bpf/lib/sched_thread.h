@@ -8,7 +8,7 @@
 #include "bpf/lib/sched_process.h"
 
 /* When the capture began. A CPU that is the first to see that it has may not see when yet. */
-static __always_inline __u64 begin_of(__u64 now)
+static __always_inline __u64 capture_begin(__u64 now)
 {
 	__u64 begin = *(volatile __u64 *)&sw.begin_ns;
 
@@ -27,7 +27,7 @@ static __always_inline struct abi_sched_fast *fast_at(__u32 tid)
 	return bpf_map_lookup_elem(&sched_fast, &at);
 }
 
-static __always_inline struct abi_sched_thread *find_thread(__u32 tid)
+static __always_inline struct abi_sched_thread *thread_find(__u32 tid)
 {
 	struct abi_sched_fast *f = fast_at(tid);
 
@@ -38,10 +38,10 @@ static __always_inline struct abi_sched_thread *find_thread(__u32 tid)
 
 static __always_inline struct abi_sched_thread *thread_of(struct task_struct *task)
 {
-	return find_thread(task->pid);
+	return thread_find(task->pid);
 }
 
-static __always_inline void forget_thread(__u32 tid)
+static __always_inline void thread_remove(__u32 tid)
 {
 	struct abi_sched_fast *f = fast_at(tid);
 	__u32 at = tid & fast_mask;
@@ -55,7 +55,7 @@ static __always_inline void forget_thread(__u32 tid)
 }
 
 /* Finds a place for a new thread: 0; 1: there is none; 2: another CPU does it just now. */
-static __noinline int place_thread(__u32 tid, const struct abi_sched_thread *t)
+static __noinline int thread_insert(__u32 tid, const struct abi_sched_thread *t)
 {
 	struct abi_sched_fast *f = fast_at(tid);
 	__u32 at = tid & fast_mask, *owner;
@@ -74,13 +74,14 @@ static __noinline int place_thread(__u32 tid, const struct abi_sched_thread *t)
 	return 0;
 }
 
-#define ADMIT_NEW         1 /* it was never there before, and begins now */
-#define ADMIT_PHASE_SHIFT 8 /* what it has been doing since the beginning */
+#define ADD_NEW         1 /* it was never there before, and begins now */
+#define ADD_PHASE_SHIFT 8 /* what it has been doing since the beginning */
 
 /* Makes the entry of a thread of a target that passes(): NULL where there is none to be. @lost: it
  * is to be counted, but there is no place. The entry is whole when others see it, but for its slot:
  * at the beginning there may be more processes that sleep than slots. */
-static __noinline struct abi_sched_thread *admit(struct task_struct *task, __u32 how, __u32 *lost)
+static __noinline struct abi_sched_thread *thread_add(struct task_struct *task, __u32 how,
+                                                      __u32 *lost)
 {
 	struct abi_sched_thread t = {};
 	__u32 tid = task->pid, ns_tid = tid, ns_tgid = task->tgid;
@@ -100,35 +101,35 @@ static __noinline struct abi_sched_thread *admit(struct task_struct *task, __u32
 	t.migrations0 = task->se.nr_migrations;
 	t.exec0_ns = task->se.sum_exec_runtime;
 	bpf_probe_read_kernel_str(t.comm, sizeof(t.comm), task->comm);
-	if (how & ADMIT_NEW || sw.ready) {
+	if (how & ADD_NEW || sw.ready) {
 		/* Nothing is known of its past. */
 		t.since_ns = bpf_ktime_get_ns();
 	} else {
-		t.since_ns = begin_of(bpf_ktime_get_ns());
-		t.phase = how >> ADMIT_PHASE_SHIFT;
+		t.since_ns = capture_begin(bpf_ktime_get_ns());
+		t.phase = how >> ADD_PHASE_SHIFT;
 		t.baseline = 1;
 	}
-	if (how & ADMIT_NEW) {
+	if (how & ADD_NEW) {
 		t.phase = ABI_PHASE_RUNQ;
-		forget_thread(tid);
+		thread_remove(tid);
 	}
-	placed = place_thread(tid, &t);
+	placed = thread_insert(tid, &t);
 	if (placed == 1) {
 		*lost = 1;
 		return 0;
 	}
-	return find_thread(tid); /* placed by another CPU: if it is there by now */
+	return thread_find(tid); /* placed by another CPU: if it is there by now */
 }
 
 /* What a thread did that the kernel counts by itself. */
-static __always_inline void refresh(struct abi_sched_thread *t, struct task_struct *task)
+static __always_inline void update_faults(struct abi_sched_thread *t, struct task_struct *task)
 {
 	t->sums.faults = faults_of(task) - t->faults0;
 	t->sums.migrations = task->se.nr_migrations - t->migrations0;
 }
 
 /* What it has done since then is not counted. */
-static __always_inline void skip(struct abi_sched_thread *t, struct task_struct *task)
+static __always_inline void skip_faults(struct abi_sched_thread *t, struct task_struct *task)
 {
 	t->faults0 = faults_of(task) - t->sums.faults;
 	t->migrations0 = task->se.nr_migrations - t->sums.migrations;
@@ -136,19 +137,19 @@ static __always_inline void skip(struct abi_sched_thread *t, struct task_struct 
 
 /* It passes the filters no more: the interval that ends now is not counted, nor what follows until
  * it passes again. @since_ns: when it was switched in, 0: it was not. */
-static __always_inline void leave_out(struct abi_sched_thread *t, __u64 since_ns)
+static __always_inline void set_filtered(struct abi_sched_thread *t, __u64 since_ns)
 {
 	t->phase = ABI_PHASE_NONE;
 	t->since_ns = since_ns;
 }
 
-static __always_inline int left_out(const struct abi_sched_thread *t)
+static __always_inline int is_filtered(const struct abi_sched_thread *t)
 {
 	return cfg.filters & FILTERS_MUTABLE && t->phase == ABI_PHASE_NONE;
 }
 
 /* What a thread did that is no more is its process's. @leader: it gave the process its name. */
-static __noinline void fold(struct abi_sched_thread *t, struct task_struct *leader)
+static __noinline void fold_into_process(struct abi_sched_thread *t, struct task_struct *leader)
 {
 	struct abi_sched_proc *p = proc_at(per_process ? t->slot : 0);
 	__u32 i;

@@ -59,8 +59,8 @@ static __always_inline __u64 since(__u64 now, __u64 then)
 /* What a thread did from since_ns on, as the scheduler's own account has it: for what no program
  * was told. When it came and went is not in it, so that no histogram gets it. @ran: on a CPU;
  * @rest: ABI_HIST_* of the time that it did not run; a slice: it waited for a CPU. */
-static __noinline void settle(struct abi_cpu_sums *cpu, struct abi_sched_thread *t, __u64 ran,
-                              __u32 rest, __u64 now)
+static __noinline void account_missed(struct abi_cpu_sums *cpu, struct abi_sched_thread *t,
+                                      __u64 ran, __u32 rest, __u64 now)
 {
 	__u64 ns = since(now, t->since_ns);
 

@@ -119,7 +119,7 @@ __noinline int walk_user(__u32 plain)
 			}
 		}
 		if (!cfg.unwind)
-			s->u.guessed = 0; /* nothing else was asked for */
+			s->u.heuristic = 0; /* nothing else was asked for */
 	} else if (s->task.mm_released) {
 		int unknown;
 		__u64 frame = encode_frame(s, s->u.pc, s->u.pc, &unknown) | ABI_FRAME_EXACT;
@@ -140,7 +140,8 @@ __noinline int walk_user(__u32 plain)
 	}
 	s->ustack.kind = ABI_STACK_USER;
 	s->ustack.walk = stop;
-	s->ustack.flags = (s->u.guessed ? ABI_STACK_HEURISTIC : 0) | (s->n.jit ? ABI_STACK_JIT : 0);
+	s->ustack.flags =
+	        (s->u.heuristic ? ABI_STACK_HEURISTIC : 0) | (s->n.jit ? ABI_STACK_JIT : 0);
 	s->ustack.hash = uw_hash_finish(s->hash, s->ustack.n, stop, s->ustack.flags, cfg.hash_seed);
 	return 0;
 }

@@ -73,16 +73,16 @@ static __always_inline void walk_cache_add(struct walk_cache *m, __u64 key, __u6
 	m->n[m->now & 1] = n + 1;
 }
 
-/* Puts ABI_CODE_GUESS where find_code found nothing. */
+/* Puts ABI_CODE_HEURISTIC where find_code found nothing. */
 static __always_inline void cache_heuristic(struct scratch *s)
 {
 	__u64 key = s->find.key, k = uw_cache_mix(key >> 32, (__u32)key);
 	__u64 *slot = UW_LOOKUP(pc_cache, UW_CACHE_SLOT(k));
 
 	if (slot && !(s->plain & PLAIN_CACHE))
-		*slot = UW_CACHE_TAG(k) | ABI_CODE_GUESS;
+		*slot = UW_CACHE_TAG(k) | ABI_CODE_HEURISTIC;
 	if (!(s->plain & PLAIN_WALK_CACHE))
-		walk_cache_add(&s->walk_cache, key, s->u.reg[ABI_REG_SP], ABI_CODE_GUESS);
+		walk_cache_add(&s->walk_cache, key, s->u.reg[ABI_REG_SP], ABI_CODE_HEURISTIC);
 }
 
 #endif

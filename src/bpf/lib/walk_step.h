@@ -54,7 +54,7 @@ __noinline int walk_heuristic(__u32 code, __u32 jit)
 	if (!s)
 		return ABI_WALK_BAD_RULE;
 	reads_other(s);
-	if (code != ABI_CODE_GUESS)
+	if (code != ABI_CODE_HEURISTIC)
 		special = uw_special(&s->u, s);
 	/* A return address in code whose table has no rule for it, which stands for nothing (read
 	 * in this process: elsewhere the page may be absent), and is no root: it needs no look-up
@@ -65,11 +65,11 @@ __noinline int walk_heuristic(__u32 code, __u32 jit)
 		} else if (special == UW_UNREAD && s->find.at_start) {
 			/* Nobody has called from a page that is not there: the address was put
 			 * there by hand, to where a function begins, as the end of a coroutine. */
-			s->u.guessed++;
+			s->u.heuristic++;
 			return ABI_WALK_ROOT;
 		}
 	}
-	return uw_step_guess(&s->u, s, special, code, jit);
+	return uw_step_heuristic(&s->u, s, special, code, jit);
 }
 
 __noinline int table_code(__u32 base, __u32 rel)
