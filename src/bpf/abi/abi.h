@@ -12,14 +12,13 @@
 
 /* 512: deepest user stack walked; the verifier needs a constant bound. */
 #define ABI_MAX_USER_FRAMES 512
-/* 127: kernel.perf_event_max_stack's default. A lower sysctl makes bpf_get_stack cut earlier,
- * without a word. */
+/* 127: kernel.perf_event_max_stack's default. With a lower sysctl bpf_get_stack cuts earlier
+ * and reports nothing. */
 #define ABI_MAX_KERNEL_FRAMES 127
 #define ABI_COMM_LEN          16
 /* 24 steps of bisection: 16 M mappings in one process. */
 #define ABI_BISECT_STEPS 24
-/* Agent threads left out when only they, not their process, are (power of two not needed: compared
- * one by one). */
+/* Agent threads that are excluded if the rest of their process is not; compared one by one. */
 #define ABI_AGENT_TIDS 8
 
 /* ---- frames: one u64 each ------------------------------------------------------------------- */
@@ -27,7 +26,7 @@
  *  63 62 | 61    | 60 … 40  | 39 … 0
  *  space | exact | image id | file offset            space = IMAGE
  *  space | exact | address (61 bits)                 space = RAW, ANON
- * Kernel frames are whole kernel addresses in a stack of their own kind.
+ * A kernel stack is of another kind: its frames are kernel addresses.
  */
 #define ABI_FRAME_SPACE_SHIFT 62
 #define ABI_FRAME_EXACT       (1ULL << 61)
@@ -54,70 +53,71 @@ enum abi_walk {
 	ABI_WALK_BAD_RULE = 10,
 	ABI_WALK_GONE = 11,
 	ABI_WALK_JIT = 12,
-	ABI_WALK_LEFT = 13,
+	ABI_WALK_LEFT = 13, /* mm released */
 };
 
 /* ---- configuration, read-only for the programs, written before load -------------------------- */
 #define ABI_TARGET_PID 1 /* per-CPU events, one process */
 #define ABI_TARGET_ALL 2 /* per-CPU events, everything but idle */
-#define ABI_TARGET_TREE                                                                            \
-	3 /* per-CPU events, processes in the followed map: several, or with what they fork */
+/* Per-CPU events, processes in the followed map: several, or with their children. */
+#define ABI_TARGET_TREE 3
 
-/* Which of their tasks: those that pass each filter that is set. */
+/* Filters of the target's tasks; a task passes if it passes each filter that is set. */
 #define ABI_FILTER_TID     1u /* threads in the map tids */
 #define ABI_FILTER_COMM    2u /* names in the map comms */
 #define ABI_FILTER_CGROUP  4u /* below one of the cgroups of the map cgroups */
-#define ABI_FILTER_CGROUPS 64 /* of them at most: compared one by one */
+#define ABI_FILTER_CGROUPS 64 /* at most; compared one by one */
 
 /* How user stacks are walked. */
 #define ABI_UNWIND_FP     0 /* frame pointers only */
 #define ABI_UNWIND_TABLES 1
-/* For tests and benchmarks: what is not done, or done besides. */
+/* For tests and benchmarks: shortcuts that are off, and work that is added. */
 #define ABI_WALK_NO_CACHE     1  /* without the shared cache of codes */
 #define ABI_WALK_NO_WINDOW    2  /* each word read by itself */
-#define ABI_WALK_NO_CPU_CACHE 32 /* without the codes of the walk before */
-#define ABI_WALK_TWICE        4  /* again plainly, and compared: WALKS_DIFFER */
-#define ABI_WALK_NO_DEFER     8  /* first samples are guessed */
-#define ABI_WALK_DEFER_ALL    16 /* a copy of every walked sample, with its hash, besides counting */
+#define ABI_WALK_NO_CPU_CACHE 32 /* without the codes of the previous walk */
+#define ABI_WALK_TWICE        4  /* walk once more without shortcuts, and count differences */
+#define ABI_WALK_NO_DEFER     8  /* unwind heuristically instead of deferring samples */
+#define ABI_WALK_DEFER_ALL    16 /* send every walked sample as a deferred one too, with its hash */
 
 /* x86: where each CPU counts the interrupts that it serves. */
 #define ABI_IRQ_COUNT_NONE  0 /* not known */
 #define ABI_IRQ_COUNT_PLAIN 1 /* the variable __preempt_count */
 #define ABI_IRQ_COUNT_HOT   2 /* its member of the variable pcpu_hot: 6.2 to 6.14 */
-/* In the programs' code in place of that variable's BTF id, which the loader puts there. */
+/* Placeholder in the programs' code; the loader replaces it by the variable's BTF id. */
 #define ABI_IRQ_VARIABLE 0x6972715f76617200LL
 
 struct abi_config {
 	__u32 target;          /* ABI_TARGET_* */
 	__u32 target_tgid;     /* PID: number in our pid namespace */
 	__u32 agent_tgid;      /* our own process, number in our pid namespace */
-	__u32 agent_whole;     /* 1: leave out all threads of agent_tgid, 0: those in agent_tids */
+	__u32 agent_whole;     /* 1: exclude all threads of agent_tgid, 0: those in agent_tids */
 	__u32 kernel_stacks;   /* 0, 1 */
 	__u32 nested_ns;       /* 1: our pid namespace is not the first; translate numbers */
 	__u32 pidns_ino;       /* inode of our pid namespace */
-	__u32 ring_wake_bytes; /* wake the reader when this much waits in the ring */
+	__u32 ring_wake_bytes; /* wake the reader when this much is in stack_ring */
 	__u32 shipped_mask;    /* entries of the cache of shipped stacks - 1 */
-	__u32 max_kframes; /* kernel frames that bpf_get_stack can give: as many are a cut stack */
+	__u32 max_kframes; /* most kernel frames that bpf_get_stack returns: such a stack is cut */
 	__u64 hash_seed;   /* random key of the stack hash */
 	__u32 unwind;      /* ABI_UNWIND_* */
 	__u32 walk_flags;  /* ABI_WALK_NO_CACHE … */
-	__u32 deferred_quota;      /* copies for each process and image without a table */
-	__u32 deferred_wake_bytes; /* wake the reader when this much waits in the ring of copies */
-	__u32 follow;              /* TREE: 1: what the processes fork is followed */
+	__u32 deferred_quota;      /* deferred samples for each process and image without a table */
+	__u32 deferred_wake_bytes; /* wake the reader when this much is in deferred_ring */
+	__u32 follow;              /* TREE: 1: forked children are followed */
 	__u32 filters;             /* ABI_FILTER_* */
 	__u32 n_cgroups;           /* entries of the map cgroups, 0 … ABI_FILTER_CGROUPS */
-	__u32 page_shift;          /* pages of mappings: 12 where they have 4 KiB */
-	/* Off-CPU (abi_off.h). */
+	__u32 page_shift;          /* of the page size: 12 for 4 KiB */
+	/* Off-CPU (abi_offcpu.h). */
 	__u32 offcpu_states; /* bit 1 << state: which are counted */
 	__u32 irq_count;     /* ABI_IRQ_COUNT_* */
 	__u32 prev_state;    /* 1: sched_switch has the state as its fourth argument (5.18) */
 	__u32 cpu_time;      /* 1: on-CPU time of the targets is measured (abi_cpu_time.h) */
-	__u64 offcpu_min_ns, offcpu_max_ns; /* of one wait, inclusive */
-	__u64 few_weight; /* threads whose samples weigh less are summed up when they end */
+	__u64 offcpu_min_ns, offcpu_max_ns; /* blocked time of one interval, inclusive */
+	__u64 few_weight; /* threads whose samples weigh less are added to the rest when they end */
 };
 _Static_assert(sizeof(struct abi_config) == 120, "shared layout");
 
-/* begin_ns: nothing is looked at, not yet or no more; threads are followed, nothing counts yet. */
+/* Values of begin_ns. NEVER: the programs do nothing, before the start or after the end. LATER:
+ * they follow threads, but count nothing yet. */
 #define ABI_BEGIN_NEVER 0
 #define ABI_BEGIN_LATER (~0ULL)
 
@@ -128,23 +128,22 @@ struct abi_control {
 	__u32 resolved_tgid;   /* PID, nested: the kernel's number of the target once it was seen */
 	__u32 agent_tids[ABI_AGENT_TIDS]; /* numbers in our pid namespace, 0 = none */
 	__u32 epoch;   /* stamped on tables that are used; counts up while the capture runs */
-	__u32 procs;   /* counts up behind each change of the procs and the marks maps */
-	__u32 names;   /* counts up behind each change of the threads map (programs) */
+	__u32 procs;   /* incremented after each change of the procs and dirty_ranges maps */
+	__u32 names;   /* incremented after each change of the threads map (by programs) */
 	__u32 threads; /* 1: the task iterator shows every thread, 0: processes */
-	__u32 symbolizer_tgid; /* the agent's process that decodes files, in our pid namespace; 0: none
-	                    */
-	__u32 reclaimed;       /* counts up before places of the ranges are used anew */
-	__u64 watermark_ns; /* the ranges say all that was mapped up to this time: CLOCK_MONOTONIC */
-	__u64 begin_ns;     /* waits count from here on, CLOCK_MONOTONIC, or ABI_BEGIN_… */
-	__u32 offcpu_active; /* as active, of the tables of waits */
-	__u32 jit_epoch;     /* 0 … 65535: of the waits that begin (abi_off.h) */
-	__u64 end_ns;        /* of the waits, CLOCK_MONOTONIC; set for the look at the end */
+	__u32 symbolizer_tgid; /* the symbolizer process, in our pid namespace; 0: none */
+	__u32 reclaimed;       /* incremented before entries of ranges are reused */
+	__u64 watermark_ns;    /* ranges have all mappings made up to this time: CLOCK_MONOTONIC */
+	__u64 begin_ns;      /* off-CPU time counts from here on, CLOCK_MONOTONIC; or ABI_BEGIN_* */
+	__u32 offcpu_active; /* as active, for the off-CPU count tables */
+	__u32 jit_epoch;     /* 0 … 65535: of intervals that begin (abi_offcpu.h) */
+	__u64 end_ns;        /* of off-CPU time, CLOCK_MONOTONIC; set before the final task scan */
 };
 _Static_assert(sizeof(struct abi_control) == 104, "shared layout");
 
 /* ---- process map ----------------------------------------------------------------------------- */
 
-/* One executable mapping; ranges of one process stand together, ascending by start. */
+/* One executable mapping; those of one process are adjacent, ascending by start. */
 struct abi_range {
 	__u64 start, end; /* addresses, end exclusive */
 	__u64 pgoff;      /* file offset of start */
@@ -160,13 +159,13 @@ struct abi_proc {
 	__u32 flags;      /* ABI_PROC_* */
 	__u64 start_ns;   /* leader's start, CLOCK_BOOTTIME; 0: not compared */
 };
-/* One thing was mapped there in the place of another, and nobody marks it when that happens again:
- * the walk compares each range with what is mapped. */
+/* A mapping of this process was replaced, and no program can report dirty ranges: the walk compares
+ * each range with the kernel's mapping. */
 #define ABI_PROC_VERIFY 1u
 _Static_assert(sizeof(struct abi_proc) == 24, "shared layout");
 
-/* Which content a file has, in few bits: another file, or one that was written anew, has other
- * ones. Never 0. */
+/* Identity of a file's content in 32 bits; another file, or a rewritten one, has another.
+ * Never 0. */
 static __attribute__((always_inline)) inline __u32 abi_content(__u64 ino, __u64 mtime_s,
                                                                __u64 mtime_ns)
 {
@@ -177,15 +176,16 @@ static __attribute__((always_inline)) inline __u32 abi_content(__u64 ino, __u64 
 	return (__u32)(h >> 32) | 1;
 }
 
-/* What was mapped of late, and may not be in the ranges yet. */
+/* Dirty ranges: mappings reported by the kernel whose side-band record user space has not processed
+ * yet. */
 #define ABI_DIRTY_RANGES 8
 struct abi_dirty_range {
 	__u64 start, end; /* addresses, end exclusive */
-	__u64 time_ns;    /* CLOCK_MONOTONIC, behind the record of it; it holds while this is later
-	                   * than abi_control.watermark_ns, and 0 never does */
+	__u64 time_ns;    /* CLOCK_MONOTONIC, after its record; the range is dirty while this is
+	                   * later than abi_control.watermark_ns, and never if 0 */
 };
-/* Value of the marks map; key: that of the procs map. Written by the programs, deleted by user
- * space. */
+/* Value of the dirty_ranges map; key: that of the procs map. The programs write it, user space
+ * deletes it. */
 struct abi_dirty_ranges {
 	__u64 start_ns; /* leader's start, CLOCK_BOOTTIME */
 	__u32 exec_id;  /* low 32 bits of the leader's self_exec_id */
@@ -198,8 +198,8 @@ _Static_assert(sizeof(struct abi_dirty_ranges) == 16 + 24 * ABI_DIRTY_RANGES, "s
 /* FOREIGN_NS: the numbers are the kernel's, the task is outside our pid namespace. */
 #define ABI_KEY_FOREIGN_NS 1u
 #define ABI_KEY_KTHREAD    2u
-/* Of a copy's key only: the registers are those of a system call, whose instruction ends before pc.
- */
+/* Deferred samples only: the registers are those of a system call, whose instruction ends before
+ * pc. */
 #define ABI_KEY_IN_SYSCALL 4u
 
 struct abi_count_key {
@@ -233,9 +233,9 @@ _Static_assert(sizeof(struct abi_thread) == 16, "shared layout");
 /* ---- ring: stacks ---------------------------------------------------------------------------- */
 #define ABI_STACK_USER   1
 #define ABI_STACK_KERNEL 2
-#define ABI_STACK_WAKER  3 /* no stack: who woke a thread, see abi_off.h */
+#define ABI_STACK_WAKER  3 /* no stack: the waker of a thread, see abi_offcpu.h */
 
-/* Followed by n frames of 8 bytes; only what is used is sent. */
+/* Followed by n frames of 8 bytes. */
 struct abi_stack {
 	__u64 hash; /* != 0 */
 	__u16 kind; /* ABI_STACK_* */
@@ -245,46 +245,46 @@ struct abi_stack {
 };
 _Static_assert(sizeof(struct abi_stack) == 16, "shared layout");
 
-/* A user stack that is new travels with the sample that met it, which is in no table of counts:
- * most stacks of many programs are met once. The struct abi_stack follows. */
+/* A new user stack is sent with its first sample, which is in no count table: many programs meet
+ * most of their stacks once. The struct abi_stack follows. */
 struct abi_stack_sample {
-	__u64 zero; /* where a struct abi_stack has its hash, which is never 0 */
+	__u64 zero; /* in the place of the hash of a struct abi_stack, which is never 0 */
 	struct abi_count_key key;
 	struct abi_count count;
 };
 _Static_assert(sizeof(struct abi_stack_sample) == 72, "shared layout");
 
-/* Flags of a user stack: a step without a rule found its caller; some of its frames lie in JIT code
- * (which is walked by frame pointer, and not called guessed for that). */
+/* Flags of a user stack: it has a heuristic frame; it has a frame in JIT code, which is walked by
+ * frame pointer and is no heuristic frame for that. */
 #define ABI_STACK_HEURISTIC 1u
 #define ABI_STACK_JIT       2u
 
-/* ---- ring of copies: first samples ------------------------------------------------------------
- */
-/* 16 KiB from 256 bytes below the stack pointer (and the beginning of that step): epilogues have
- * popped what rules still name. Read in aligned steps, since a read that touches an absent page
- * fails whole; a page that was never touched, as in the middle of a large array, is a hole. */
+/* ---- ring: deferred samples ------------------------------------------------------------------ */
+/* The stack snapshot: 16 KiB. It begins with the step that holds the byte 256 below the stack
+ * pointer: rules in an epilogue still name registers that it has popped. It is read in aligned
+ * steps, since a read that touches an absent page fails as a whole. A page that was never touched,
+ * as in the middle of a large array, is a hole. */
 #define ABI_DEFERRED_BYTES 16384u
 #define ABI_DEFERRED_STEP  2048u
 #define ABI_DEFERRED_BELOW 256u
 
-/* A sample that met an image without a table: registers, then len bytes of stack. It is not in the
- * table of counts: user space unwinds it and counts it. With ABI_WALK_DEFER_ALL key.ustack is the
- * hash of the walk of the same instant, which is counted, and this is only for comparison. */
+/* A sample whose walk met an image without a table: registers, then len bytes of stack. It is in no
+ * count table; user space unwinds and counts it. With ABI_WALK_DEFER_ALL the kernel's walk is
+ * counted, key.ustack is its hash, and user space only compares. */
 struct abi_deferred {
 	struct abi_count_key key; /* ustack 0 */
 	struct abi_count count;
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 pc;
 	__u64 reg[ABI_REGS];
-	__u64 placeholder; /* 0, else: the stack alone is wanted, under this hash; counted elsewhere */
-	__u64 heuristic; /* hash of the stack that was walked by guesses at the same instant, shipped as
-	              * any other, if it reached its root or the limit; 0: it did not */
-	__u64 addr;      /* of the first byte of the copy, a multiple of ABI_DEFERRED_STEP */
-	__u32 len;       /* bytes, a multiple of ABI_DEFERRED_STEP; 0: none could be read */
-	__u32 image;     /* the first one without a table; 0 with ABI_WALK_DEFER_ALL */
-	__u32 holes;     /* bit by step: it could not be read */
-	__u32 kernel_tid; /* of the thread, whatever namespace it is in */
+	__u64 placeholder; /* 0, else the stack id under which it is counted (off-CPU) */
+	__u64 heuristic;   /* hash of the heuristic stack of the same instant, which is sent as any
+	                  * other; 0: it reached neither its root nor the limit */
+	__u64 addr;        /* of the first byte of the snapshot, a multiple of ABI_DEFERRED_STEP */
+	__u32 len;         /* bytes, a multiple of ABI_DEFERRED_STEP; 0: none could be read */
+	__u32 image;       /* the first one without a table; 0 with ABI_WALK_DEFER_ALL */
+	__u32 holes;       /* bit by step: it could not be read */
+	__u32 kernel_tid;  /* of the thread, in the first pid namespace */
 };
 _Static_assert(sizeof(struct abi_deferred) == 120 + 8 * ABI_REGS, "shared layout");
 
@@ -309,13 +309,13 @@ struct abi_task {
 	char comm[ABI_COMM_LEN];
 	__u32 tid; /* in our pid namespace */
 	__u32 kernel_tid;
-	__u32 kernel_ppid; /* of the parent, as it is now */
+	__u32 kernel_ppid; /* of its parent now */
 	__u32 pad;
 };
 _Static_assert(sizeof(struct abi_task) == 56, "shared layout");
 
 #include "bpf/abi/abi_cpu_time.h"
-#include "bpf/abi/abi_off.h"
+#include "bpf/abi/abi_offcpu.h"
 #include "bpf/abi/abi_sched.h"
 
 #endif

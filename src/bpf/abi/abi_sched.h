@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * bpf/abi - the wire of the scheduler statistics: histograms, reasons, sums, counters. Everything
- * adds up in the kernel; nothing is sent for a switch.
+ * bpf/abi - the wire of the scheduler statistics: histograms, reasons, sums, counters. The programs
+ * add them up; no event is sent.
  */
 #ifndef PA_ABI_SCHED_H
 #define PA_ABI_SCHED_H
@@ -62,15 +62,15 @@ enum abi_reason {
 	ABI_REASON_CNT = 7,
 };
 
-/* Of a thread, a process or a CPU. */
+/* Sums of a thread, a process or a CPU. */
 struct abi_sched_sums {
 	__u64 ns[ABI_HIST_CNT];       /* on the CPU, waiting for one, blocked */
 	__u64 reason[ABI_REASON_CNT]; /* switches */
-	__u64 faults, migrations;     /* of the kernel's own counts */
+	__u64 faults, migrations;     /* differences of the kernel's own counts */
 };
 _Static_assert(sizeof(struct abi_sched_sums) == 96, "shared layout");
 
-/* Counters that are read at switches; their order is that of user space. */
+/* Counters that are read at switches, in the order that user space opened them in. */
 #define ABI_COUNTERS_MAX   12
 #define ABI_CORE_TYPES_MAX 4
 struct abi_counted {
@@ -85,85 +85,83 @@ struct abi_cpu_hist {
 };
 /* Map cpu_sums: per-CPU array, key 0. */
 struct abi_cpu_sums {
-	/* Also of threads that found no place, but for what they wait. Faults and migrations stand
-	 * in threads and processes alone. */
+	/* With the slices of threads for which the table was full, without their blocked and
+	 * run-queue time. Faults and migrations are 0: threads and processes have them. */
 	struct abi_sched_sums sums;
 	struct abi_counted counted[ABI_COUNTERS_MAX];
-	/* The programs' own. */
-	__u64 since_ns; /* a thread of the target runs here since; 0: none was switched in */
-	__u64 lost;     /* switches and wake-ups of threads that found no place */
-	__u64 missed; /* switches that no program saw: what followed has no value in a histogram */
+	/* State of the programs. */
+	__u64 since_ns;  /* switch-in of the target thread that runs here; 0: none */
+	__u64 lost;      /* switches and wake-ups of threads for which the table was full */
+	__u64 missed;    /* missed switch events: their intervals are in no histogram */
 	__u32 switched;  /* 1: a switch from or to a thread of the target was seen here */
-	__u32 tid;       /* the kernel's: of a target, was switched in here last; 0: none */
+	__u32 tid;       /* the kernel's tid of the target thread switched in here last; 0: none */
 	__u32 core_type; /* of this CPU; user space writes it before the capture */
-	__u32 armed;     /* 1: last[] was read when the thread that runs here began to */
-	__u64 prog_ns;   /* what the programs cost, by a part of their runs */
+	__u32 armed;     /* 1: last[] was read at the switch-in of the thread that runs here */
+	__u64 prog_ns;   /* run time of the programs, estimated from 1 run in 64 */
 	struct abi_counted last[ABI_COUNTERS_MAX];
 };
 
 /* ---- per process ----------------------------------------------------------------------------- */
-/* Slot 0 is "other": what found no slot. They are taken by processes whose threads are switched or
- * woken, in that order; those that are left at the end by processes that slept all the time. Map
- * sched_procs: array, ABI_SCHED_PROCS + 1 entries. */
+/* Map sched_procs: array, ABI_SCHED_PROCS + 1 entries. Slot 0 is "other": processes for which no
+ * slot was free. A process claims a slot at the first switch or wake-up of one of its threads.
+ * Processes that slept all the time share the slots that are free at the end. */
 #define ABI_SCHED_PROCS 512
 struct abi_sched_proc {
 	__u32 tgid;     /* in our pid namespace; 0: slot 0, or not in use */
 	__u32 exec_id;  /* of the newest program */
 	__u64 start_ns; /* leader's start, CLOCK_BOOTTIME */
 	char comm[16];  /* the leader's newest name */
-	__u64 ended; /* threads that have ended; sums holds theirs only, living ones have their own
-	              */
+	__u64 ended;    /* threads that have ended; sums has only theirs */
 	struct abi_sched_sums sums;
 	struct abi_counted counted[ABI_CORE_TYPES_MAX][ABI_COUNTERS_MAX];
-	/* Shared by all CPUs, added to atomically; they wrap: user space reads them often enough.
-	 */
+	/* All CPUs add to them atomically. They wrap; user space reads them often enough. */
 	__u32 bucket[ABI_HIST_CNT][ABI_HIST_BUCKETS];
 	__u64 total_ns[ABI_HIST_CNT]; /* of the values that are in buckets */
 };
 
 /* ---- per thread ------------------------------------------------------------------------------ */
 enum abi_phase {
-	ABI_PHASE_NONE = 0, /* not known, or it does not pass the filters now; runs since since_ns
-	                     * then, 0: it does not run, or that is not known */
-	ABI_PHASE_ON = 1,   /* on a CPU since since_ns */
+	ABI_PHASE_NONE =
+	        0, /* unknown, or filtered out. Filtered out: since_ns is its switch-in, or 0 if
+	                     * it does not run or that is unknown */
+	ABI_PHASE_ON = 1, /* on a CPU since since_ns */
 	ABI_PHASE_RUNQ = 2,
 	ABI_PHASE_BLOCKED = 3,
-	ABI_PHASE_LOST = 4, /* on a CPU since since_ns, which it left unseen */
+	ABI_PHASE_LOST = 4, /* on a CPU since since_ns, and its switch-out was missed */
 };
-/* Section .data.sched: user space and programs. */
+/* Section .data.sched. Written by user space and programs. */
 struct abi_sched_control {
 	__u64 begin_ns;   /* CLOCK_MONOTONIC */
-	__u64 end_ns;     /* set when the programs are told to count no more */
-	__u32 ready;      /* 1: every thread of the beginning was looked at: one that is not known
-	                   * found no place, and nothing is known of its past */
-	__u32 next_slot;  /* where to look for a free one */
-	__u64 lost_procs; /* threads of processes that found no slot */
+	__u64 end_ns;     /* set when the programs stop to count */
+	__u32 ready;      /* 1: the initial task scan is done. A thread without an entry found the
+	                   * table full; its past is unknown */
+	__u32 next_slot;  /* the slot claimed last; the search for a free one begins after it */
+	__u64 lost_procs; /* threads of processes for which no slot was free */
 	__u32 cpu_step;   /* what sched_cpu_step does, ABI_CPU_STEP_* */
 	__u32 active;     /* 1: programs count */
 };
 _Static_assert(sizeof(struct abi_sched_control) == 40, "shared layout");
 #define ABI_CPU_STEP_BEGIN 0 /* the capture begins now */
-#define ABI_CPU_STEP_ARM   1 /* counters of this CPU: from here on */
-#define ABI_CPU_STEP_FLUSH 2 /* and up to here */
+#define ABI_CPU_STEP_ARM   1 /* counters of this CPU count from here on */
+#define ABI_CPU_STEP_FLUSH 2 /* counters of this CPU count up to here */
 
-/* Of a thread. Map sched_threads: hash, key __u32 kernel tid. */
+/* Map sched_threads: hash, key __u32 kernel tid. */
 struct abi_sched_thread {
-	__u64 since_ns; /* CLOCK_MONOTONIC: when the phase began, or the capture */
-	__u32 phase;    /* enum abi_phase */
-	__u32 slot;     /* of its process in sched_procs; 0: none, or none yet */
-	__u32 tid;      /* in our pid namespace */
-	__u16 baseline; /* 1: the phase began before the capture: counted in sums, in no histogram
-	                 */
-	__u8 slot_tried; /* 1: a slot was looked for: at its first switch or wake-up, or at the end */
-	__u8 scanned;    /* 1: the iterator has met it at the end */
-	__u64 faults0, migrations0; /* the kernel's counts when it was first seen */
-	__u64 exec0_ns; /* the scheduler's account when it was last seen to leave a CPU */
+	__u64 since_ns;  /* CLOCK_MONOTONIC: when the phase began, or the capture */
+	__u32 phase;     /* enum abi_phase */
+	__u32 slot;      /* of its process in sched_procs; 0: none, or none yet */
+	__u32 tid;       /* in our pid namespace */
+	__u16 baseline;  /* 1: the phase began before the capture: in sums, in no histogram */
+	__u8 slot_tried; /* 1: a slot was searched for, at its first event or at the end */
+	__u8 scanned;    /* 1: the final task scan has seen it */
+	__u64 faults0, migrations0; /* the kernel's counts when the entry was made */
+	__u64 exec0_ns;             /* sum_exec_runtime at its last switch-out event */
 	char comm[16];
 	struct abi_sched_sums sums;
 };
 
-/* Map sched_fast: array, key: the kernel's tid & mask; mapped. Found without a hash, which is a
- * good part of what a switch costs. What collides there stands in sched_threads. */
+/* Map sched_fast: array, mapped, key: the kernel's tid & mask. It saves a hash look-up, which is a
+ * large part of the cost of a switch. Threads that collide are in sched_threads. */
 struct abi_sched_fast {
 	__u32 key; /* the kernel's tid, 0: free */
 	__u32 pad;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * bpf/abi, unwind tables: rows, rules and images as the walk in the kernel reads them. Everything
- * is written by user space (unwind/) and read by the programs and by the walks of user space; only
- * `wanted` and `used` of an image are written by the programs.
+ * bpf/abi, unwind tables: rows, rules and images as the walk in the kernel reads them. User space
+ * (unwind/) writes them; the programs and the walks of user space read them. The programs write
+ * only `wanted` and `used` of an image.
  *
  *   image id  -> struct abi_image      where its table lies in the word space
  *   word space: u32 words, in values of 64 KiB, four of them a segment (one inner map)
@@ -52,14 +52,14 @@
 #define ABI_SEGMENTS_MAX  4096u /* 1 GiB */
 #define ABI_CHUNK_SHIFT   11
 #define ABI_CHUNK_BYTES   (1u << ABI_CHUNK_SHIFT)
-/* A row at each byte: 2^11, and one step to end. */
+/* Steps of a bisection: at most 2^11 rows, one at each byte, and one step to end. */
 #define ABI_CHUNK_STEPS 12
 
 /* ---- codes ----------------------------------------------------------------------------------- */
 #define ABI_CODE_NONE      0u      /* no rule: padding, code without call-frame information */
 #define ABI_CODE_ROOT      1u      /* the outermost frame */
 #define ABI_CODE_BAD       2u      /* its call-frame information is damaged or not understood */
-#define ABI_CODE_HEURISTIC 3u      /* in caches only: no rule, and nothing that stands for one */
+#define ABI_CODE_HEURISTIC 3u      /* in caches only: no rule, unwind heuristically */
 #define ABI_CODE_FIRST     4u      /* first interned rule */
 #define ABI_CODE_INLINE    0x8000u /* and above: the rule itself */
 #define ABI_RULES_MAX      8192u   /* 4,110 cover the 27.9 M rows of a Debian machine */
@@ -146,7 +146,7 @@ enum abi_col_kind {
 	ABI_COL_EXPR = 7,    /* ops[val …], CFA pushed first */
 };
 
-/* What does not fit a struct abi_rule. */
+/* A rule that does not fit struct abi_rule. */
 struct abi_wide {
 	__u8 cfa_kind; /* enum abi_cfa_kind */
 	__u8 cfa_reg;
@@ -194,7 +194,7 @@ enum abi_op_code {
 	ABI_OP_PICK = 28, /* push the arg-th from the top, 0 = top */
 	ABI_OP_SWAP = 29,
 	ABI_OP_ROT = 30,
-	ABI_OP_SKIP = 31, /* go on at the operation arg behind this one (arg > 0) */
+	ABI_OP_SKIP = 31, /* jump over the next arg operations (arg > 0) */
 	ABI_OP_BRA = 32,  /* the same if the popped top is not 0 */
 	ABI_OP_CNT
 };
@@ -208,20 +208,20 @@ _Static_assert(sizeof(struct abi_op) == 8, "shared layout");
 
 /* ---- images ---------------------------------------------------------------------------------- */
 enum abi_table_state {
-	ABI_TABLE_ABSENT = 0, /* nothing known yet: the walk asks for it in `wanted` */
+	ABI_TABLE_ABSENT = 0, /* not requested yet: the walk requests it by `wanted` */
 	ABI_TABLE_READY = 1,
-	ABI_TABLE_NONE = 2, /* there is none to be had: damaged, unreadable, no room; guess */
+	ABI_TABLE_NONE = 2, /* none: damaged, unreadable, no room; unwind heuristically */
 };
-/* Value of the images map; index: image id. Fields but the last two change only while state is
- * ABSENT and no program can still have seen READY. */
+/* Value of the images map; index: image id. User space changes the fields, the last two excepted,
+ * only while state is ABSENT and no program can still have seen READY. */
 struct abi_image {
 	__u32 state;  /* enum abi_table_state; written last */
 	__u32 serial; /* 1 …, of this table in this capture: never used twice */
 	__u32 base;   /* word of the table */
 	__u32 n_chunks;
 	__u64 lo;     /* file offset of the first chunk, a multiple of ABI_CHUNK_BYTES */
-	__u32 wanted; /* walks that met it ABSENT (programs) */
-	__u32 used;   /* abi_control.epoch when it was last used (programs) */
+	__u32 wanted; /* walks that met it while ABSENT (written by programs) */
+	__u32 used;   /* abi_control.epoch at its last use (written by programs) */
 };
 _Static_assert(sizeof(struct abi_image) == 32, "shared layout");
 

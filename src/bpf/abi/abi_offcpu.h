@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* bpf/abi - the wire of off-CPU profiles: waits by thread, stacks, state and waker. */
+/* bpf/abi - the wire of off-CPU profiles: intervals by thread, stacks, state and waker. */
 #ifndef PA_ABI_OFFCPU_H
 #define PA_ABI_OFFCPU_H
 
@@ -16,15 +16,14 @@ enum abi_offcpu_state {
 	ABI_OFFCPU_IDLE = 6,      /* kernel threads that wait for work */
 	ABI_OFFCPU_CNT = 7,
 };
-/* In the flags of a key. The epoch: which code was at the addresses of a stack, where it was
- * generated at run time. */
+/* In the flags of a key. The epoch tells which JIT code was at the addresses of a stack. */
 #define ABI_KEY_STATE_SHIFT 8
 #define ABI_KEY_STATE_MASK  0xf00u
 #define ABI_KEY_EPOCH_SHIFT 16
 
 struct abi_offcpu_key {
 	struct abi_count_key k; /* with a state and an epoch in its flags */
-	__u64 waker;            /* hash of a struct abi_waker, 0: not asked for, or not known */
+	__u64 waker;            /* hash of a struct abi_waker; 0: not requested, or unknown */
 };
 _Static_assert(sizeof(struct abi_offcpu_key) == 56, "shared layout");
 
@@ -35,25 +34,26 @@ struct abi_offcpu_count {
 };
 _Static_assert(sizeof(struct abi_offcpu_count) == 32, "shared layout");
 
-/* A thread that is, or was, off its CPU; key: __u32, the kernel's number. */
+/* Value of the offcpu_threads map: a thread and its open interval. Key: __u32, the kernel's tid. */
 struct abi_offcpu_thread {
-	__u64 out_ns;   /* CLOCK_MONOTONIC; 0: it is on a CPU, or in no state that is asked for */
-	__u64 wake_ns;  /* since then, 0: not yet */
-	__u64 waker;    /* the last that tried to wake it */
-	__u64 exec_ns;  /* how long it had run then, by the scheduler's account */
-	__u64 ended_ns; /* by the look at the end: when its wait ended and nobody told; 0: it has
-	                   not */
+	__u64 out_ns;   /* switch-out, CLOCK_MONOTONIC; 0: no open interval */
+	__u64 wake_ns;  /* last wake-up since then; 0: none */
+	__u64 waker;    /* hash of its last waker */
+	__u64 exec_ns;  /* sum_exec_runtime at the switch-out */
+	__u64 ended_ns; /* set by the final task scan: end of an interval whose switch-in event was
+	                   * missed; 0: none */
 	struct abi_count_key key; /* stacks, state and epoch */
-	/* Waits that ended and are in no table yet: threads wait where they waited before. */
+	/* Intervals that ended and are in no count table yet: a thread often blocks where it
+	 * blocked before. */
 	struct abi_offcpu_key pending_key;
-	struct abi_offcpu_count pending; /* waits 0: none */
-	char comm[ABI_COMM_LEN]; /* as the table of names has it, while names is abi_control's */
-	__u32 names;
-	__u32 untracked; /* 1: it is off its CPU in a state that is not asked for, or nobody saw it go */
+	struct abi_offcpu_count pending; /* .intervals 0: none */
+	char comm[ABI_COMM_LEN];         /* as in the threads map, while .names is valid */
+	__u32 names;     /* abi_control.names + 1 when comm was reported; 0: never */
+	__u32 untracked; /* 1: off its CPU in a state not selected, or its switch-out was missed */
 };
 _Static_assert(sizeof(struct abi_offcpu_thread) == 200, "shared layout");
 
-/* Who woke a thread. In the ring it is a struct abi_stack of kind ABI_STACK_WAKER whose "frames"
+/* The waker of a thread. It is sent as a struct abi_stack of kind ABI_STACK_WAKER, whose "frames"
  * are these words. */
 struct abi_waker {
 	__u64 ustack, kstack; /* hashes; 0: none */
@@ -64,12 +64,12 @@ struct abi_waker {
 	char comm[ABI_COMM_LEN];
 };
 _Static_assert(sizeof(struct abi_waker) == 56, "shared layout");
-#define ABI_WAKER_IRQ   16u /* an interrupt: whose task it interrupted does not matter, not told */
+#define ABI_WAKER_IRQ   16u /* an interrupt; the task that it interrupted is not reported */
 #define ABI_WAKER_WORDS (sizeof(struct abi_waker) / 8)
 
-/* A thread that was off its CPU when the capture began, as the iterator tells it. */
+/* A thread that was off its CPU when the capture began, as the task iterator reports it. */
 struct abi_offcpu_blocked {
-	struct abi_count_key key; /* its ustack is a placeholder: user space finds it */
+	struct abi_count_key key; /* .ustack is a placeholder: user space unwinds the stack */
 	__u64 pc;
 	__u64 reg[ABI_REGS];
 	__u32 kernel_tid;
