@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 /*
- * Off-CPU time: where threads wait, for how long, and who wakes them.
+ * Off-CPU time: where threads block, for how long, and who wakes them.
  *
- * A thread's stacks are taken when it is switched out, its wait is counted when it runs again, in
- * tables that user space reads now and then. Nothing is sent for a switch but stacks that user
- * space does not have. The tables of walks and processes, and the rings, are those of oncpu.bpf.c.
+ * A switch-out reads the stacks of a thread and opens an interval. The switch-in closes it and
+ * counts it in a table that user space reads periodically. Only new stacks are sent. The process
+ * map, the unwind tables and the rings are those of oncpu.bpf.c.
  *
- * These programs run with interrupts off; what may interrupt them has a scratch of its own.
+ * These programs run with interrupts off. A tick that interrupts them has a scratch of its own.
  */
 #define WALK_RECORDS_READS
 
@@ -20,7 +20,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 /* ---- switching out --------------------------------------------------------------------------- */
 
-/* Stacks of the task that is being switched out, which is still the current one. */
+/* Reads the stacks of the task that is being switched out, which is still the current one. */
 static __always_inline void read_stacks(void *ctx, struct scratch *s, struct abi_counters *c,
                                         struct task_struct *task)
 {
@@ -36,7 +36,7 @@ static __always_inline void read_stacks(void *ctx, struct scratch *s, struct abi
 		switched_user(s, c, task, bad);
 }
 
-/* The name of the thread, unless it was told since names changed last. */
+/* Reports the name of the thread, unless it was reported since names changed last. */
 static __always_inline void report_name(struct scratch *s, struct abi_counters *c,
                                         struct abi_offcpu_thread *t)
 {
@@ -49,13 +49,14 @@ static __always_inline void report_name(struct scratch *s, struct abi_counters *
 		return;
 	report_thread(s, c);
 	__builtin_memcpy(t->comm, s->name.thread.comm, sizeof(t->comm));
-	t->names = names + 1; /* 0 is never right */
+	t->names = names + 1; /* never 0 */
 }
 
 #define COST_EVERY 64
 #define COST_SHIFT 5
 
-/* @woken_ns: when it was woken, if it was already, else 0; @ran_ns: how long it has run. */
+/* Opens an interval of the task that is being switched out. @woken_ns: its wake-up if it was woken
+ * already, else 0; @ran_ns: its sum_exec_runtime. */
 static __always_inline void begin_interval(void *ctx, struct task_struct *task, __u32 state,
                                            __u64 now, __u64 woken_ns, __u64 ran_ns)
 {
@@ -68,7 +69,7 @@ static __always_inline void begin_interval(void *ctx, struct task_struct *task, 
 		return; /* verifier: cannot happen */
 	t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 	if (!t) {
-		/* At its first wait only, and never for the agent. */
+		/* The first interval of a thread; the agent has none. */
 		if (read_key(s, task, task->tgid, tid))
 			return;
 		if (bpf_map_update_elem(&offcpu_threads, &tid, fresh, BPF_NOEXIST) == 0)
@@ -95,7 +96,7 @@ static __always_inline void begin_interval(void *ctx, struct task_struct *task, 
 	t->wake_ns = woken_ns;
 	t->exec_ns = ran_ns;
 	t->out_ns = now;
-	/* What this costs is looked at now and then, by a digit of the time. */
+	/* One run in 64 is timed, chosen by bits of the clock. */
 	if ((now >> COST_SHIFT & (COST_EVERY - 1)) == 0)
 		CNT_ADD(c, PROG_NS, COST_EVERY * (bpf_ktime_get_ns() - now));
 }
@@ -128,8 +129,7 @@ int offcpu_switch(__u64 *ctx)
 		} else {
 			state = (__u32)filter_state(state, tid, ran_ns);
 			if (state) {
-				/* Before the walk, which the scheduler too counts as time off the
-				 * CPU. */
+				/* Before the walk, which the scheduler too counts as off-CPU. */
 				now = bpf_ktime_get_ns();
 				begin_interval(ctx, prev, state, now,
 				               woken_before(prev, (__u32)ctx[0] & 1, left) ? now
@@ -145,8 +145,7 @@ int offcpu_switch(__u64 *ctx)
 	return 0;
 }
 
-/* A thread that executes another program gets the number of its process's leader: it has no entry
- * under its old one any more. */
+/* A thread that executes a program gets the tid of its leader: removes the entry of its old tid. */
 PA_SEC("tp_btf/sched_process_exec")
 int offcpu_exec(__u64 *ctx)
 {
@@ -190,7 +189,7 @@ int offcpu_wakeup(__u64 *ctx)
 			(void)account_missed_run(tid, 1);
 	} else if (is_counting() && !t->untracked && bpf_core_field_exists(task->on_cpu) &&
 	           !task->on_cpu) {
-		/* It went to sleep, and nobody told. */
+		/* Its switch-out event was missed. */
 		t->untracked = 1;
 		c = bpf_map_lookup_elem(&counters, &zero);
 		if (c)
@@ -199,7 +198,7 @@ int offcpu_wakeup(__u64 *ctx)
 	return 0;
 }
 
-/* In the context of who wakes, unlike sched_wakeup; loaded only when wakers are asked for. */
+/* Runs in the context of the waker, unlike sched_wakeup. Loaded only if wakers are requested. */
 static __always_inline int waking(__u64 *ctx, __u32 plain)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
@@ -216,11 +215,11 @@ static __always_inline int waking(__u64 *ctx, __u32 plain)
 	s = get_scratch();
 	if (!t || !c || !s || ctl.begin_ns == ABI_BEGIN_NEVER)
 		return 0;
-	/* It has run since, and nobody told: who wakes it now does not end this wait. */
+	/* It has run since its switch-out, so this waker does not end the open interval. */
 	if (t->out_ns && TASK_GET(task, se.sum_exec_runtime) != t->exec_ns)
 		return 0;
-	/* It may still be on its way out: sched_switch comes next, and leaves this alone. The last
-	 * one before it runs is who woke it. */
+	/* It may still be on its CPU: sched_switch comes next, and keeps the waker. The last one
+	 * before it runs counts. */
 	t->waker = read_waker(ctx, s, c, plain);
 	return 0;
 }
@@ -231,16 +230,16 @@ int offcpu_waker(__u64 *ctx)
 	return waking(ctx, 0);
 }
 
-/* Where the kernel does not tell in_interrupt's count. */
+/* For kernels whose preempt count programs cannot read. */
 PA_SEC("tp_btf/sched_waking")
 int offcpu_waker_sp(__u64 *ctx)
 {
 	return waking(ctx, 1);
 }
 
-/* ---- what waits already ---------------------------------------------------------------------- */
+/* ---- task scans at the start and at the end -------------------------------------------------- */
 
-/* For the iterator alone, which may be switched out. */
+/* Working memory of the task iterators, which may be switched out. Size: 1. */
 struct scan_buf {
 	struct abi_stack head;
 	__u64 frames[ABI_MAX_KERNEL_FRAMES + 1];
@@ -264,8 +263,8 @@ static __always_inline __u32 blocked_state(struct task_struct *task)
 	return offcpu_state(task, 0, state);
 }
 
-/* Once, while the other programs follow threads and nothing counts yet: enters the threads that
- * wait, and tells them with their registers. */
+/* Initial task scan, while the other programs follow threads and count nothing yet: opens intervals
+ * of the threads that are off their CPU, and reports these with their registers. */
 PA_SEC("iter/task")
 int offcpu_scan(struct bpf_iter__task *ctx)
 {
@@ -300,7 +299,7 @@ int offcpu_scan(struct bpf_iter__task *ctx)
 		b->out.key.kstack = b->head.hash;
 	}
 	if (!(b->out.key.flags & ABI_KEY_KTHREAD)) {
-		/* A name for the stack that user space has yet to find. */
+		/* The id of the stack, which user space unwinds later. */
 		b->out.key.ustack = uw_hash_finish(~now, tid, ABI_STACK_WAKER, 1, cfg.hash_seed);
 		if (saved_regs(&b->regs, task) == 0 && REGS_IS_USER(&b->regs)) {
 			b->out.regs = REGS_IN_SYSCALL(&b->regs) ? 2 : 1;
@@ -316,18 +315,18 @@ int offcpu_scan(struct bpf_iter__task *ctx)
 	fresh.key = b->out.key;
 	len = bpf_map_update_elem(&offcpu_threads, &tid, &fresh, BPF_NOEXIST);
 	if (len == -EEXIST)
-		return 0; /* it has been switched out meanwhile */
+		return 0; /* it was switched out meanwhile */
 	if (len) {
 		CNT_ADD(c, SEEN, 1);
 		CNT_ADD(c, DROP_COUNTS_FULL, 1);
 		return 0;
 	}
-	/* It ran on before its entry was there: what it does next says more. */
+	/* It ran before its entry was there: the next event opens an interval. */
 	if (blocked_state(task) != state) {
 		t = bpf_map_lookup_elem(&offcpu_threads, &tid);
 		if (t && t->out_ns == fresh.out_ns) {
 			t->out_ns = 0;
-			t->untracked = 1; /* nobody was to see it go */
+			t->untracked = 1; /* its switch-out had no entry */
 		}
 		return 0;
 	}
@@ -335,12 +334,12 @@ int offcpu_scan(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* What the scheduler's account and the clock may differ by. */
+/* Most by which sum_exec_runtime and the clock differ. */
 #define ACCOUNT_NS 1000000
 
-/* Once, at the end, when the other programs count no more, though one may be about to be done: what
- * has run since its wait began waits no longer, though nobody told; the wait goes on where that was
- * behind the end. */
+/* Final task scan, after the other programs stopped to count. A thread that has run since its
+ * switch-out is not blocked any more, although no event was seen: estimates when its interval
+ * ended. If it ran only after the end of the capture, the interval stays open. */
 PA_SEC("iter/task")
 int offcpu_scan_end(struct bpf_iter__task *ctx)
 {
@@ -363,7 +362,7 @@ int offcpu_scan_end(struct bpf_iter__task *ctx)
 	CNT_ADD(c, OFFCPU_IN_MISSED, 1);
 	state = task_state(task);
 	if (state) {
-		/* It has gone to sleep again, or ended: as in account_missed_run. */
+		/* It is blocked again, or ended: as in account_missed_run. */
 		if (!(state & TASK_DEAD))
 			CNT_ADD(c, OFFCPU_OUT_MISSED, 1);
 		t->ended_ns = t->wake_ns;

@@ -2,9 +2,9 @@
 /*
  * On-CPU sampling: one program, run by each tick of a perf event.
  *
- * Order of work: filter, identify, walk, ship a stack that user space does not have yet, count.
- * Every way out is a tick of the idle task, of a foreign process, or a sample that is either kept
- * or dropped with a counted reason.
+ * The program filters, identifies, walks, sends a stack that is new, and counts. Each run counts as
+ * a tick of the idle task, of a foreign process, or as a sample. A sample is kept, or dropped with
+ * a counted reason.
  */
 #include "bpf/lib/cpu_time.h"
 #include "bpf/lib/sample.h"
@@ -12,6 +12,11 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+/*
+ * (thread, stacks, cgroup) -> samples and weight. Programs write one table, chosen by ctl.active.
+ * Writer: oncpu_sample. Reader: the drain thread, which empties the other table.
+ * Size: load_sizes.count_entries. Full: dropped_counts_full.
+ */
 struct count_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -86,7 +91,8 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 		count_in(&counts_a, s, c);
 }
 
-/* Its program is loaded first: where the kernel refuses it nothing else was verified in vain. */
+/* record_mapping is loaded first: if the kernel refuses it, no other program was verified in
+ * vain. */
 #include "bpf/lib/dirty.h"
 
 SEC("perf_event")
@@ -132,11 +138,11 @@ int oncpu_sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* ---- following what processes fork ----------------------------------------------------------- */
+/* ---- following forks ------------------------------------------------------------------------- */
 /*
- * Events that follow a command by inheritance would be exact for long-lived threads, but start a
- * full period with each new task: what lives shorter than a period is never seen (300 children of 5
- * ms: 0 of 1.5 s at 99 Hz). Ticks of the CPUs are unbiased, so forks are followed here.
+ * Inherited events would be exact for long-lived threads, but begin a full period with each new
+ * task: a task that lives shorter than a period has no sample (300 children of 5 ms: 0 of 1.5 s at
+ * 99 Hz). Ticks of the CPUs are unbiased, so these programs follow forks.
  */
 
 /* Raw context: BPF_PROG of libbpf 1.1 leaves an unused parameter, which -Werror refuses. */
@@ -151,7 +157,7 @@ int follow_fork(__u64 *ctx)
 
 	if (!start || tgid == from || child->pid != child->tgid)
 		return 0;
-	/* The entry may be that of a process whose number was used again before it was freed. */
+	/* The entry may be of an earlier process, whose number was reused before it was freed. */
 	if (*start && *start != parent->group_leader->start_boottime)
 		return 0;
 	born = child->start_boottime;
@@ -179,7 +185,7 @@ int follow_free(__u64 *ctx)
 	return 0;
 }
 
-/* ---- every process, for user space ----------------------------------------------------------- */
+/* ---- list of processes for user space -------------------------------------------------------- */
 
 PA_SEC("iter/task")
 int tasks(struct bpf_iter__task *ctx)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 /*
- * Scheduler statistics: how long threads run, wait for a CPU and are blocked, why they leave their
- * CPU, and what counters counted meanwhile. Everything is added up here; nothing is sent.
+ * Scheduler statistics: on-CPU, run-queue and blocked time of threads, why they leave their CPU,
+ * and hardware counters. The programs add them up; no event is sent.
  *
- * A thread is in one phase at a time. Its entry has no two writers: it is switched out under the
- * lock of its run queue, woken when that is done, and switched in after that. The programs run with
- * interrupts off, so what belongs to a CPU has one writer as well; what belongs to a process is
- * added to atomically.
+ * A thread is in one phase at a time. Its entry has one writer at a time: the scheduler switches it
+ * out under the lock of its run queue, wakes it after that, and switches it in after that. The
+ * programs run with interrupts off, so the sums of a CPU have one writer as well. The sums of a
+ * process are added to atomically.
  */
 #include "bpf/lib/reason.h"
 #include "bpf/lib/task_state.h"
@@ -19,8 +19,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 /* ---- switches -------------------------------------------------------------------------------- */
 
-/* Is it of a target? Whether filters let it pass is another question, and whether it is the
- * agent's. */
+/* Returns 1 if the task belongs to the target. Filters and the agent are tested elsewhere. */
 static __always_inline int is_target_task(struct task_struct *task)
 {
 	if (!task->pid)
@@ -28,14 +27,14 @@ static __always_inline int is_target_task(struct task_struct *task)
 	if (cfg.target == ABI_TARGET_TREE) {
 		struct abi_sched_fast *f = fast_at(task->pid);
 
-		/* One that has an entry is of a target: a look-up in a hash less. */
+		/* A thread with an entry belongs to the target: saves a hash look-up. */
 		if (f && f->key == (__u32)task->pid)
 			return 1;
 	}
 	return is_target(task, task->tgid);
 }
 
-/* Its time on the CPU; t: NULL for one that found no place. */
+/* Counts the time slice of a thread that is switched out; @t: NULL if the table was full. */
 static __always_inline void end_slice(struct abi_cpu_sums *cpu, struct abi_sched_thread *t,
                                       struct task_struct *task, __u64 now)
 {
@@ -44,12 +43,12 @@ static __always_inline void end_slice(struct abi_cpu_sums *cpu, struct abi_sched
 	if (phase == ABI_PHASE_ON) {
 		count_time(cpu, t, ABI_HIST_SLICE, since(now, t->since_ns), t->baseline);
 	} else if (phase != ABI_PHASE_NONE) {
-		/* Nobody saw it come. */
+		/* Its switch-in event was missed. */
 		account_missed(cpu, t, ran_since(t, task), kind_of(phase), now);
 	} else if (cpu->since_ns) {
 		count_time(cpu, t, ABI_HIST_SLICE, since(now, cpu->since_ns), 0);
 	} else if (!cpu->switched) {
-		/* It runs since before the capture. */
+		/* It has been running since before the capture. */
 		count_time(cpu, t, ABI_HIST_SLICE, since(now, capture_begin(now)), 1);
 	} else {
 		cpu->missed++;
@@ -64,7 +63,7 @@ static __always_inline void count_end(struct abi_sched_thread *t)
 		__sync_fetch_and_add(&p->ended, 1);
 }
 
-/* The thread leaves the CPU; @woken: it need not be woken any more. */
+/* Ends the slice of a thread and begins its next phase. @woken: it was woken already. */
 static __always_inline void switch_out(struct abi_cpu_sums *cpu, struct abi_sched_thread *t,
                                        struct task_struct *task, __u32 reason, int woken, __u64 now)
 {
@@ -79,7 +78,7 @@ static __always_inline void switch_out(struct abi_cpu_sums *cpu, struct abi_sche
 	t->baseline = 0;
 }
 
-/* It runs: what it was before has ended. */
+/* Ends the phase of a thread that is switched in. */
 static __always_inline void switch_in(struct abi_cpu_sums *cpu, struct abi_sched_thread *t,
                                       struct task_struct *task, __u64 now)
 {
@@ -89,7 +88,7 @@ static __always_inline void switch_in(struct abi_cpu_sums *cpu, struct abi_sched
 	if (phase == ABI_PHASE_RUNQ && !ran) {
 		count_time(cpu, t, ABI_HIST_RUNQ, since(now, t->since_ns), t->baseline);
 	} else if (phase != ABI_PHASE_NONE) {
-		/* Nobody saw it wake up, or it came and went unseen. */
+		/* Its wake-up was missed, or a whole run. */
 		account_missed(cpu, t, ran, kind_of(phase), now);
 	}
 	t->phase = ABI_PHASE_ON;
@@ -98,13 +97,13 @@ static __always_inline void switch_in(struct abi_cpu_sums *cpu, struct abi_sched
 	t->baseline = 0;
 }
 
-/* A kernel that shows some threads to nobody does not tell when one of them takes over, or leaves:
- * who was switched in here last does not run here any more. */
+/* Accounts for a missed switch-out: the thread switched in here last is not the one that leaves
+ * now. Some kernels hide the switches of some threads from programs. */
 static __noinline void account_replaced(struct abi_cpu_sums *cpu)
 {
 	struct abi_sched_thread *t = thread_find(cpu->tid);
 
-	/* Else it is on another CPU now. */
+	/* Otherwise it is on another CPU now. */
 	if (t && t->phase == ABI_PHASE_ON && t->since_ns == cpu->since_ns)
 		t->phase = ABI_PHASE_LOST;
 	cpu->since_ns = 0;
@@ -174,7 +173,7 @@ static __always_inline int switched(__u64 *ctx, struct abi_cpu_sums **ret_cpu, _
 		return 0;
 	n = thread_of(next);
 	if (cfg.filters & FILTERS_MUTABLE) {
-		/* Faults of the slice are counted if it is. */
+		/* Faults of a slice are counted if the slice is. */
 		if (n && is_filtered(n))
 			skip_faults(n, next);
 		else if (n)
@@ -197,7 +196,7 @@ static __always_inline int switched(__u64 *ctx, struct abi_cpu_sums **ret_cpu, _
 	return 0;
 }
 
-/* What a switch costs is looked at now and then, by a digit of the time. */
+/* One run in 64 is timed, chosen by bits of the clock. */
 #define COST_EVERY 64
 #define COST_SHIFT 5
 
@@ -215,7 +214,7 @@ int sched_switched(__u64 *ctx)
 
 /* ---- waking ---------------------------------------------------------------------------------- */
 
-/* A kernel for one CPU does not say whether a thread runs. */
+/* Returns 1 if the thread may be running. A kernel without SMP has no on_cpu. */
 static __always_inline int may_run(const struct abi_sched_thread *t, struct task_struct *task)
 {
 	return bpf_core_field_exists(task->on_cpu) ? runs(task) : t->phase == ABI_PHASE_ON;
@@ -254,9 +253,9 @@ int sched_woken(__u64 *ctx)
 	if (t->phase == ABI_PHASE_BLOCKED && !ran) {
 		count_time(cpu, t, ABI_HIST_BLOCKED, since(now, t->since_ns), t->baseline);
 	} else if (may_run(t, task) || (t->phase == ABI_PHASE_RUNQ && !ran)) {
-		return 0; /* it was woken before it had left its CPU */
+		return 0; /* it was woken before it left its CPU */
 	} else if (t->phase != ABI_PHASE_NONE) {
-		/* Nobody saw it go. */
+		/* Its switch-out event was missed. */
 		account_missed(cpu, t, ran, ABI_HIST_BLOCKED, now);
 	}
 	t->baseline = 0;
@@ -284,7 +283,7 @@ int sched_woken_new(__u64 *ctx)
 	return 0;
 }
 
-/* A thread that executes another program gets the number of its process's leader. */
+/* A thread that executes a program gets the tid of its leader. */
 PA_SEC("tp_btf/sched_process_exec")
 int sched_execed(__u64 *ctx)
 {
@@ -299,8 +298,8 @@ int sched_execed(__u64 *ctx)
 		return 0;
 	t = thread_find(old_tid);
 	if (!t && old_tid != tid) {
-		/* The leader's last switch came first, under the thread's number, and ended that:
-		 * the thread goes on in the leader's place. */
+		/* The leader's last switch came first, under the thread's tid, and removed that
+		 * entry: the thread continues in the leader's entry. */
 		old_tid = tid;
 		t = thread_find(tid);
 		cpu = this_cpu();
@@ -316,7 +315,7 @@ int sched_execed(__u64 *ctx)
 	}
 	if (!t)
 		return 0;
-	/* Under a name that is not counted it is not shown. */
+	/* A process does not get a name that is filtered out. */
 	if (per_process && t->slot && passes(task)) {
 		p = proc_at(t->slot);
 		if (p)
@@ -329,7 +328,7 @@ int sched_execed(__u64 *ctx)
 	thread_remove(old_tid);
 	t = thread_find(tid);
 	if (t) {
-		/* The leader's, whose last switch comes under the other number. */
+		/* The leader's entry; its last switch comes under the old tid of the thread. */
 		fold_into_process(t, 0);
 		*t = moved;
 	} else if (thread_insert(tid, &moved)) {
@@ -342,7 +341,8 @@ int sched_execed(__u64 *ctx)
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-/* Run by user space on each CPU: what runs there may not leave it for as long as the capture. */
+/* User space runs it on each CPU: the thread there may run without a switch for the whole
+ * capture. */
 SEC("raw_tp")
 int sched_cpu_step(void *ctx)
 {
@@ -377,12 +377,13 @@ static __always_inline __u32 phase_of(struct task_struct *task)
 	return task_state(task) ? ABI_PHASE_BLOCKED : ABI_PHASE_RUNQ;
 }
 
-/* What a clock that stands still while interrupts are served may lack of another one. */
+/* Most by which sum_exec_runtime lags behind the clock, since it may stop in interrupts: 1/32 of
+ * the time and 1 ms. */
 #define ACCOUNT_SHIFT 5
 #define ACCOUNT_NS    1000000
 
-/* What no program was told of up to the end, at which no program is called any more. Since then it
- * may have run for as long as it took to come here, or have left its CPU. */
+/* Accounts for events that were missed before the end; the other programs are detached. After the
+ * end the thread may have run until now, or left its CPU. */
 static __always_inline void account_missed_at_end(struct abi_sched_thread *t,
                                                   struct task_struct *task)
 {
@@ -407,18 +408,18 @@ static __always_inline void account_missed_at_end(struct abi_sched_thread *t,
 	t->phase = ABI_PHASE_NONE;
 }
 
-/* At the end: no program is called any more. */
+/* Final task scan: brings the entry of a thread up to date. */
 static __always_inline void final_update(struct abi_sched_thread *t, struct task_struct *task,
                                          __u32 pass)
 {
-	/* Faults of what is counted are; afterwards its phase does not tell any more. */
+	/* Faults are counted if the interval is; decided before the phase changes. */
 	int counted = pass && (!is_filtered(t) || t->since_ns);
 
 	t->scanned = 1;
 	if (!pass)
 		t->phase = ABI_PHASE_NONE;
 	else if (is_filtered(t) && t->since_ns)
-		t->phase = ABI_PHASE_ON; /* its last slice is that of its name now */
+		t->phase = ABI_PHASE_ON; /* its last slice belongs to its current name */
 	else if (t->phase != ABI_PHASE_NONE)
 		account_missed_at_end(t, task);
 	if (counted)
@@ -428,8 +429,7 @@ static __always_inline void final_update(struct abi_sched_thread *t, struct task
 	assign_slot(t, task);
 }
 
-/* Threads that are there: at the beginning makes their entries, from then on brings up to date what
- * no program sees. */
+/* Task scans: the initial one adds the threads that exist; later ones bring entries up to date. */
 PA_SEC("iter/task")
 int sched_tasks(struct bpf_iter__task *ctx)
 {
@@ -450,16 +450,15 @@ int sched_tasks(struct bpf_iter__task *ctx)
 	if (!pass || task_state(task) & TASK_DEAD)
 		return 0;
 	phase = phase_of(task);
-	/* Where a program was faster it knows better. */
+	/* An entry that a program made meanwhile is kept. */
 	t = thread_add(task, phase << ADD_PHASE_SHIFT, &lost);
-	/* A program that was called meanwhile did not find the entry: it would stay in its phase to
-	 * the end. */
+	/* An event before the entry existed was ignored: the entry would keep the old phase. */
 	now = phase_of(task);
 	if (t && now != phase && t->baseline && t->phase == phase)
 		t->phase = now;
 	if (now != ABI_PHASE_BLOCKED)
 		assign_slot(t, task);
-	/* It may have ended before it was there. */
+	/* It may have ended before the entry existed. */
 	if (t && task_state(task) & TASK_DEAD)
 		thread_remove(tid);
 	return 0;

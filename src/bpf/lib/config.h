@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What all programs share: configuration, the words that steer them, who the targets are. */
+/* Configuration, control words, and the maps that say which tasks are targets. */
 #ifndef PA_BPF_CONFIG_H
 #define PA_BPF_CONFIG_H
 
@@ -10,8 +10,12 @@
 const volatile struct abi_config cfg = {};
 struct abi_control ctl = {};
 
-/* TREE: the kernel's number of each process -> its start, which tells a number that was used again;
- * 0: not known. */
+/*
+ * TREE: the kernel's number of a followed process -> its start, which tells a reused number apart;
+ * 0: not known.
+ * Writers: user space, before the start; follow_fork and follow_free. Readers: all programs.
+ * Size: load_sizes.followed_entries. Full: follow_full; the child is not followed.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -20,9 +24,9 @@ struct {
 	__type(value, __u64);
 } followed SEC(".maps");
 
-/* Filters; filled before the events are enabled, and not changed. */
+/* ---- filters: written by user space before the events are enabled, then constant ------------- */
 
-/* The kernel's number of each thread -> its start; 0: not known. */
+/* The kernel's tid -> the thread's start; 0: not known. Size: the threads given. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -30,6 +34,7 @@ struct {
 	__type(value, __u64);
 } tids SEC(".maps");
 
+/* Set of thread names. Size: the names given. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -37,6 +42,7 @@ struct {
 	__type(value, __u32);
 } comms SEC(".maps");
 
+/* Cgroups, for the helper that compares the current task. Size: the cgroups given. */
 struct {
 	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
 	__uint(max_entries, 1);
@@ -44,7 +50,7 @@ struct {
 	__type(value, __u32);
 } cgroups SEC(".maps");
 
-/* Their numbers, for tasks other than the current one. */
+/* Set of their ids, for tasks other than the current one. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * On-CPU time of target threads between switch events: the reference that totals of samples are
- * measured against and scaled to. sum_exec_runtime is none: for a server beside a hog it was twice
- * the time between the switches.
+ * On-CPU time of target threads between switch events. Totals of samples are compared with it and
+ * scaled to it. sum_exec_runtime is no such reference: for a server next to a busy process it was
+ * twice the time between the switches.
  *
  * Map cpu_times: one entry for each thread that ran or was sampled, with its time and the weight of
  * its samples. cpu_clock, per CPU: when the running interval began, and the sums of threads without
@@ -15,7 +15,11 @@
 #include "bpf/lib/sample.h"
 #include "bpf/lib/task_state.h"
 
-/* The kernel's number of a thread -> its times. Full: cpu_clock.rest. */
+/*
+ * The kernel's number of a thread -> its time and weight.
+ * Writers: sched_switch and ticks, on the CPU of the thread. Reader: user space, at the end.
+ * Size: load_sizes.thread_entries. Full: the thread is added to cpu_clock.rest, and counted.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -24,6 +28,7 @@ struct {
 	__type(value, struct abi_cpu_time);
 } cpu_times SEC(".maps");
 
+/* Writers: as cpu_times. Reader: user space, at the end. Size: 1 for each CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -71,7 +76,7 @@ static __always_inline struct abi_cpu_time *time_of(struct abi_cpu_clock *clock,
 	return new_time(clock, task, tgid, tid);
 }
 
-/* 1: a thread of the agent, whose time counts nowhere. */
+/* Returns 1 for a thread of the agent, whose time is not counted. */
 static __noinline int runs_agent(struct task_struct *task, __u32 tgid, __u32 tid)
 {
 	if (cfg.nested_ns) {
@@ -99,9 +104,9 @@ static __always_inline void end_interval(struct abi_cpu_clock *clock, struct tas
 	t = time_of(clock, task, tgid, tid);
 	exec_ns = TASK_GET(task, se.sum_exec_runtime);
 	if (clock->task != address || (t && t->missed)) {
-		/* The switch-in, or the switch-out before, was missed. Only the scheduler's account
-		 * tells what it ran since its last switch-out. It cannot where a filter may have
-		 * left out a part of that. */
+		/* The switch-in, or the previous switch-out, was missed. Only sum_exec_runtime has
+		 * the time since its last switch-out. That is unusable if a filter may have
+		 * excluded a part of it. */
 		clock->missed++;
 		if (t && t->task == address && exec_ns > t->exec_ns &&
 		    !(cfg.filters & FILTERS_MUTABLE))
@@ -133,8 +138,8 @@ static __noinline void mark_missed(struct abi_cpu_clock *clock)
 		t->missed = 1;
 }
 
-/* A thread that ends with few samples gives its entry back: thousands of them are as good together,
- * and their ratio is not that of chance. */
+/* Removes the entry of a thread that ends with few samples, and adds it to the rest. The ratio of
+ * few samples is chance; that of thousands of such threads together is not. */
 static __always_inline void fold_time(struct abi_cpu_clock *clock, __u32 tid)
 {
 	struct abi_cpu_time *t = bpf_map_lookup_elem(&cpu_times, &tid);
@@ -146,7 +151,7 @@ static __always_inline void fold_time(struct abi_cpu_clock *clock, __u32 tid)
 	(void)bpf_map_delete_elem(&cpu_times, &tid);
 }
 
-/* Which runs are timed: by bits of the clock above its finest steps. */
+/* One run in 64 is timed, chosen by bits of the clock above its finest steps. */
 #define CPU_TIME_COST_EVERY 64
 #define CPU_TIME_COST_SHIFT 5
 
@@ -189,7 +194,7 @@ static __always_inline void split_interval(struct abi_cpu_clock *clock)
 	clock->tid = (__u32)id;
 }
 
-/* Run by user space on each CPU, whose current task it interrupts: when sampling begins (argument
+/* User space runs it on each CPU, whose current task it interrupts: when sampling begins (argument
  * 1) and when it has ended (0). */
 SEC("raw_tp/sched_switch")
 int cpu_time_mark(struct bpf_raw_tracepoint_args *ctx)
@@ -210,8 +215,8 @@ int cpu_time_mark(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* A tick, of whatever task. Names and cgroups change while a thread runs, and ticks ask for them
- * each time: its time is split there, so that it is off by one period at most. */
+/* Splits the running interval at a tick, whatever the task. Names and cgroups change while a thread
+ * runs, and each tick compares them: the time is then wrong by one period at most. */
 static __always_inline void split_at_tick(void)
 {
 	struct abi_cpu_clock *clock;
@@ -223,7 +228,7 @@ static __always_inline void split_at_tick(void)
 		split_interval(clock);
 }
 
-/* A tick hit a target; whether its sample is kept or dropped. */
+/* Adds the weight of a sample of a target, kept or dropped. */
 static __always_inline void count_weight(struct task_struct *task, __u32 tgid, __u32 tid,
                                          __u64 weight)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* First samples: registers and a piece of the stack, for user space to unwind. */
+/* Deferred samples: registers and a stack snapshot, unwound in user space. */
 #ifndef PA_BPF_DEFER_H
 #define PA_BPF_DEFER_H
 
 #include "bpf/lib/scratch.h"
 
-/* Copies the stack from s->deferred.reg's stack pointer on: 1 if there is more of it than fits. */
+/* Reads the stack from the stack pointer in s->deferred.reg on. Returns 1 if the snapshot is full,
+ * so that the stack may go on above it. */
 static __always_inline __u32 snapshot_stack(struct scratch *s)
 {
 	__u64 sp = s->deferred.reg[ABI_REG_SP], addr = sp - ABI_DEFERRED_BELOW, word;
 	__u32 i, n = 0, holes = 0;
 
-	/* Where the page below was never touched: what there is. */
+	/* The page below was never touched: begin at the stack pointer. */
 	if (bpf_probe_read_user(&word, sizeof(word), (const void *)(addr & ~7ULL)))
 		addr = sp;
 	addr &= ~(__u64)(ABI_DEFERRED_STEP - 1);
@@ -29,8 +30,8 @@ static __always_inline __u32 snapshot_stack(struct scratch *s)
 	return n == ABI_DEFERRED_BYTES / ABI_DEFERRED_STEP;
 }
 
-/* Ships s->deferred, whose registers and bytes stand there already, with key and count of the sample:
- * 0, or 1 if the ring is full. */
+/* Sends s->deferred, whose registers and snapshot are set already, with the key and count of the
+ * sample. Returns 1 if the ring is full. */
 static __always_inline int ship_deferred(struct scratch *s, struct abi_counters *c)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP, len;

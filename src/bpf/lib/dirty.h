@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What is mapped is known here at once. Records of mappings wait in their rings for up to a drain's
- * interval: until they are read, the walk would take code for what lay at its address before. A
- * mark in the process's struct abi_dirty_ranges says that a place was mapped anew, and when; the walk
- * takes what lies there for unknown, until user space has said (abi_control.watermark_ns) that the
- * ranges hold all mappings of that time.
+ * Dirty ranges: mappings reported by the kernel whose side-band record user space has not processed
+ * yet. Such records stay in their rings for up to a drain interval. Until then the ranges map has
+ * the previous mapping of the address, so the walk treats a dirty range as unknown. A dirty range
+ * has a time. It ends when user space publishes a later watermark (abi_control.watermark_ns): the
+ * ranges then have all mappings made up to that time.
  *
- * At each address, either the ranges are right or there is a mark that holds. A mapping that says
- * nothing new (the same piece of the same content, as mprotect of JIT and library code does many
- * times a second) makes no mark, but renews those that it lies over: what it says may not be what
- * the records say that come in between. Too many marks are joined: more is unknown than need be.
+ * At each address, either the ranges are right or a dirty range covers it. A mapping that repeats
+ * the ranges (mprotect of JIT and library code makes many a second) adds no dirty range. It renews
+ * the dirty ranges that it overlaps, since the records between may differ from it. When a process
+ * has too many dirty ranges they are joined: then more is unknown than necessary.
  *
- * A process that user space has not heard of has no marks, with ABI_TARGET_ALL: its first ranges
- * may show, for some milliseconds, what was replaced while they were written.
+ * With ABI_TARGET_ALL a process that user space does not know has no dirty ranges: for some
+ * milliseconds, its first ranges may show mappings that were replaced while they were written.
  */
 #ifndef PA_BPF_DIRTY_H
 #define PA_BPF_DIRTY_H
@@ -20,7 +20,7 @@
 #include "bpf/lib/scratch.h"
 #include "bpf/lib/vma.h"
 
-/* The range of ranges[first … first + cnt) that holds @addr: its place + 1, or 0. */
+/* Returns the index + 1 of the entry in ranges[first … first + cnt) that covers @addr, or 0. */
 __noinline int range_at(__u32 first, __u32 cnt, __u64 addr)
 {
 	__u32 lo = first, hi = first + cnt, mid, i;
@@ -43,7 +43,7 @@ __noinline int range_at(__u32 first, __u32 cnt, __u64 addr)
 	return r && addr < r->end ? (int)lo + 1 : 0;
 }
 
-/* Does the range that holds @addr say the same? Then it is in @ret. */
+/* Returns 1 and the range in @ret if the range that covers @addr equals @m there. */
 static __always_inline int range_matches(const struct mapping *m, const struct abi_proc *p,
                                          __u64 addr, struct abi_range *ret)
 {
@@ -60,11 +60,10 @@ static __always_inline int range_matches(const struct mapping *m, const struct a
 	return is_same_mapping(m, ret);
 }
 
-/* Pieces at each end of a mapping that are looked at: the kernel joins neighbours, and tells then
- * of the whole. */
+/* Ranges compared at each end of a mapping: the kernel joins neighbours, and reports the whole. */
 #define TRIM_STEPS 4
 
-/* Takes away what the ranges say already, from both ends. */
+/* Removes from both ends of @m what the ranges have already. */
 static __always_inline void trim_matching(struct mapping *m, const struct abi_proc *p)
 {
 	struct abi_range r;
@@ -76,7 +75,7 @@ static __always_inline void trim_matching(struct mapping *m, const struct abi_pr
 		m->end = r.start;
 }
 
-/* Renews the marks that lie in it: how many. */
+/* Renews the dirty ranges that @m overlaps. Returns how many. */
 static __always_inline __u32 renew_dirty(struct abi_dirty_ranges *k, const struct mapping *m,
                                          __u64 watermark_ns, __u64 now)
 {
@@ -92,8 +91,8 @@ static __always_inline __u32 renew_dirty(struct abi_dirty_ranges *k, const struc
 	return n;
 }
 
-/* Joins it to a mark that it touches, else takes one that holds no more, else joins it to the
- * nearest. A walk that reads meanwhile finds too little of it; whoever runs there comes later. */
+/* Joins @m to a dirty range that it touches, else uses a free entry, else joins it to the nearest.
+ * A walk that reads meanwhile may see too little of it, but no thread runs in @m yet. */
 static __always_inline void add_dirty(struct abi_dirty_ranges *k, const struct mapping *m,
                                       __u64 watermark_ns, __u64 now)
 {
@@ -135,9 +134,9 @@ static __always_inline void add_dirty(struct abi_dirty_ranges *k, const struct m
 }
 
 /*
- * Behind the record of each new or changed mapping, under the process's lock of mappings: so that
- * marks are changed by one at a time, nobody has run there yet, and a record of an earlier time
- * than the mark's stands in its ring.
+ * Runs after the record of each new or changed mapping, under the process's mmap lock. So one CPU
+ * at a time changes the dirty ranges, no thread has run in the mapping yet, and the record in the
+ * ring is older than the dirty range.
  */
 PA_SEC("fexit/perf_event_mmap")
 int record_mapping(__u64 *ctx)
@@ -174,7 +173,7 @@ int record_mapping(__u64 *ctx)
 	mapping_of(vma, &m);
 	k = bpf_map_lookup_elem(&dirty_ranges, &tgid);
 	if (k && (k->exec_id != fresh.exec_id || k->start_ns != fresh.start_ns)) {
-		*k = fresh; /* of the program before */
+		*k = fresh; /* of the program before its execve */
 		changed = 1;
 	} else if (k) {
 		changed = renew_dirty(k, &m, watermark_ns, now);

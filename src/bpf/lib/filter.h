@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Whose samples are taken: targets, filters, and not the agent itself. */
+/* Targets and filters: whether a task is sampled. The agent itself is not. */
 #ifndef PA_BPF_FILTER_H
 #define PA_BPF_FILTER_H
 
 #include "bpf/lib/task.h"
 
-/* The agent's own samples: all of its process or only its threads. */
+/* Returns 1 for a task of the agent: its process or only its threads, and the symbolizer
+ * process. */
 static __always_inline int is_agent(__u32 tgid, __u32 tid)
 {
-	__u32 i, child = ctl.symbolizer_tgid;
+	__u32 i, symbolizer = ctl.symbolizer_tgid;
 
-	if (child && tgid == child)
+	if (symbolizer && tgid == symbolizer)
 		return 1;
 	if (tgid != cfg.agent_tgid)
 		return 0;
@@ -22,8 +23,7 @@ static __always_inline int is_agent(__u32 tgid, __u32 tid)
 	return 0;
 }
 
-/* 1: the current task passes all filters. A function of its own, which the verifier looks at once.
- */
+/* Returns 1 if the current task passes all filters. __noinline: verified once. */
 __noinline int passes_filters(__u32 tid)
 {
 	if (cfg.filters & ABI_FILTER_TID) {
@@ -51,10 +51,10 @@ __noinline int passes_filters(__u32 tid)
 	return 1;
 }
 
-/* Levels of cgroups above a task's own that are looked at. */
+/* Ancestors of a task's cgroup that are compared. */
 #define CGROUP_LEVELS 32
 
-/* As bpf_current_task_under_cgroup, of any task. */
+/* As bpf_current_task_under_cgroup, for any task. */
 static __noinline int under_cgroup(struct task_struct *task)
 {
 	struct cgroup *at = task ? BPF_CORE_READ(task, cgroups, dfl_cgrp) : 0;
@@ -72,7 +72,7 @@ static __noinline int under_cgroup(struct task_struct *task)
 	return 0;
 }
 
-/* Whether a task passes the filter of threads, which is for its life. */
+/* Returns 1 if a task passes the thread filter. The result never changes during its life. */
 static __always_inline int passes_tid(struct task_struct *task)
 {
 	__u32 tid = task->pid;
@@ -84,8 +84,8 @@ static __always_inline int passes_tid(struct task_struct *task)
 	return start && (!*start || *start == task->start_boottime);
 }
 
-/* Those that it may come to pass, or pass no more. No field is read directly: the address of a task
- * will do. */
+/* Filters whose result may change during a task's life. No field is read directly, so @task may be
+ * an untyped address. */
 #define FILTERS_MUTABLE (ABI_FILTER_COMM | ABI_FILTER_CGROUP)
 static __always_inline int passes_mutable_filters(struct task_struct *task)
 {
@@ -101,13 +101,13 @@ static __always_inline int passes_mutable_filters(struct task_struct *task)
 	return 1;
 }
 
-/* As passes_filters, of a task that is not the current one. */
+/* As passes_filters, for any task. */
 static __always_inline int task_passes_filters(struct task_struct *task)
 {
 	return passes_mutable_filters(task) && passes_tid(task);
 }
 
-/* 1: the tick hit a process that is to be sampled. */
+/* Returns 1 if the task belongs to the target; filters are not applied. */
 static __always_inline int is_target(struct task_struct *task, __u32 tgid)
 {
 	struct task_struct *leader = TASK_GET(task, group_leader);
@@ -126,8 +126,8 @@ static __always_inline int is_target(struct task_struct *task, __u32 tgid)
 		if (tgid != ctl.resolved_tgid)
 			return 0;
 	} else {
-		/* In a container the kernel's number is learnt from the first tick that hits the
-		 * target. */
+		/* In a container, the first tick that hits the target yields the kernel's
+		 * number. */
 		if (ns_number(leader) != cfg.target_tgid)
 			return 0;
 		ctl.resolved_tgid = tgid;

@@ -148,7 +148,7 @@ struct bpf_iter__task {
 
 #pragma clang attribute pop
 
-/* include/linux/sched.h: unchanged since 4.14, but for those that came since. */
+/* include/linux/sched.h: unchanged since 4.14, later ones excepted. */
 #define TASK_INTERRUPTIBLE   0x1
 #define TASK_UNINTERRUPTIBLE 0x2
 #define TASK_STOPPED         0x4
@@ -160,6 +160,6 @@ struct bpf_iter__task {
 #define TASK_FROZEN          0x8000 /* 6.1 */
 
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h: unchanged since 2.6 */
-#define VM_EXEC    0x4        /* include/linux/mm.h: so is this one */
+#define VM_EXEC    0x4        /* include/linux/mm.h: unchanged since 2.6 */
 
 #endif

@@ -1,33 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Kernel stacks of threads that are switched out, without walking most of them. The kernel's own
- * walk takes longer than all the rest; but threads wait at the same places again and again.
+ * Per-CPU cache of off-CPU kernel stacks. The kernel's own walk takes longer than the rest of a
+ * switch, and threads block at the same places again and again.
  *
- * A stack that came twice is remembered with the places of its return addresses above the
- * tracepoint's context, which lies on the same stack (and the outermost one below the user
- * registers: in between, a system call begins at a random place). Where each of these words stands
- * there once more, it is the same stack: from one return address on, one knows which function was
- * called and how large its frame is, so that the next one stands where it stood, or has another
- * value. Which of several equal words is the return address, and which a left-over, is not known:
- * all of them are looked at, so that the right one is among them; those that hold something else
- * when the same stack is walked again were left-overs. What could deceive it is a call
- * through a pointer to another function whose frame still holds all the words of an earlier stack,
- * at their places. On arm64 all is walked: some frames lie above the random place, and return
- * addresses are signed by keys of the thread.
- * ABI_WALK_TWICE walks besides and counts differences (KCACHE_DIFFER, for tests).
+ * Key: the call site (see REGS_CALL_SITE), or the thread if it is a kernel thread. An entry is made
+ * when a stack came twice. It has the offsets of the return addresses above the tracepoint's
+ * context, which is on the same stack. The outermost return address is found from the user
+ * registers instead: between them, a system call begins at a random offset.
+ *
+ * The entry is a hit if all these words are the same. A return address determines the function that
+ * was called and so the size of its frame. The next return address is then at the same offset, or
+ * has another value. A word that equals a return address may be a left-over of an earlier call. All
+ * equal words are recorded, so the return address is among them. Words that differ when the same
+ * stack is walked again were left-overs, and are dropped.
+ *
+ * A false hit takes an indirect call of another function whose frame still has all words of an
+ * earlier stack at their offsets. On arm64 nothing is cached: some frames are above the random
+ * offset, and return addresses are signed with keys of the thread.
+ *
+ * ABI_WALK_TWICE also walks on a hit, and counts differences (KSTACK_CACHE_DIFFER, for tests).
  */
 #ifndef PA_BPF_KSTACK_CACHE_H
 #define PA_BPF_KSTACK_CACHE_H
 
 #include "bpf/lib/stack.h"
 
-#define KCACHE_ENTRIES 512  /* of each CPU; in twos: each key has two places */
-#define KCACHE_FRAMES  64   /* of a stack that is remembered, and places of them */
-#define KCACHE_BYTES   2048 /* of the stack that is looked at */
-#define KCACHE_SKIP    4    /* innermost frames: of the tracepoint, the same for all */
+#define KCACHE_ENTRIES 512  /* of each CPU, in sets of two */
+#define KCACHE_FRAMES  64   /* of a cached stack, and words recorded of it */
+#define KCACHE_BYTES   2048 /* of the stack that are searched */
+#define KCACHE_SKIP    4    /* innermost frames, of the tracepoint: equal in all stacks */
 
-/* verifier: 5.10 knows only the register that was compared, so that one comparison must stand alone
- * and behind all arithmetic. */
+/* verifier: 5.10 bounds only the register that was compared, so the comparison comes after all
+ * arithmetic and is not merged with another. */
 #define BOUND(v, max, leave)                                                                       \
 	do {                                                                                       \
 		__asm__ volatile("" : "+r"(v));                                                    \
@@ -35,23 +39,26 @@
 			leave;                                                                     \
 	} while (0)
 
-/* What entries of this memory, and of that of user stacks, begin with. They stand in twos: each key
- * has two places. */
+/* First member of the entries of both stack caches. A set has two entries. */
 struct cache_entry {
 	__u64 key, hash;
-	__u64 check; /* of the words at their places; 0: it came once */
-	__u32 next;  /* of the first of two: which of them has to go next */
+	__u64 check; /* hash of the words at their offsets; 0: the stack came once */
+	__u32 next;  /* in the first entry of a set: the entry that is replaced next */
 	__u32 pad;
 };
 
 struct kcache_entry {
 	struct cache_entry k;
-	__u32 n;     /* places */
-	__u32 len;   /* bytes from the context to behind the last of them */
-	__u32 entry; /* 1: there is one more, below the user registers */
+	__u32 n;     /* words */
+	__u32 len;   /* bytes from the context to the end of the last word */
+	__u32 entry; /* 1: the outermost return address is below the user registers */
 	__u32 pad;
 	__u16 at[KCACHE_FRAMES]; /* KCACHE_AT above the context, ascending */
 };
+/*
+ * Writers and readers: the off-CPU programs, each on its own CPU.
+ * Size: KCACHE_ENTRIES for each CPU. Full: the older entry of a set is replaced.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, KCACHE_ENTRIES);
@@ -59,7 +66,7 @@ struct {
 	__type(value, struct kcache_entry);
 } kstack_cache SEC(".maps");
 
-/* Where the user registers lie, at the top of the stack. */
+/* Returns the address of the user registers, at the top of the kernel stack. */
 static __always_inline __u64 stack_top(struct scratch *s, struct task_struct *task)
 {
 	if (HAS_HELPER(task_pt_regs)) {
@@ -70,7 +77,7 @@ static __always_inline __u64 stack_top(struct scratch *s, struct task_struct *ta
 	       sizeof(user_regs_t);
 }
 
-/* Which frames of the stack that was just walked have this return address, as bits. */
+/* Returns the frames of the stack just walked that have this return address, as bits. */
 static __always_inline __u64 kcache_frames_at(const struct scratch *s, __u64 word)
 {
 	__u64 found = 0;
@@ -86,12 +93,12 @@ static __always_inline __u64 kcache_frames_at(const struct scratch *s, __u64 wor
 	return found;
 }
 
-/* The place of a word, and some of its bits. */
+/* The offset of a word, and its low 8 bits. */
 #define KCACHE_AT(at, word) ((__u16)((at) / 8 | ((word)&0xff) << 8))
 #define KCACHE_OFFSET(at)   (((at)&0xff) * 8)
 
-/* One word of s->window, upwards: if it is one of the return addresses its place is noted. 1: there
- * are too many. A function of its own, which the verifier looks at once. */
+/* Records the word of s->window at offset @at if it equals a return address. Returns 1 if there are
+ * too many. __noinline: verified once. */
 __noinline int kcache_word(__u32 slot, __u32 at)
 {
 	struct scratch *s = get_scratch();
@@ -115,8 +122,7 @@ __noinline int kcache_word(__u32 slot, __u32 at)
 	return 0;
 }
 
-/* One of the places that are noted: is what was there still there? A function of its own, as
- * kcache_word. */
+/* Keeps the recorded word @from if it still equals a return address. __noinline: verified once. */
 __noinline int kcache_keep(__u32 slot, __u32 from)
 {
 	struct scratch *s = get_scratch();
@@ -153,11 +159,11 @@ static __always_inline __u64 kcache_hash(struct scratch *s, const struct kcache_
 	return h ? h : 1;
 }
 
-/* Do all frames have a place? Then it is noted what stands there. */
+/* Completes the entry and returns 1 if a word was recorded for each frame. */
 static __always_inline int kcache_done(struct scratch *s, struct kcache_entry *m, __u64 entry)
 {
 	if (s->kcache.found != ~0ULL >> ((KCACHE_FRAMES - s->kcache.frames) & (KCACHE_FRAMES - 1)))
-		return 0; /* one stands nowhere, or the window is too small */
+		return 0; /* one was not found, or is above the window */
 	m->n = s->kcache.next;
 	m->k.check = kcache_hash(s, m, entry);
 	return 1;
@@ -169,22 +175,22 @@ static __always_inline void kcache_begin(struct scratch *s)
 	s->kcache.found = (1ULL << KCACHE_SKIP) - 1;
 }
 
-/* Notes the places of a stack that was just walked: 1. Where it has places already, of which some
- * hold something else now, those were left-overs: the others are kept, which is soon done, and
- * what left-overs are there does not matter the next time. A function of its own, as kcache_word. */
+/* Records the words of the stack just walked. Returns 1 if the entry is valid. If the entry has
+ * words already, those that differ now were left-overs: only the others are kept, which is cheap.
+ * __noinline: verified once. */
 __noinline int kcache_store(__u32 slot, __u64 base, __u64 top)
 {
 	struct scratch *s = get_scratch();
 	struct kcache_entry *m = bpf_map_lookup_elem(&kstack_cache, &slot);
 	__u64 len = top - base, entry = 0;
-	__u32 i, n, places;
+	__u32 i, n, words;
 
 	if (!s || !m)
 		return 0; /* verifier: cannot happen */
 	n = s->kernel.head.n;
 	if (n <= KCACHE_SKIP + 1 || n > KCACHE_FRAMES || s->kernel.head.walk != ABI_WALK_ROOT)
 		return 0;
-	places = m->k.check && base + m->len <= top ? m->n : 0;
+	words = m->k.check && base + m->len <= top ? m->n : 0;
 	m->k.check = 0;
 	BOUND(len, KCACHE_BYTES, return 0);
 	if (bpf_probe_read_kernel(s->window, len, (const void *)base) ||
@@ -196,15 +202,15 @@ __noinline int kcache_store(__u32 slot, __u64 base, __u64 top)
 	s->kcache.frames = n - m->entry;
 	kcache_begin(s);
 	for (i = 0; i < KCACHE_FRAMES; i++) {
-		if (i >= places)
+		if (i >= words)
 			break;
 		(void)kcache_keep(slot, i);
 	}
-	if (places && kcache_done(s, m, entry))
+	if (words && kcache_done(s, m, entry))
 		return 1;
 	kcache_begin(s);
 	for (i = 0; i < KCACHE_BYTES / 8; i++) {
-		if (i * 8 >= top - base) /* len itself would have to be kept: see BOUND */
+		if (i * 8 >= top - base) /* not len: see BOUND */
 			break;
 		if (kcache_word(slot, i * 8))
 			return 0;
@@ -212,7 +218,7 @@ __noinline int kcache_store(__u32 slot, __u64 base, __u64 top)
 	return kcache_done(s, m, entry);
 }
 
-/* Is it the stack that is remembered? */
+/* Returns 1 if the stack from @base on is the cached one. */
 static __always_inline int kcache_hit(struct scratch *s, const struct kcache_entry *m, __u64 base,
                                       __u64 top)
 {
@@ -228,9 +234,8 @@ static __always_inline int kcache_hit(struct scratch *s, const struct kcache_ent
 	return kcache_hash(s, m, entry) == m->k.check;
 }
 
-/* Where @key is remembered, or is to be, in a map of @entries that begin with struct cache_entry, at the
- * slots of @at: the second place is for what would else drive out by turns what stands in the first
- * one, so that neither is ever known again. */
+/* Returns the entry of @key, or the one to replace, and its slot. @at: hash that chooses the set. A
+ * set has two entries, so that two stacks of one set do not replace each other at each switch. */
 static __always_inline void *cache_find(void *map, __u32 entries, __u64 key, __u64 at, __u32 *slot)
 {
 	struct cache_entry *a, *b;
@@ -250,8 +255,8 @@ static __always_inline void *cache_find(void *map, __u32 entries, __u64 key, __u
 	return a;
 }
 
-/* The kernel stack of the current task, which is being switched out, into s->key. @key: what its
- * stack is likely to depend on. */
+/* Puts the id of the current task's kernel stack into s->key; the task is being switched out. @key:
+ * key of the cache. */
 static __always_inline void switched_kernel(void *ctx, struct scratch *s, struct abi_counters *c,
                                             struct task_struct *task, __u64 key)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * Maps shared by the programs that walk stacks. The on-CPU object creates them; the off-CPU object
- * reuses their descriptors. The loader sets the sizes of maps with one entry (src/loader/load_oncpu.c).
+ * reuses their descriptors. The loader sets the sizes of maps with one entry
+ * (src/loader/load_oncpu.c).
  */
 #ifndef PA_BPF_MAPS_H
 #define PA_BPF_MAPS_H
@@ -143,8 +144,8 @@ struct {
 #define QUOTA_ENTRIES 4096
 /*
  * Deferred samples of a process and image: upper half a tag, lower half their number.
- * Writers and readers: all walks. Size: QUOTA_ENTRIES, direct-mapped. Full: a collision replaces the
- * entry, so that both start again at 0.
+ * Writers and readers: all walks. Size: QUOTA_ENTRIES, direct-mapped. Full: a collision replaces
+ * the entry, so that both start again at 0.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -193,7 +194,8 @@ struct {
 /*
  * Deferred samples (struct abi_deferred): registers and a stack snapshot.
  * Writers: all sampling programs. Reader: the drain thread.
- * Size: load_sizes.deferred_ring_bytes. Full: deferred_ring_full; the sample is unwound heuristically.
+ * Size: load_sizes.deferred_ring_bytes. Full: deferred_ring_full; the sample is unwound
+ * heuristically.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -8,6 +8,12 @@
 #include "bpf/lib/filter.h"
 #include "bpf/lib/maps.h"
 
+/*
+ * (thread, stacks, state, waker) -> intervals. Programs write one table, chosen by
+ * ctl.offcpu_active.
+ * Writers: the off-CPU programs. Reader: the drain thread, which empties the other table.
+ * Size: load_offcpu_options.count_entries. Full: dropped_counts_full and offcpu_dropped_ns.
+ */
 struct offcpu_count_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -18,7 +24,12 @@ struct offcpu_count_map {
 struct offcpu_count_map offcpu_counts_a SEC(".maps");
 struct offcpu_count_map offcpu_counts_b SEC(".maps");
 
-/* Threads of the target, from their first wait until they end. */
+/*
+ * The kernel's tid -> its open interval. A thread of the target has an entry from its first
+ * switch-out until its end.
+ * Writers: the off-CPU programs; the initial task scan. Reader: user space, at the end.
+ * Size: load_offcpu_options.thread_entries. Full: dropped_counts_full, for each interval.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -27,7 +38,8 @@ struct {
 	__type(value, struct abi_offcpu_thread);
 } offcpu_threads SEC(".maps");
 
-/* What an entry begins as; never written. On the stack it would be too much for 5.10. */
+/* An empty entry of offcpu_threads; never written. On the stack it would exceed the limit of
+ * 5.10. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -67,7 +79,7 @@ static __always_inline void count_interval(void *map, const struct abi_offcpu_ke
 	CNT_ADD(c, OFFCPU_DROPPED_NS, val->ns + val->runq_ns);
 }
 
-/* What a thread has waited goes to the table. */
+/* Moves the pending intervals of a thread to the count table. */
 static __always_inline void flush_pending(struct abi_offcpu_thread *t, struct abi_counters *c)
 {
 	if (!t->pending.intervals)
@@ -87,7 +99,7 @@ static __always_inline int same_key(const struct abi_offcpu_key *a, const struct
 	       a->k.flags == b->k.flags && a->waker == b->waker;
 }
 
-/* Do waits count already, and still? */
+/* Returns 1 between the start and the end of counting. */
 static __always_inline int is_counting(void)
 {
 	__u64 begin_ns = *(volatile __u64 *)&ctl.begin_ns;
@@ -95,7 +107,8 @@ static __always_inline int is_counting(void)
 	return begin_ns != ABI_BEGIN_NEVER && begin_ns != ABI_BEGIN_LATER;
 }
 
-/* The thread runs again. What lies before the capture does not count. */
+/* Closes the open interval of a thread that was switched in at @now. Time before the capture does
+ * not count. */
 static __always_inline void end_interval(struct abi_offcpu_thread *t, __u64 now,
                                          struct abi_counters *c)
 {
@@ -108,13 +121,13 @@ static __always_inline void end_interval(struct abi_offcpu_thread *t, __u64 now,
 	__u32 wakeup_missed = 0;
 
 	if (begin_ns == ABI_BEGIN_NEVER)
-		return; /* the capture has just ended: it goes on, for whoever reads it */
+		return; /* the capture has ended: the interval stays open for the final task scan */
 	t->out_ns = 0;
-	t->waker = 0; /* of this wait alone */
+	t->waker = 0; /* of this interval only */
 	if (now <= begin_ns)
 		return;
 	if (preempted || woken < out || woken > now) {
-		woken = now; /* nobody wakes what is preempted */
+		woken = now; /* a preempted thread is not woken */
 		waker = 0;
 		wakeup_missed = !preempted;
 	}
@@ -145,10 +158,11 @@ static __always_inline void end_interval(struct abi_offcpu_thread *t, __u64 now,
 	t->pending = val;
 }
 
-/* It is off its CPU and has run since its wait began: nobody told of its coming, nor of its going.
- * That wait ended behind its wake-up, and where that was not seen, nothing is known of it. @slept:
- * 1: it is woken, so that another wait is missing; else it was preempted. A function of its own, as
- * those that follow: the verifier looks at each once. */
+/* Accounts for a missed run: the thread is off its CPU, and sum_exec_runtime advanced since its
+ * switch-out. At least one switch-in and one switch-out were missed. The interval ended at its
+ * wake-up; without a wake-up event its length is unknown, and it is dropped. @slept: 1: it is being
+ * woken, so its second interval is missing; 0: it was preempted. __noinline, as those below:
+ * verified once. */
 __noinline int account_missed_run(__u32 tid, __u32 slept)
 {
 	struct abi_offcpu_thread *t = bpf_map_lookup_elem(&offcpu_threads, &tid);
@@ -156,7 +170,7 @@ __noinline int account_missed_run(__u32 tid, __u32 slept)
 	struct abi_counters *c = bpf_map_lookup_elem(&counters, &zero);
 
 	if (!t || !c || *(volatile __u64 *)&ctl.begin_ns == ABI_BEGIN_NEVER)
-		return 0; /* the look at the end says more */
+		return 0; /* left to the final task scan */
 	if (is_counting()) {
 		CNT_ADD(c, OFFCPU_IN_MISSED, 1);
 		CNT_ADD(c, OFFCPU_OUT_MISSED, slept & 1);
@@ -168,8 +182,8 @@ __noinline int account_missed_run(__u32 tid, __u32 slept)
 	return 0;
 }
 
-/* The two ways in which a wait ends. @now: 0: not asked for yet. @ran_ns: how long it had run when
- * it came, which is as long as when it went. */
+/* Ends the open interval of a thread that is switched in. @now: 0: read the clock. @ran_ns: its
+ * sum_exec_runtime, which is unchanged since the switch-out unless events were missed. */
 __noinline int switched_in(__u32 tid, __u64 now, __u64 ran_ns)
 {
 	struct abi_offcpu_thread *t = bpf_map_lookup_elem(&offcpu_threads, &tid);
@@ -189,8 +203,8 @@ __noinline int switched_in(__u32 tid, __u64 now, __u64 ran_ns)
 	return 0;
 }
 
-/* It was switched in, and nobody told: that was as long ago as it has run since then.
- * @ran_ns: how long it has run by now, where it leaves its CPU. */
+/* Ends the open interval of a thread that is switched out: its switch-in event was missed. It was
+ * switched in as long ago as it has run since then. @ran_ns: its sum_exec_runtime. */
 __noinline int account_missed_switch_in(__u32 tid, __u64 ran_ns)
 {
 	struct abi_offcpu_thread *t = bpf_map_lookup_elem(&offcpu_threads, &tid);
@@ -203,7 +217,7 @@ __noinline int account_missed_switch_in(__u32 tid, __u64 ran_ns)
 	if (is_counting())
 		CNT_ADD(c, OFFCPU_IN_MISSED, 1);
 	if (ran_ns < t->exec_ns) {
-		t->out_ns = 0; /* another thread, of the same number */
+		t->out_ns = 0; /* another thread with a reused tid */
 		return 0;
 	}
 	now -= ran_ns - t->exec_ns;
@@ -215,8 +229,8 @@ __noinline int account_missed_switch_in(__u32 tid, __u64 ran_ns)
 	return 0;
 }
 
-/* The state of a wait that begins; ABI_OFFCPU_NONE: it leaves its CPU, and that is none that is asked
- * for. The verifier looks at it once, and at what follows once for all states. */
+/* Returns the state if the options select it, else ABI_OFFCPU_NONE. __noinline: the verifier looks
+ * at the rest of the caller once for all states. */
 __noinline int filter_state(__u32 state, __u32 tid, __u64 ran_ns)
 {
 	struct abi_offcpu_thread *t;

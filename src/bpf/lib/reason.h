@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Why a task leaves its CPU, in the words of --pmu. */
+/* The reason why a task leaves its CPU: enum abi_reason. */
 #ifndef PA_BPF_REASON_H
 #define PA_BPF_REASON_H
 
@@ -11,14 +11,14 @@
 #define SYS_SCHED_YIELD_COMPAT 158
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-/* The kernel's, which is longer than what user space knows. */
+/* The kernel's structure, which is longer than its UAPI part. */
 struct pt_regs {
 	__s32 syscallno; /* -1: an interrupt */
 };
 #pragma clang attribute pop
 #endif
 
-/* Is the current task, a user's, in sched_yield? */
+/* Returns 1 if the current task, of a user, is in sched_yield. */
 static __always_inline int in_yield(struct task_struct *task)
 {
 	const char *at;
@@ -33,14 +33,13 @@ static __always_inline int in_yield(struct task_struct *task)
 		__u64 orig_rax, rip, cs;
 	} regs;
 
-	/* The number that is yield's for a 64-bit program, and for one of 32 bits. */
+	/* sched_yield is 24 for 64-bit code, 158 for 32-bit code. */
 	if (bpf_probe_read_kernel(&regs, sizeof(regs),
 	                          at + __builtin_offsetof(struct pt_regs, orig_rax)))
 		return 0;
 	return regs.orig_rax == (REGS_IS_COMPAT(&regs) ? 158 : 24);
 #else
-	/* Not all registers: with their 272 bytes the stacks of two functions are over the limit.
-	 */
+	/* Not all registers: with their 272 bytes two functions exceed the stack limit. */
 	struct {
 		__u64 pstate;
 	} regs;
@@ -74,7 +73,7 @@ static __always_inline __u32 reason_of(struct task_struct *prev, __u32 preempt, 
 	}
 	if (preempt)
 		return ABI_REASON_PREEMPTED;
-	/* At the exit to user mode tasks lose their CPU without that word. */
+	/* On the exit to user mode a preempted task has no preempt flag. */
 	if (prev->flags & PF_KTHREAD)
 		return ABI_REASON_YIELDED;
 	return in_yield(prev) ? ABI_REASON_YIELDED : ABI_REASON_PREEMPTED;

@@ -8,21 +8,21 @@ typedef struct pt_regs user_regs_t;
 #define REGS_IS_USER(r) (((r)->cs & 3) == 3)
 /* __USER32_CS: arch/x86/include/asm/segment.h, entry 4, RPL 3 */
 #define REGS_IS_COMPAT(r) ((r)->cs == 0x23)
-/* The number of the system call; exceptions and interrupts leave -1 there. It stands there also
- * when pc is no longer behind the instruction, as when a signal is delivered on the way out. */
+/* orig_rax is the number of the system call, and -1 in exceptions and interrupts. It is also set
+ * when pc is no longer after the instruction, as when a signal is delivered on the way out. */
 #define REGS_IN_SYSCALL(r) ((__s64)(r)->orig_rax >= 0)
 /* syscall, int $0x80, sysenter: the two bytes before pc */
 #define IS_SYSCALL_INSN(v) ((v) == 0x050f || (v) == 0x80cd || (v) == 0x340f)
 /* execve, execveat */
 #define REGS_IN_EXEC(r) ((r)->orig_rax == 59 || (r)->orig_rax == 322)
-/* Where a system call was made, which one, and on which descriptor. */
+/* Key of a kernel stack: pc and number of the system call, and its descriptor. */
 #define REGS_CALL_SITE(r) ((r)->rip ^ (r)->orig_rax << 48 ^ ((r)->rdi < 65536 ? (r)->rdi << 32 : 0))
 #define REGS_SP(r)        ((r)->rsp)
 #define REGS_PC(r)        ((r)->rip)
 #define REGS_FP(r)        ((r)->rbp)
 #define REGS_LR(r)        0
-/* In DWARF order. Field by field: accesses to the program's context are rewritten, its address is
- * not that of registers. */
+/* In DWARF order, field by field: the kernel rewrites accesses to the program's context, whose
+ * address is not that of registers. */
 #define REGS_COPY(ret_pc, ret_reg, r)                                                              \
 	do {                                                                                       \
 		(ret_reg)[0] = (r)->rax;                                                           \
@@ -43,26 +43,26 @@ typedef struct pt_regs user_regs_t;
 		(ret_reg)[15] = (r)->r15;                                                          \
 		*(ret_pc) = (r)->rip;                                                              \
 	} while (0)
-/* What a walk by frame pointers needs. */
+/* The registers that a walk by frame pointers needs. */
 #define REGS_COPY_FP(ret_pc, ret_reg, r)                                                           \
 	do {                                                                                       \
 		(ret_reg)[6] = (r)->rbp;                                                           \
 		(ret_reg)[7] = (r)->rsp;                                                           \
 		*(ret_pc) = (r)->rip;                                                              \
 	} while (0)
-/* Where a task's user registers lie below the top of its kernel stack, for kernels before
- * bpf_task_pt_regs (5.15); THREAD_SIZE is 16 KiB there and nothing pads the top. */
+/* User registers are at the top of a task's kernel stack, for kernels before bpf_task_pt_regs
+ * (5.15). THREAD_SIZE is 16 KiB, and the top has no padding. */
 #define REGS_STACK_SIZE 16384
 #define REGS_STACK_PAD  0
 #elif defined(__TARGET_ARCH_arm64)
 typedef struct user_pt_regs user_regs_t;
 #define REGS_IS_USER(r)    (((r)->pstate & 0xf) == 0)
 #define REGS_IS_COMPAT(r)  (((r)->pstate & 0x10) != 0)
-/* Not told by the UAPI part. The instruction after svc is looked up, which has the same row but at
- * the very end of a function. */
+/* The UAPI part does not say it. The walk looks up the instruction after svc, which has the same
+ * row except at the end of a function. */
 #define REGS_IN_SYSCALL(r) 0
 #define IS_SYSCALL_INSN(v) 0
-/* Told by its number: execve 221, execveat 281 */
+/* execve 221, execveat 281 */
 #define REGS_IN_EXEC(r)    ((r)->regs[8] == 221 || (r)->regs[8] == 281)
 #define REGS_CALL_SITE(r)                                                                          \
 	((r)->pc ^ (r)->regs[8] << 48 ^ ((r)->regs[0] < 65536 ? (r)->regs[0] << 32 : 0))
@@ -83,7 +83,7 @@ typedef struct user_pt_regs user_regs_t;
 		*(ret_pc) = (r)->pc;                                                               \
 	} while (0)
 #define REGS_STACK_SIZE 16384
-/* struct pt_regs is longer than its UAPI part, which stands first: 336 bytes since 5.10. */
+/* struct pt_regs begins with its UAPI part and has 336 bytes since 5.10. */
 #define REGS_STACK_PAD  (336 - sizeof(struct user_pt_regs))
 #else
 #error "perf-agent knows x86-64 and arm64"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What a sample is made of: whose it is, by which ranges its stack is walked, and the walk. */
+/* Parts of a sample: its key, the ranges of its process, the walk of its user stack. */
 #ifndef PA_BPF_SAMPLE_H
 #define PA_BPF_SAMPLE_H
 
@@ -31,15 +31,14 @@ static __always_inline void report_thread(struct scratch *s, struct abi_counters
 	    s->last.name_key.flags == s->name.key.flags)
 		return;
 	known = bpf_map_lookup_elem(&threads, &s->name.key);
-	/* A new name replaces the element as a whole: user space may be emptying the table
-	 * meanwhile. */
+	/* A new name replaces the whole element: user space may be emptying the table meanwhile. */
 	if (!known || !same_name(known, &s->name.thread)) {
 		if (bpf_map_update_elem(&threads, &s->name.key, &s->name.thread, BPF_ANY)) {
 			CNT_ADD(c, THREADS_FULL, 1);
 			return;
 		}
 		CNT_ADD(c, THREADS_NEW, 1);
-		/* Another CPU may remember an older name of this thread. */
+		/* Invalidates names that other CPUs have cached. */
 		__sync_fetch_and_add(&ctl.names, 1);
 	}
 	s->last.name_key = s->name.key;
@@ -47,8 +46,8 @@ static __always_inline void report_thread(struct scratch *s, struct abi_counters
 	s->last.names_version = names;
 }
 
-/* Registers out of s->regs. A function of its own: otherwise the compiler merges its reads with
- * those of the program's context, through a pointer that the verifier refuses. */
+/* Copies the registers of s->regs. __noinline: else the compiler merges the reads with those of the
+ * program's context, through a pointer that the verifier refuses. */
 __noinline int copy_saved_regs(__u32 for_deferred)
 {
 	struct scratch *s = get_scratch();
@@ -62,7 +61,7 @@ __noinline int copy_saved_regs(__u32 for_deferred)
 	return 0;
 }
 
-/* The user registers of the sample for the walk. */
+/* Sets the registers of the walk to the sample's user registers. */
 static __always_inline void read_walk_regs(struct bpf_perf_event_data *ctx, struct scratch *s,
                                            __u32 in_user)
 {
@@ -74,7 +73,7 @@ static __always_inline void read_walk_regs(struct bpf_perf_event_data *ctx, stru
 		REGS_COPY_FP(&s->u.pc, s->u.reg, &ctx->regs);
 }
 
-/* And for a copy. */
+/* Sets the registers of the deferred sample. */
 static __always_inline void read_deferred_regs(struct bpf_perf_event_data *ctx, struct scratch *s,
                                                __u32 in_user)
 {
@@ -84,7 +83,7 @@ static __always_inline void read_deferred_regs(struct bpf_perf_event_data *ctx, 
 		(void)copy_saved_regs(1); /* verifier: it cannot fail */
 }
 
-/* The saved user registers of a task that is in the kernel: 0, or non-zero. */
+/* Reads the saved user registers of a task that is in the kernel: 0, or non-zero. */
 static __always_inline long saved_regs(user_regs_t *ret, struct task_struct *task)
 {
 	const char *top;
@@ -95,7 +94,7 @@ static __always_inline long saved_regs(user_regs_t *ret, struct task_struct *tas
 	return bpf_probe_read_kernel(ret, sizeof(*ret), top);
 }
 
-/* Does pc stand behind the instruction of a system call? 2: it does by the registers, and its code
+/* Returns 1 if pc is after a system call instruction; 2 if it is so by the registers and the code
  * cannot be read. */
 static __always_inline __u32 in_syscall(struct scratch *s)
 {
@@ -108,8 +107,8 @@ static __always_inline __u32 in_syscall(struct scratch *s)
 	return IS_SYSCALL_INSN(insn) ? 1 : 0;
 }
 
-/* Is there nothing left of the stack? A task that ends gives its memory back long before it is
- * gone, one that executes another program before its registers are those of the new one. */
+/* Returns 1 if the task has no user memory any more: exiting, or in execve before the registers are
+ * those of the new program. */
 static __always_inline __u32 is_mm_released(struct scratch *s, struct task_struct *task,
                                             __u32 in_user)
 {
@@ -122,7 +121,7 @@ static __always_inline __u32 is_mm_released(struct scratch *s, struct task_struc
 	return REGS_IN_EXEC(&s->regs) && read_code(&word, REGS_SP(&s->regs));
 }
 
-/* Walks as configured; for tests also without what makes it fast, before. */
+/* Walks as configured; with ABI_WALK_TWICE it walks without shortcuts before, and compares. */
 static __always_inline void walk(struct bpf_perf_event_data *ctx, struct scratch *s,
                                  struct abi_counters *c, __u32 in_user)
 {
@@ -134,7 +133,7 @@ static __always_inline void walk(struct bpf_perf_event_data *ctx, struct scratch
 		read_walk_regs(ctx, s, in_user);
 		walk_user(PLAIN_CACHE | PLAIN_WINDOW | PLAIN_WALK_CACHE);
 		s->defer.allowed = may_defer;
-		/* A table may come in between. */
+		/* A table may be published between the two walks. */
 		hash = s->defer.missing ? 0 : s->ustack.hash;
 	}
 	if (cfg.walk_flags & ABI_WALK_NO_CACHE)
@@ -149,7 +148,8 @@ static __always_inline void walk(struct bpf_perf_event_data *ctx, struct scratch
 		CNT_ADD(c, WALKS_DIFFER, 1);
 }
 
-/* Figures of the walk that stands in s, and its stack on its way: 1 if its sample went with it. */
+/* Counts the statistics of the walk in @s and sends its stack. Returns 1 if the sample was sent
+ * with it. */
 static __always_inline int send_walk(struct scratch *s, struct abi_counters *c)
 {
 	int sent;
@@ -162,14 +162,14 @@ static __always_inline int send_walk(struct scratch *s, struct abi_counters *c)
 	CNT_ADD(c, CACHE_MISS, s->n.miss);
 	CNT_ADD(c, WALK_CACHE_HIT, s->n.walk_cache);
 	s->key.ustack = s->ustack.hash;
-	/* A wait, or a waker: nothing is counted yet, but whose stack it is is told. */
+	/* An off-CPU interval or a waker: the stack needs its key, the count is 0 yet. */
 	if (s->placeholder)
 		s->count.samples = s->count.weight = 0;
 	sent = ship_with_sample(s, c);
 	return s->placeholder ? 0 : sent;
 }
 
-/* A first sample: 1 if a copy of it is on its way. */
+/* Sends a deferred sample. Returns 1 if the ring took it. */
 static __always_inline int defer_sample(struct bpf_perf_event_data *ctx, struct scratch *s,
                                         struct abi_counters *c, __u32 in_user)
 {
@@ -177,7 +177,7 @@ static __always_inline int defer_sample(struct bpf_perf_event_data *ctx, struct 
 	s->deferred.heuristic = 0;
 	s->defer.allowed = 0;
 	if (snapshot_stack(s)) {
-		/* Its root may lie beyond: what guesses make of it, where they come to an end. */
+		/* The root may be above the snapshot: also send the heuristic stack, if it ends. */
 		walk(ctx, s, c, in_user);
 		if (s->ustack.walk == ABI_WALK_ROOT || s->ustack.walk == ABI_WALK_DEPTH) {
 			s->deferred.heuristic = s->ustack.hash;
@@ -187,10 +187,10 @@ static __always_inline int defer_sample(struct bpf_perf_event_data *ctx, struct 
 	return ship_deferred(s, c) == 0;
 }
 
-/* Walks the user stack and ships it. */
-#define USER_COUNT    0 /* the sample is still to be counted */
-#define USER_SENT     1 /* it went with the stack */
-#define USER_DEFERRED 2 /* a copy was made instead, which is counted in user space */
+#define USER_COUNT    0 /* the caller counts the sample */
+#define USER_SENT     1 /* it was sent with its stack */
+#define USER_DEFERRED 2 /* it was deferred: user space counts it */
+/* Walks the user stack and sends it. Returns USER_*. */
 static __always_inline int walk_and_send(struct bpf_perf_event_data *ctx, struct scratch *s,
                                          struct abi_counters *c, __u32 in_user)
 {
@@ -213,12 +213,12 @@ static __always_inline int walk_and_send(struct bpf_perf_event_data *ctx, struct
 		s->defer.image = s->defer.wake = 0;
 		s->deferred.heuristic = 0;
 		(void)snapshot_stack(s);
-		(void)ship_deferred(s, c); /* counted there; only compared with */
+		(void)ship_deferred(s, c); /* user space only compares it */
 	}
 	return sent ? USER_SENT : USER_COUNT;
 }
 
-/* What was mapped in the sample's process since its ranges were written. */
+/* Copies the dirty ranges of the sample's process. */
 static __always_inline void read_dirty(struct scratch *s)
 {
 	struct abi_dirty_ranges *k = bpf_map_lookup_elem(&dirty_ranges, &s->key.tgid);
@@ -234,7 +234,7 @@ static __always_inline void read_dirty(struct scratch *s)
 	}
 }
 
-/* Where the ranges of the sample's process stand, if they are known. */
+/* Sets s->ranges to the ranges of the sample's process, if they are known. */
 static __always_inline void find_ranges(struct scratch *s)
 {
 	__u32 version = *(volatile __u32 *)&ctl.procs;
@@ -250,7 +250,7 @@ static __always_inline void find_ranges(struct scratch *s)
 		s->last.tgid = s->key.tgid;
 		s->last.procs_version = version;
 	}
-	/* Which program was mapped when: a map of an earlier exec is not used. */
+	/* Ranges of the program before an execve are not used. */
 	if (s->last.proc.cnt && s->last.proc.exec_id == s->key.exec_id &&
 	    (s->last.proc.start_ns == 0 || s->last.proc.start_ns == s->key.start_ns)) {
 		s->ranges.first = s->last.proc.first;
@@ -260,7 +260,7 @@ static __always_inline void find_ranges(struct scratch *s)
 	}
 }
 
-/* Whose sample it is, without stacks and cgroup: 0; 1: the agent's own. */
+/* Fills a key, without stacks and cgroup: 0; 1: the task is the agent's. */
 static __always_inline int task_key(struct abi_count_key *key, struct task_struct *task, __u32 tgid,
                                     __u32 tid)
 {
@@ -292,7 +292,7 @@ static __always_inline int task_key(struct abi_count_key *key, struct task_struc
 	return 0;
 }
 
-/* The same of the current task, into s->key. */
+/* Fills s->key for the current task, as task_key, with its cgroup. */
 static __always_inline int read_key(struct scratch *s, struct task_struct *task, __u32 tgid,
                                     __u32 tid)
 {
@@ -300,7 +300,7 @@ static __always_inline int read_key(struct scratch *s, struct task_struct *task,
 	return task_key(&s->key, task, tgid, tid);
 }
 
-/* A user stack without frames, which says why. */
+/* Sends a user stack without frames; its outcome says why. */
 static __always_inline void no_user_stack(struct scratch *s, struct abi_counters *c, __u32 walk)
 {
 	s->ustack.kind = ABI_STACK_USER;
@@ -312,7 +312,7 @@ static __always_inline void no_user_stack(struct scratch *s, struct abi_counters
 	s->key.ustack = s->ustack.hash;
 }
 
-/* Of the task that s->key tells: by which ranges its stack is walked. */
+/* Finds the ranges for the user stack of s->key's task. */
 static __always_inline void begin_user(struct scratch *s, struct abi_counters *c)
 {
 	s->ranges.cnt = 0;
@@ -322,7 +322,7 @@ static __always_inline void begin_user(struct scratch *s, struct abi_counters *c
 		CNT_ADD(c, RANGE_STALE, 1);
 }
 
-/* The user stack of the task that s->key tells, which runs on this CPU: USER_*. */
+/* Walks the user stack of s->key's task, the current one. Returns USER_*. */
 static __always_inline int sample_user(struct bpf_perf_event_data *ctx, struct scratch *s,
                                        struct abi_counters *c, struct task_struct *task,
                                        __u32 in_user)

@@ -7,8 +7,8 @@
 
 #include "bpf/lib/sched_maps.h"
 
-/* One counter of this CPU: 0, or non-zero. Its times cost as much as all else: two looks at a
- * clock. */
+/* Reads one counter of this CPU: 0, or non-zero. Its times need two clock reads, which cost as much
+ * as the rest. */
 static __always_inline int read_counter(__u32 at, struct bpf_perf_event_value *ret)
 {
 	__s64 v;
@@ -18,11 +18,11 @@ static __always_inline int read_counter(__u32 at, struct bpf_perf_event_value *r
 	v = (__s64)bpf_perf_event_read(&sched_events, at);
 	ret->counter = (__u64)v;
 	ret->enabled = ret->running = 0;
-	return v < 0 && v >= -4095; /* errors and values come the same way */
+	return v < 0 && v >= -4095; /* errors are returned as values */
 }
 
-/* Reads the counters of this CPU. @count: what they counted since they were read is that of a
- * thread of the process in the slot. The verifier looks at it once. */
+/* Reads the counters of this CPU. @count: add the differences since the last read to the CPU and to
+ * the process in @slot. __noinline: verified once. */
 __noinline int read_counters(__u32 slot, __u32 count)
 {
 	__u32 i, core, me = bpf_get_smp_processor_id();
@@ -40,7 +40,7 @@ __noinline int read_counters(__u32 slot, __u32 count)
 
 		if (read_counter(i * n_cpus + me, &v))
 			continue;
-		/* Less than before: another event, since the CPU went and came back. */
+		/* A smaller value is of a new event: the CPU was offline in between. */
 		if (count && v.counter >= last->value && v.enabled >= last->enabled_ns &&
 		    v.running >= last->running_ns) {
 			__u64 value = v.counter - last->value,

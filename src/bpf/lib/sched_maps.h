@@ -10,13 +10,15 @@
 /* Constants of the capture. */
 const volatile __u32 per_process = 0;
 const volatile __u32 n_counters = 0; /* 0 … ABI_COUNTERS_MAX */
-const volatile __u32 timed = 0;      /* 1: with how long each counter was wanted, and counted */
+const volatile __u32 timed = 0;      /* 1: also read enabled and running times of counters */
 const volatile __u32 n_cpus = 1;     /* possible ones */
 const volatile __u32 n_slots = 1;    /* entries of sched_procs */
 const volatile __u32 fast_mask = 0;  /* entries of sched_fast - 1 */
 
+/* Phase of the capture; written by user space and programs. */
 struct abi_sched_control sw SEC(".data.sched") = {};
 
+/* Histograms. Writers: all programs. Reader: user space. Size: ABI_HIST_CNT for each CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, ABI_HIST_CNT);
@@ -24,6 +26,8 @@ struct {
 	__type(value, struct abi_cpu_hist);
 } cpu_hists SEC(".maps");
 
+/* Sums, and the state of each CPU. Writers: all programs. Reader: user space. Size: 1 for each
+ * CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -31,6 +35,11 @@ struct {
 	__type(value, struct abi_cpu_sums);
 } cpu_sums SEC(".maps");
 
+/*
+ * Slot -> statistics of a process; slot 0 is "other".
+ * Writers: all programs, on all CPUs, atomically. Reader: user space.
+ * Size: n_slots. Full: the process is counted in slot 0 and in sw.lost_procs.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -39,7 +48,8 @@ struct {
 	__type(value, struct abi_sched_proc);
 } sched_procs SEC(".maps");
 
-/* The kernel's number of a process -> its slot. */
+/* The kernel's number of a process -> its slot. Writers and readers: the programs. Size: as
+ * sched_procs. Full: as sched_procs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -48,7 +58,8 @@ struct {
 	__type(value, __u32);
 } sched_slots SEC(".maps");
 
-/* Slots that are taken. A set, since 5.10 has no atomic operation that returns something. */
+/* Set of claimed slots; a map, since 5.10 has no atomic operation that returns a value. Writers and
+ * readers: the programs. Size: as sched_procs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -57,6 +68,11 @@ struct {
 	__type(value, __u32);
 } sched_taken SEC(".maps");
 
+/*
+ * The kernel's tid -> a thread that found its entry of sched_fast claimed.
+ * Writers: the programs. Readers: the programs; user space at the end.
+ * Size: the threads of the options. Full: counted in abi_cpu_sums.lost.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -65,6 +81,11 @@ struct {
 	__type(value, struct abi_sched_thread);
 } sched_threads SEC(".maps");
 
+/*
+ * The kernel's tid & fast_mask -> a thread.
+ * Writers: the programs. Readers: the programs; user space at the end.
+ * Size: a power of two. A thread that collides is in sched_threads.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -73,7 +94,8 @@ struct {
 	__type(value, struct abi_sched_fast);
 } sched_fast SEC(".maps");
 
-/* Which of its entries are taken, and by which thread. */
+/* Index in sched_fast -> the kernel's tid of the thread that claimed it. Writers and readers: the
+ * programs. Size: as sched_fast. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -82,7 +104,7 @@ struct {
 	__type(value, __u32);
 } sched_claims SEC(".maps");
 
-/* [counter * n_cpus + CPU] */
+/* Perf events of the counters, at [counter * n_cpus + CPU]. Writer: user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(max_entries, 1);

@@ -10,15 +10,15 @@
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 /*
- * What goes over all levels of namespaces or cgroups is a function that the verifier looks at once,
- * and does not follow from each place. Such functions take numbers alone.
+ * Functions that loop over the levels of namespaces or cgroups are global, so the verifier checks
+ * each once instead of at each call. Global functions take only numbers.
  */
 
 static __always_inline __u64 address_of(struct task_struct *task)
 {
 	__u64 address = 0;
 
-	/* The verifier takes what was read for a number. */
+	/* verifier: a value that was read is a number. */
 	bpf_probe_read_kernel(&address, sizeof(address), &task);
 	return address;
 }
@@ -39,14 +39,14 @@ __noinline int address_passes(__u64 task)
 	return passes_mutable_filters((struct task_struct *)task);
 }
 
-/* Does a thread pass the filters that look at what may change? Names and cgroups change while it
- * runs and while it waits: an interval is that of the name at its end. */
+/* Returns 1 if a thread passes the filters by name and cgroup now. Both may change during an
+ * interval: an interval belongs to the name and cgroup at its end. */
 static __always_inline int passes(struct task_struct *task)
 {
 	return !(cfg.filters & FILTERS_MUTABLE) || address_passes(address_of(task));
 }
 
-/* Is it on a CPU, or has not quite left it? */
+/* Returns 1 if the task is on a CPU, or has not quite left it. */
 static __always_inline int runs(struct task_struct *task)
 {
 	return bpf_core_field_exists(task->on_cpu) && task->on_cpu;
@@ -62,7 +62,7 @@ static __always_inline void name_proc(struct abi_sched_proc *p, struct task_stru
 	bpf_probe_read_kernel_str(p->comm, sizeof(p->comm), leader->comm);
 }
 
-/* A free slot for a process, 0: there is none. */
+/* Claims a free slot for a process. Returns 0 if there is none. */
 static __noinline __u32 claim_slot(struct task_struct *leader)
 {
 	__u32 i, slot = *(volatile __u32 *)&sw.next_slot, tgid = leader->tgid;
@@ -88,7 +88,7 @@ static __noinline __u32 claim_slot(struct task_struct *leader)
 	return 0;
 }
 
-/* The slot that a process has, 0: none yet. */
+/* Returns the slot of a process, 0 if it has none yet. */
 static __always_inline __u32 find_slot(struct task_struct *leader)
 {
 	__u32 tgid = leader->tgid, *known = bpf_map_lookup_elem(&sched_slots, &tgid);
@@ -109,12 +109,13 @@ static __noinline __u32 find_or_claim_slot(struct task_struct *task)
 	if (slot)
 		return slot;
 	if (cfg.nested_ns && !number_of(leader))
-		return 0; /* outside of our pid namespace: one of the others */
+		return 0; /* outside of our pid namespace: slot 0 */
 	slot = claim_slot(leader);
 	if (!slot)
-		return find_slot(leader); /* another CPU may just have taken the last one */
-	/* The number of one that has ended, whose slot stays as it is for the report; or of this
-	 * one, on another CPU: the two stand side by side then, and user space adds them up. */
+		return find_slot(leader); /* another CPU may just have claimed one */
+	/* The old slot stays for the report. It is of a process that ended and whose number was
+	 * reused, or of this process, by another CPU: user space adds up two slots of one
+	 * process. */
 	if (bpf_map_update_elem(&sched_slots, &tgid, &slot, BPF_ANY)) {
 		(void)bpf_map_delete_elem(&sched_taken, &slot);
 		p = proc_at(slot);
@@ -125,8 +126,9 @@ static __noinline __u32 find_or_claim_slot(struct task_struct *task)
 	return slot;
 }
 
-/* Once for each thread, t may be NULL: with slots for all gone, a switch costs it no more than a
- * look. Where all tries were lost to other CPUs there is a next time. */
+/* Gives a thread the slot of its process, once; @t may be NULL. When no slot is free, later
+ * switches of the thread only test a flag. If other CPUs were faster at all tries, its next event
+ * tries again. */
 static __always_inline void assign_slot(struct abi_sched_thread *t, struct task_struct *task)
 {
 	if (!per_process || !t || t->slot_tried)

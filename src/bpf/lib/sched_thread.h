@@ -7,7 +7,7 @@
 
 #include "bpf/lib/sched_process.h"
 
-/* When the capture began. A CPU that is the first to see that it has may not see when yet. */
+/* Returns the begin of the capture. A CPU may see sw.active before sw.begin_ns: then it is @now. */
 static __always_inline __u64 capture_begin(__u64 now)
 {
 	__u64 begin = *(volatile __u64 *)&sw.begin_ns;
@@ -54,7 +54,7 @@ static __always_inline void thread_remove(__u32 tid)
 	(void)bpf_map_delete_elem(&sched_threads, &tid);
 }
 
-/* Finds a place for a new thread: 0; 1: there is none; 2: another CPU does it just now. */
+/* Inserts the entry of a new thread: 0; 1: the table is full; 2: another CPU is inserting it. */
 static __noinline int thread_insert(__u32 tid, const struct abi_sched_thread *t)
 {
 	struct abi_sched_fast *f = fast_at(tid);
@@ -62,7 +62,7 @@ static __noinline int thread_insert(__u32 tid, const struct abi_sched_thread *t)
 
 	if (f && bpf_map_update_elem(&sched_claims, &at, &tid, BPF_NOEXIST) == 0) {
 		f->t = *t;
-		/* Now others see it; a full barrier. */
+		/* Publishes the entry; a full barrier. */
 		__sync_fetch_and_add(&f->key, tid);
 		return 0;
 	}
@@ -74,18 +74,18 @@ static __noinline int thread_insert(__u32 tid, const struct abi_sched_thread *t)
 	return 0;
 }
 
-#define ADD_NEW         1 /* it was never there before, and begins now */
-#define ADD_PHASE_SHIFT 8 /* what it has been doing since the beginning */
+#define ADD_NEW         1 /* a new thread, which begins now */
+#define ADD_PHASE_SHIFT 8 /* its phase since the begin of the capture */
 
-/* Makes the entry of a thread of a target that passes(): NULL where there is none to be. @lost: it
- * is to be counted, but there is no place. The entry is whole when others see it, but for its slot:
- * at the beginning there may be more processes that sleep than slots. */
+/* Adds a target thread that passes(). Returns NULL if it is filtered out, or, with *lost = 1, if
+ * the table is full. The entry is complete when other CPUs see it, except its slot: at the begin
+ * there may be more sleeping processes than slots. */
 static __noinline struct abi_sched_thread *thread_add(struct task_struct *task, __u32 how,
                                                       __u32 *lost)
 {
 	struct abi_sched_thread t = {};
 	__u32 tid = task->pid, ns_tid = tid, ns_tgid = task->tgid;
-	int placed;
+	int r;
 
 	*lost = 0;
 	if (!passes_tid(task))
@@ -102,7 +102,7 @@ static __noinline struct abi_sched_thread *thread_add(struct task_struct *task, 
 	t.exec0_ns = task->se.sum_exec_runtime;
 	bpf_probe_read_kernel_str(t.comm, sizeof(t.comm), task->comm);
 	if (how & ADD_NEW || sw.ready) {
-		/* Nothing is known of its past. */
+		/* Its past is unknown. */
 		t.since_ns = bpf_ktime_get_ns();
 	} else {
 		t.since_ns = capture_begin(bpf_ktime_get_ns());
@@ -113,30 +113,30 @@ static __noinline struct abi_sched_thread *thread_add(struct task_struct *task, 
 		t.phase = ABI_PHASE_RUNQ;
 		thread_remove(tid);
 	}
-	placed = thread_insert(tid, &t);
-	if (placed == 1) {
+	r = thread_insert(tid, &t);
+	if (r == 1) {
 		*lost = 1;
 		return 0;
 	}
-	return thread_find(tid); /* placed by another CPU: if it is there by now */
+	return thread_find(tid); /* NULL while another CPU is inserting it */
 }
 
-/* What a thread did that the kernel counts by itself. */
+/* Reads the kernel's own counts of a thread. */
 static __always_inline void update_faults(struct abi_sched_thread *t, struct task_struct *task)
 {
 	t->sums.faults = faults_of(task) - t->faults0;
 	t->sums.migrations = task->se.nr_migrations - t->migrations0;
 }
 
-/* What it has done since then is not counted. */
+/* Excludes faults and migrations since the last update. */
 static __always_inline void skip_faults(struct abi_sched_thread *t, struct task_struct *task)
 {
 	t->faults0 = faults_of(task) - t->sums.faults;
 	t->migrations0 = task->se.nr_migrations - t->sums.migrations;
 }
 
-/* It passes the filters no more: the interval that ends now is not counted, nor what follows until
- * it passes again. @since_ns: when it was switched in, 0: it was not. */
+/* Marks a thread as filtered out: the interval that ends now is not counted, nor later ones until
+ * it passes again. @since_ns: its switch-in; 0: it does not run. */
 static __always_inline void set_filtered(struct abi_sched_thread *t, __u64 since_ns)
 {
 	t->phase = ABI_PHASE_NONE;
@@ -148,7 +148,8 @@ static __always_inline int is_filtered(const struct abi_sched_thread *t)
 	return cfg.filters & FILTERS_MUTABLE && t->phase == ABI_PHASE_NONE;
 }
 
-/* What a thread did that is no more is its process's. @leader: it gave the process its name. */
+/* Adds the sums of a thread that ended to its process. @leader: the task that names the process, or
+ * NULL. */
 static __noinline void fold_into_process(struct abi_sched_thread *t, struct task_struct *leader)
 {
 	struct abi_sched_proc *p = proc_at(per_process ? t->slot : 0);

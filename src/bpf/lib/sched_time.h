@@ -7,13 +7,13 @@
 
 #include "bpf/lib/sched_maps.h"
 
-/* A function of its own, which the verifier looks at once: it has many ways through. */
+/* __noinline: verified once, since it has many branches. */
 __noinline int bucket_of(__u64 ns)
 {
 	return (int)abi_hist_bucket(ns);
 }
 
-/* An interval of a thread that ended now; t: NULL for one that found no place. */
+/* Counts an interval that ended now; @t: NULL if the table was full. @baseline: in no histogram. */
 static __always_inline void count_time(struct abi_cpu_sums *cpu, struct abi_sched_thread *t,
                                        __u32 kind, __u64 ns, __u32 baseline)
 {
@@ -43,7 +43,7 @@ static __always_inline void count_time(struct abi_cpu_sums *cpu, struct abi_sche
 	__sync_fetch_and_add(&p->total_ns[kind], ns);
 }
 
-/* As what the time in a phase counts. */
+/* Returns the histogram of the time in a phase. */
 static __always_inline __u32 kind_of(__u32 phase)
 {
 	return phase == ABI_PHASE_BLOCKED ? ABI_HIST_BLOCKED
@@ -56,9 +56,9 @@ static __always_inline __u64 since(__u64 now, __u64 then)
 	return now > then ? now - then : 0;
 }
 
-/* What a thread did from since_ns on, as the scheduler's own account has it: for what no program
- * was told. When it came and went is not in it, so that no histogram gets it. @ran: on a CPU;
- * @rest: ABI_HIST_* of the time that it did not run; a slice: it waited for a CPU. */
+/* Counts the time of a thread since since_ns by sum_exec_runtime, when switch events were missed.
+ * The lengths of single intervals are unknown, so it is in no histogram. @ran: on-CPU time; @rest:
+ * ABI_HIST_* of the other time, where a slice means run-queue time. */
 static __noinline void account_missed(struct abi_cpu_sums *cpu, struct abi_sched_thread *t,
                                       __u64 ran, __u32 rest, __u64 now)
 {
@@ -72,8 +72,8 @@ static __noinline void account_missed(struct abi_cpu_sums *cpu, struct abi_sched
 	           1);
 }
 
-/* What it ran since it was last seen to leave its CPU. A thread that waits has run nothing since
- * then: the scheduler brings its account up to date before it tells of the switch. */
+/* Returns the on-CPU time of a thread since its last switch-out event. It is 0 for a thread that is
+ * off its CPU, since the scheduler updates sum_exec_runtime before sched_switch. */
 static __always_inline __u64 ran_since(const struct abi_sched_thread *t, struct task_struct *task)
 {
 	return task->se.sum_exec_runtime - t->exec0_ns;

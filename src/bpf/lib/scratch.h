@@ -60,9 +60,9 @@ struct mapping {
 #define PLAIN_WALK_CACHE 4 /* the codes of the previous walk */
 
 /*
- * Codes of the previous walk on this CPU. Most frames of a thread's next sample are the same, in the
- * same order: a few adjacent cache lines replace one line of the shared cache a frame. An entry holds
- * its whole key, so that entries of another thread never match. Deeper frames are not cached.
+ * Codes of the previous walk on this CPU. Most frames of a thread's next sample are the same, in
+ * the same order: a few adjacent cache lines replace one line of the shared cache a frame. An entry
+ * holds its whole key, so that entries of another thread never match. Deeper frames are not cached.
  */
 #define WALK_CACHE_FRAMES 128
 #define WALK_CACHE_SKIP   16 /* frames of the previous walk that are skipped for one frame */

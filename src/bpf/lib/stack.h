@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Stacks on their way to user space: walked, hashed, and sent once. */
+/* Stacks for user space: hashed, and each sent once. */
 #ifndef PA_BPF_STACK_H
 #define PA_BPF_STACK_H
 
 #include "bpf/lib/task.h"
 #include "bpf/lib/walk.h"
 
-/* Header of a kernel stack whose frames stand behind it: @len bytes, as the helper said. */
+/* Fills the header of a kernel stack. @len: bytes of @frames, or the helper's error. */
 static __always_inline void finish_kernel(struct abi_stack *st, const __u64 *frames, long len,
                                           struct abi_counters *c)
 {
 	__u64 h = ~cfg.hash_seed;
 	__u32 n, i, walk;
 
-	/* A stack without frames says so: the sample must not pass for one of user code. */
+	/* A stack without frames has an outcome, so the sample does not look like one of user
+	 * code. */
 	if (len <= 0) {
 		CNT_ADD(c, KERNEL_STACK_FAILED, 1);
 		len = 0;
@@ -38,7 +39,7 @@ static __always_inline void walk_kernel(void *ctx, struct scratch *s, struct abi
 	              bpf_get_stack(ctx, s->kernel.frames, ABI_MAX_KERNEL_FRAMES * 8, 0), c);
 }
 
-/* Has user space this stack already? */
+/* Returns 1 if the stack was sent already. */
 static __always_inline int is_shipped(__u64 hash)
 {
 	__u32 slot = (__u32)hash & cfg.shipped_mask & ~1U, other = slot | 1;
@@ -47,7 +48,8 @@ static __always_inline int is_shipped(__u64 hash)
 	return !a || !b || *a == hash || *b == hash;
 }
 
-/* Sends @len bytes that end with a stack: 1 if the ring took them, only then it counts as sent. */
+/* Sends @len bytes that end with a stack. Returns 1, and records the stack as sent, if the ring
+ * took them. */
 static __always_inline int send(void *data, __u64 len, __u64 hash, struct abi_counters *c)
 {
 	__u32 slot = (__u32)hash & cfg.shipped_mask & ~1U, other = slot | 1;
@@ -83,7 +85,7 @@ static __always_inline void ship(struct abi_stack *st, __u32 max_frames, struct 
 		(void)send(st, sizeof(*st) + frames_len(st, max_frames), st->hash, c);
 }
 
-/* A user stack with its sample: 1 if that is counted with it. */
+/* Sends a new user stack with its sample. Returns 1 if the sample was sent. */
 static __always_inline int ship_with_sample(struct scratch *s, struct abi_counters *c)
 {
 	if (is_shipped(s->ustack.hash))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Why a task leaves its CPU: what sched_switch tells, and what stands in the task. */
+/* State of a task that leaves its CPU, from sched_switch and the task. */
 #ifndef PA_BPF_TASK_STATE_H
 #define PA_BPF_TASK_STATE_H
 
 #include "bpf/lib/task.h"
 
-/* The state with which it was switched out. Where the tracepoint does not tell it, it is read: a
- * wake-up on another CPU may just have changed it. */
+/* Returns the state in the task. A wake-up on another CPU may have changed it since the switch:
+ * where sched_switch reports the state (5.18), use that. */
 static __always_inline __u32 task_state(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->__state))
@@ -14,8 +14,9 @@ static __always_inline __u32 task_state(struct task_struct *task)
 	return (__u32)((struct task_struct___5_10 *)task)->state;
 }
 
-/* Has a task that blocks, as sched_switch says, been woken already? Since 6.12 the scheduler lets
- * go of its lock between the two: sched_wakeup is told before sched_switch then, and not again. */
+/* Returns 1 if a task that sched_switch reports as blocked was woken already. Since 6.12 the
+ * scheduler drops its lock in between: sched_wakeup then comes before sched_switch, and not
+ * again. */
 static __always_inline int woken_before(struct task_struct *task, __u32 preempt, __u32 state)
 {
 	return !preempt && state && !(state & TASK_DEAD) && task_state(task) == 0;
@@ -26,7 +27,7 @@ static __always_inline __u32 is_iowait(struct task_struct *task)
 	return BPF_CORE_READ_BITFIELD(task, in_iowait);
 }
 
-/* enum abi_offcpu_state; NONE: it ends. */
+/* Returns enum abi_offcpu_state; NONE: the task ends. */
 static __always_inline __u32 offcpu_state(struct task_struct *task, __u32 preempt, __u32 state)
 {
 	if (preempt)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * User stacks of threads that are switched out, without walking most of them: threads wait at the
- * same places again and again.
+ * Per-CPU cache of off-CPU user stacks. Key: process, pc, sp. An entry is valid while the registers
+ * and stack words that its walk read are unchanged.
  *
- * A walk depends on pc, the stack pointer, other registers if a rule names them, the words of the
- * stack that it reads, the ranges of its process, and the tables. A stack that came twice on a CPU
- * is remembered with all of that: where the same registers meet the same words at the same places,
- * by the same ranges, the walk would find the same. Nothing is taken from likeness, as in kstack_cache.h.
- * A walk that asked for more (guesses, code by rules that was generated: they look at code) or that
- * was incomplete is not remembered; of walks by frame pointers only those that met a fault or
- * unknown code are not. Tables do not change, they come and go; a complete walk asked for none that
- * was missing. Where there are tables a stack is walked all the same in each epoch, which keeps
- * them in use.
+ * A walk depends on pc, the stack pointer, registers that a rule names, the stack words that it
+ * reads, the ranges of its process, and the tables. An entry is made when a stack came twice on a
+ * CPU, and has all of that. With the same registers, words and ranges a walk finds the same stack;
+ * nothing is inferred, unlike in kstack_cache.h.
  *
- * Define WALK_RECORDS_READS before anything is included. ABI_WALK_TWICE walks besides and counts
- * differences (UCACHE_DIFFER, for tests).
+ * A walk that also depended on code (heuristics, JIT code by rules) is not cached, nor an
+ * incomplete one. Walks by frame pointers are cached unless they met a fault or unknown code.
+ * Tables are added and evicted, but never change, and a complete walk met none that was missing.
+ * Each stack is still walked once in each epoch, which keeps its tables in use.
+ *
+ * The includer defines WALK_RECORDS_READS before the first #include. ABI_WALK_TWICE also walks on a
+ * hit, and counts differences (USTACK_CACHE_DIFFER, for tests).
  */
 #ifndef PA_BPF_USTACK_CACHE_H
 #define PA_BPF_USTACK_CACHE_H
@@ -22,14 +22,14 @@
 #include "bpf/lib/kstack_cache.h"
 #include "bpf/lib/sample.h"
 
-#define UCACHE_ENTRIES 256 /* of each CPU; in twos: each place has two */
-#define UCACHE_FAR     16  /* words further up, which are read one by one */
+#define UCACHE_ENTRIES 256 /* of each CPU, in sets of two */
+#define UCACHE_FAR     16  /* far words, which are read one by one */
 
 struct ucache_entry {
-	struct cache_entry k; /* key: who waits where; check: of the registers, too */
-	__u64 ranges;         /* by which it was walked */
+	struct cache_entry k; /* key: ucache_key; check: of the registers, too */
+	__u64 ranges;         /* ucache_ranges of the walk */
 	__u32 near, far;      /* words */
-	__u32 len;            /* bytes from the stack pointer to behind the last of the near ones */
+	__u32 len;            /* bytes from the stack pointer to the end of the last near word */
 	__u32 frames;
 	__u32 used; /* registers besides the stack pointer, USED_* */
 	__u32 pad;
@@ -37,6 +37,10 @@ struct ucache_entry {
 };
 #define USED_FP 1
 #define USED_LR 2
+/*
+ * Writers and readers: the off-CPU programs, each on its own CPU.
+ * Size: UCACHE_ENTRIES for each CPU. Full: the older entry of a set is replaced.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, UCACHE_ENTRIES);
@@ -44,7 +48,7 @@ struct {
 	__type(value, struct ucache_entry);
 } ustack_cache SEC(".maps");
 
-/* Who waits where, in a system call or not. */
+/* Returns the key: process, pc, sp, and whether it is in a system call. */
 static __always_inline __u64 ucache_key(const struct scratch *s)
 {
 	__u64 h = uw_hash_mix(cfg.hash_seed, s->key.start_ns, cfg.hash_seed);
@@ -55,7 +59,7 @@ static __always_inline __u64 ucache_key(const struct scratch *s)
 	                   cfg.hash_seed);
 }
 
-/* By which ranges, and when: places of ranges are used anew. */
+/* Returns a number for the process's ranges, and the epoch; entries of ranges are reused. */
 static __always_inline __u64 ucache_ranges(const struct scratch *s)
 {
 	__u64 h = uw_hash_mix(cfg.hash_seed, (__u64)s->ranges.first << 32 | s->ranges.cnt,
@@ -73,7 +77,7 @@ static __always_inline __u64 ucache_check(__u64 sum, __u32 used, const struct sc
 	return sum ? sum : 1;
 }
 
-/* A word further up: its part of the sum, 0 if it cannot be read. */
+/* Returns the part of a far word in the sum, 0 if it cannot be read. */
 static __always_inline __u64 ucache_far(const struct scratch *s, __u64 at)
 {
 	__u64 word = 0;
@@ -83,7 +87,7 @@ static __always_inline __u64 ucache_far(const struct scratch *s, __u64 at)
 	return read_hash(at, word);
 }
 
-/* Is it the stack that is remembered? */
+/* Returns 1 if the stack of s->regs is the cached one. */
 static __always_inline int ucache_hit(struct scratch *s, const struct ucache_entry *m)
 {
 	__u64 len = m->len, sum = 0;
@@ -115,7 +119,7 @@ static __always_inline int ucache_hit(struct scratch *s, const struct ucache_ent
 #define USED_KNOWN (1U << ABI_REG_SP | 1U << ABI_REG_FP)
 #endif
 
-/* Is all known that the walk depended on? */
+/* Returns 1 if the entry can record all that the walk depended on. */
 static __always_inline int ucache_may_store(const struct scratch *s)
 {
 	__u32 walk = s->ustack.walk;
@@ -128,8 +132,8 @@ static __always_inline int ucache_may_store(const struct scratch *s)
 	       s->reads.near + s->reads.far <= UCACHE_WORDS && !(s->u.used & ~USED_KNOWN);
 }
 
-/* Takes the stack that s->key's task shows by s->regs, if it is known: 1. As the next one a
- * function of its own, which the verifier looks at once. */
+/* Puts the id of the stack of s->regs into s->key and returns 1 if it is cached. __noinline, as
+ * ucache_store: verified once. */
 __noinline int ucache_get(void)
 {
 	struct scratch *s = get_scratch();
@@ -164,7 +168,7 @@ __noinline int ucache_get(void)
 	return 1;
 }
 
-/* Remembers the stack that was just walked, if it came before. */
+/* Caches the stack just walked, if it came before. */
 __noinline int ucache_store(void)
 {
 	struct scratch *s = get_scratch();
@@ -203,8 +207,8 @@ __noinline int ucache_store(void)
 	return 0;
 }
 
-/* The user stack of the task that s->key tells, by the registers in s->regs, @bad: there are none.
- * Where it is copied its name stands for it. */
+/* Puts the id of the user stack of s->key's task into s->key. Registers are in s->regs; @bad: there
+ * are none. A deferred stack gets a placeholder id. */
 static __always_inline void switched_user(struct scratch *s, struct abi_counters *c,
                                           struct task_struct *task, long bad)
 {
@@ -218,7 +222,7 @@ static __always_inline void switched_user(struct scratch *s, struct abi_counters
 	if (ucache_get())
 		return;
 	s->task.in_syscall = in_syscall(s);
-	/* The place has what the registers say. */
+	/* ucache_key used the registers alone. */
 	if (s->task.in_syscall != (REGS_IN_SYSCALL(&s->regs) ? 1 : 0))
 		s->ucache.ready = 0;
 	s->placeholder = uw_hash_finish(s->placeholder ^ (__u64)bpf_get_smp_processor_id() << 48,

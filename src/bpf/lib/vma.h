@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What the kernel has mapped, in the terms of struct abi_range. The look-up reads the tree of a
- * process's areas (a maple tree, Linux 6.1) without a lock, as any context may: what changes
- * meanwhile can make it find nothing, or something that does not hold the address, and then it says
- * so.
+ * The kernel's mapping of an address, in the terms of struct abi_range. The look-up reads the tree
+ * of a process's areas (a maple tree, Linux 6.1) without a lock. If the tree changes meanwhile, it
+ * may find no area, or one that does not hold the address; both count as not found.
  */
 #ifndef PA_BPF_VMA_H
 #define PA_BPF_VMA_H
@@ -44,7 +43,8 @@ static __always_inline void mapping_of(struct vm_area_struct *vma, struct mappin
 	ret->base = ret->start - ((__u64)BPF_CORE_READ(vma, vm_pgoff) << (cfg.page_shift & 63));
 }
 
-/* Does a range say the same of an address that both hold? */
+/* Returns 1 if mapping and range have the same content at the same file offset; both cover one
+ * address. */
 static __always_inline int is_same_mapping(const struct mapping *m, const struct abi_range *r)
 {
 	if (!m->content)
@@ -52,16 +52,16 @@ static __always_inline int is_same_mapping(const struct mapping *m, const struct
 	return r->content == m->content && r->start - r->pgoff == m->base;
 }
 
-/* include/linux/maple_tree.h: what an entry's low bits say. */
-#define MAPLE_IS_ROOT(e) (((e)&3) == 2 && (e) > 4096) /* else one area alone, or none */
+/* include/linux/maple_tree.h: the low bits of an entry. */
+#define MAPLE_IS_ROOT(e) (((e)&3) == 2 && (e) > 4096) /* else a single area, or none */
 #define MAPLE_TYPE(e)    ((__u32)((e) >> 3) & 15)
 #define MAPLE_NODE(e)    ((e) & ~255ULL)
 #define MAPLE_LEAF       1
 #define MAPLE_ARANGE     3
-/* Ten areas a node and more: 10 levels are far more than a process may have. */
+/* A node has at least ten areas: 10 levels are more than a process may have. */
 #define MAPLE_LEVELS 10
 
-/* Puts the area that holds @addr into s->verify.vma: 0, or 1 if there is none. */
+/* Puts the area that covers @addr into s->verify.vma: 0, or 1 if there is none. */
 __noinline int find_vma(__u64 addr)
 {
 	struct scratch *s = get_scratch();
@@ -70,7 +70,7 @@ __noinline int find_vma(__u64 addr)
 	__u64 entry = 0;
 	__u32 level, i;
 
-	/* Before 6.1 there is nothing of what follows. */
+	/* Kernels before 6.1 have no maple tree. */
 	if (!s || !bpf_core_field_exists(((struct mm_struct *)0)->mm_mt))
 		return 1;
 	task = (struct task_struct *)bpf_get_current_task();
@@ -91,7 +91,7 @@ __noinline int find_vma(__u64 addr)
 			at = bpf_core_field_offset(struct maple_range_64, slot);
 			slots = MAPLE_RANGE_SLOTS;
 		}
-		/* Those of the other kind stand in the same place. */
+		/* Both kinds of nodes have their pivots at the same offset. */
 		if (bpf_probe_read_kernel(
 		            s->verify.pivots, sizeof(s->verify.pivots),
 		            (void *)(node + bpf_core_field_offset(struct maple_range_64, pivot))))
@@ -99,7 +99,7 @@ __noinline int find_vma(__u64 addr)
 		for (i = 0; i < MAPLE_RANGE_SLOTS - 1; i++) {
 			__u64 pivot = s->verify.pivots[i];
 
-			/* The last one has none. */
+			/* The last slot has no pivot. */
 			if (i + 1 >= slots || pivot <= before || addr <= pivot)
 				break;
 			before = pivot;

@@ -8,13 +8,13 @@
 #include "bpf/lib/kstack_cache.h"
 #include "bpf/lib/ustack_cache.h"
 
-/* Interrupts that the CPU serves, by its preempt count. The task that an interrupt hit is no waker. */
+/* Bits of the preempt count for interrupts. The task that an interrupt hit is no waker. */
 #define IRQ_MASK 0xff0100 /* serving a softirq, hard interrupts, NMI */
 
 #if defined(__TARGET_ARCH_x86)
-/* The kernel's variable of each CPU that has the count; the loader puts its BTF id in. A __ksym
- * that is in no BTF of the kernel proper would make libbpf list that of modules, which takes
- * CAP_SYS_ADMIN, whether a program uses it or not. */
+/* Address of the per-CPU variable with the preempt count; the loader inserts its BTF id. A __ksym
+ * that vmlinux's BTF lacks would make libbpf list the BTF of modules, which needs CAP_SYS_ADMIN,
+ * even if no program uses it. */
 static __always_inline const void *irq_variable(void)
 {
 	const void *p;
@@ -24,6 +24,7 @@ static __always_inline const void *irq_variable(void)
 }
 #endif
 
+/* Returns non-zero if the CPU serves an interrupt. @plain: the preempt count cannot be read. */
 static __always_inline __u32 in_interrupt(void *ctx, struct task_struct *current, __u32 plain)
 {
 	__u32 count = 0;
@@ -35,8 +36,8 @@ static __always_inline __u32 in_interrupt(void *ctx, struct task_struct *current
 
 		if (!s)
 			return 0; /* verifier: cannot happen */
-		/* What interrupts kernel code runs on a stack of its own, what interrupts a program
-		 * on the task's. */
+		/* An interrupt of kernel code runs on a stack of its own, one of user code on the
+		 * task's. */
 		s->kcache.top = (__u64)ctx;
 		at = *(volatile __u64 *)&s->kcache.top;
 		if (at - (__u64)TASK_GET(current, stack) >= REGS_STACK_SIZE)
@@ -57,13 +58,13 @@ static __always_inline __u32 in_interrupt(void *ctx, struct task_struct *current
 	return count & IRQ_MASK;
 }
 
-/* What is sent of a waker: the header of a stack, and words. */
+/* A waker as it is sent: the header of a stack, and words. */
 struct waker_record {
 	struct abi_stack head;
 	struct abi_waker w;
 };
 
-/* Who wakes, with both stacks; s->key is the waker's then. */
+/* Sends the waker with both stacks and returns its hash. Overwrites s->key with the waker's. */
 static __always_inline __u64 read_waker(void *ctx, struct scratch *s, struct abi_counters *c,
                                         __u32 plain)
 {
@@ -73,10 +74,10 @@ static __always_inline __u64 read_waker(void *ctx, struct scratch *s, struct abi
 	__u32 irq = in_interrupt(ctx, current, plain), i;
 
 	if (read_key(s, current, id >> 32, (__u32)id) && !irq) {
-		/* The agent: by its name alone. */
+		/* The agent: its name alone. */
 		rec.w.tgid = id >> 32;
 		rec.w.tid = (__u32)id;
-		rec.w.flags = ABI_KEY_FOREIGN_NS; /* no process that anything else is known of */
+		rec.w.flags = ABI_KEY_FOREIGN_NS; /* no other record has this process */
 		bpf_get_current_comm(rec.w.comm, sizeof(rec.w.comm));
 		goto out;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The walk of a user stack, for every program that samples: process map, tables, and the step of
- * step.h. The global functions are verified once each; they take numbers and find the state
- * themselves. Deepest calls: walk_user > walk_frame > walk_wide > walk_column > walk_expr >
- * walk_op > read_far, which is as deep as the verifier allows.
+ * The walk of a user stack, frame by frame: process map, tables, and the step of step.h. Global
+ * functions are verified once each. They take numbers, and look up the state by themselves. Deepest
+ * calls: walk_user > walk_frame > walk_wide > walk_column > walk_expr > walk_op > read_far, which
+ * is as deep as the verifier allows.
  */
 #ifndef PA_BPF_WALK_H
 #define PA_BPF_WALK_H
@@ -24,9 +24,8 @@ __noinline int walk_frame(__u32 i)
 	lookup = uw_lookup_pc(&s->u);
 	frame = encode_frame(s, s->u.pc, lookup, &unknown);
 	if (unknown) {
-		/* In a process whose mappings are known, what is no code of them is code only if a
-		 * call stands before it (new or generated code): else a heap or stack pointer in
-		 * rbp led here. */
+		/* The mappings are known and none covers pc. It is new or JIT code only if a call
+		 * is before it; else a heap or stack pointer in rbp led here. */
 		if (i && !s->u.exact && s->ranges.cnt && !after_call(s, s->u.pc))
 			return ABI_WALK_IMPLAUSIBLE;
 		s->n.raw++;
@@ -38,13 +37,13 @@ __noinline int walk_frame(__u32 i)
 	}
 	if (s->u.exact)
 		frame |= ABI_FRAME_EXACT;
-	s->find.key = 0;                                   /* not all frames are looked up */
+	s->find.key = 0;                                   /* not set by each frame */
 	s->uframes[i & (ABI_MAX_USER_FRAMES - 1)] = frame; /* verifier: i < 512 */
 	s->ustack.n = i + 1;
 	s->hash = uw_hash_mix(s->hash, frame, cfg.hash_seed);
 	if (!cfg.unwind)
 		return uw_step_fp(&s->u, s);
-	/* No copy can be made: what guesses make of code that nobody knows is too often wrong. */
+	/* The sample was not deferred. Heuristics in unknown code are wrong too often. */
 	if (unknown == RANGE_DIRTY)
 		return ABI_WALK_NO_TABLE;
 	if (!unknown && s->ranges.found.image) {
@@ -62,7 +61,7 @@ __noinline int walk_frame(__u32 i)
 	return stop == ABI_WALK_UNCOVERED && s->defer.missing ? ABI_WALK_NO_TABLE : stop;
 }
 
-/* The same for 32-bit code, of which there are no tables. */
+/* As walk_frame, for 32-bit code, which has no tables. */
 __noinline int walk_compat(__u32 i)
 {
 	struct scratch *s = get_scratch();
@@ -84,7 +83,7 @@ __noinline int walk_compat(__u32 i)
 	return uw_step_compat(&s->u, s);
 }
 
-/* Walks from the registers in the state's u. @plain: PLAIN_*. Always 0. */
+/* Walks from the registers in s->u. @plain: PLAIN_*. Returns 0. */
 __noinline int walk_user(__u32 plain)
 {
 	struct scratch *s = get_scratch();
@@ -112,14 +111,13 @@ __noinline int walk_user(__u32 plain)
 			int r = walk_compat(i);
 
 			if (r) {
-				/* Frame pointers are all there is: without them it is no fault of
-				 * this frame's. */
+				/* Without frame pointers a walk of 32-bit code cannot go on. */
 				stop = r == ABI_WALK_IMPLAUSIBLE ? ABI_WALK_COMPAT : r;
 				break;
 			}
 		}
 		if (!cfg.unwind)
-			s->u.heuristic = 0; /* nothing else was asked for */
+			s->u.heuristic = 0; /* frame pointers were requested */
 	} else if (s->task.mm_released) {
 		int unknown;
 		__u64 frame = encode_frame(s, s->u.pc, s->u.pc, &unknown) | ABI_FRAME_EXACT;

@@ -26,7 +26,7 @@ static __always_inline const __u32 *word_value(__u32 value)
 
 /* ---- the walk before ------------------------------------------------------------------------- */
 
-/* What was written becomes what is read. */
+/* Swaps the halves: the codes of the previous walk become readable. */
 static __always_inline void walk_cache_begin(struct walk_cache *m)
 {
 	m->now = (m->now + 1) & 1;
@@ -34,8 +34,8 @@ static __always_inline void walk_cache_begin(struct walk_cache *m)
 	m->at = 0;
 }
 
-/* The code at @key in the walk before, for a frame at @sp: 0 if it is not there. Either way, the
- * place in the new one is the caller's to fill. */
+/* Returns the code of @key in the previous walk, for a frame at @sp, or 0. The caller adds the
+ * frame to the new half in both cases. */
 static __always_inline __u32 walk_cache_find(struct walk_cache *m, __u64 key, __u64 sp)
 {
 	struct walk_cache_frame *f = m->f[~m->now & 1];
@@ -64,8 +64,8 @@ static __always_inline void walk_cache_add(struct walk_cache *m, __u64 key, __u6
 	__u32 n = m->n[m->now & 1];
 	struct walk_cache_frame *f = &m->f[m->now & 1][n & (WALK_CACHE_FRAMES - 1)];
 
-	/* 48 bits of stack pointer: with the fifth level of page tables programs have more only if
-	 * they ask for it. */
+	/* 48 bits of stack pointer: a program has more only if it requests addresses of five-level
+	 * page tables. */
 	if (n >= WALK_CACHE_FRAMES || sp >> 48)
 		return;
 	f->key = key;
@@ -73,7 +73,7 @@ static __always_inline void walk_cache_add(struct walk_cache *m, __u64 key, __u6
 	m->n[m->now & 1] = n + 1;
 }
 
-/* Puts ABI_CODE_HEURISTIC where find_code found nothing. */
+/* Caches ABI_CODE_HEURISTIC for the address of the last find_code. */
 static __always_inline void cache_heuristic(struct scratch *s)
 {
 	__u64 key = s->find.key, k = uw_cache_mix(key >> 32, (__u32)key);

@@ -7,11 +7,11 @@
 
 #include "bpf/lib/walk_step.h"
 
-/* In code that was just mapped there may be so many copies every 0.4 s (epochs of 100 ms): a
- * program that loads again and again goes on doing so. */
+/* Serial of the quota in dirty ranges: it is renewed every 4 epochs (0.4 s), since some programs
+ * map code all the time. */
 #define DIRTY_SERIAL(epoch) (1 + ((epoch) >> 2))
 
-/* May one more copy be made for this process and image? */
+/* Charges a deferred sample to the quota of this process and image. Returns 0 if it is used up. */
 static __always_inline int charge_quota(struct scratch *s, __u32 image, __u32 serial)
 {
 	__u64 k = uw_hash_mix(cfg.hash_seed, ((__u64)s->key.tgid << 32) ^ image,
@@ -28,9 +28,8 @@ static __always_inline int charge_quota(struct scratch *s, __u32 image, __u32 se
 	return 1;
 }
 
-/* A table is missing (@first: nobody has asked for it before), or with image 0 the process's
- * mappings (@serial != 0: but for one that was mapped a moment ago): non-zero to end the walk for a
- * copy. */
+/* Handles a missing table; image 0: missing mappings. Returns non-zero if the walk ends for a
+ * deferred sample. @first: no walk has requested the table before. @serial: of the quota. */
 __noinline int table_missing(__u32 image, __u32 serial, __u32 first)
 {
 	struct scratch *s = get_scratch();
@@ -47,16 +46,17 @@ __noinline int table_missing(__u32 image, __u32 serial, __u32 first)
 		CNT_ADD(c, DEFERRED_QUOTA, 1);
 		return 0;
 	}
-	/* The sooner a table is there, the fewer copies follow. Nothing else wakes the reader,
-	 * which would run right after a tick and be gone at the next: its time would be the
-	 * target's. */
+	/* An early table saves deferred samples, so the first one wakes the reader. Others do not:
+	 * a reader that runs right after each tick is never sampled, and its time would be charged
+	 * to the target. */
 	s->defer.wake = first;
 	s->defer.missing = 2;
 	s->defer.image = image;
 	return 1;
 }
 
-/* The code at s->ranges.found's image and @lookup: *ret_code, or non-zero to end the walk. */
+/* Looks up the code of @lookup in the image of s->ranges.found. Returns non-zero to end the
+ * walk. */
 static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret_code)
 {
 	struct abi_image *img = UW_LOOKUP(images, s->ranges.found.image);
@@ -67,7 +67,7 @@ static __always_inline int find_code(struct scratch *s, __u64 lookup, __u32 *ret
 	*ret_code = ABI_CODE_NONE;
 	if (!img)
 		return 0;
-	/* In this order: what is published is whole. */
+	/* State first: user space writes it last. */
 	state = *(volatile __u32 *)&img->state;
 	barrier();
 	serial = img->serial;
@@ -119,7 +119,8 @@ found:
 	return 0;
 }
 
-/* A return address that was put there by hand, to the very start of a root. */
+/* Returns 1 if pc is the first instruction of a root: code wrote this return address, without a
+ * call. */
 __noinline int at_root(void)
 {
 	struct scratch *s = get_scratch();

@@ -8,7 +8,7 @@
 
 #include "bpf/lib/scratch.h"
 
-/* What the walk depends on: for programs that know stacks again (ustack_cache.h). */
+/* Starts the record of what a walk depends on, for ustack_cache.h. */
 static __always_inline void reads_begin(struct scratch *s)
 {
 #ifdef WALK_RECORDS_READS
@@ -21,7 +21,7 @@ static __always_inline void reads_begin(struct scratch *s)
 #endif
 }
 
-/* A word and its place, in a sum in which no other words at other places may stand for them. */
+/* Hash of a word and its offset. Sums of such hashes are equal only if words and offsets are. */
 static __always_inline __u64 read_hash(__u64 at, __u64 word)
 {
 	return uw_hash_mix(at * (cfg.hash_seed | 1), word, cfg.hash_seed);
@@ -33,7 +33,7 @@ static __always_inline void record_read(struct scratch *s, __u64 addr, __u64 wor
 	__u64 at = addr - s->reads.sp, page = at / WINDOW_SIZE, minus = -page;
 	__u32 near = s->reads.near, far = s->reads.far, is_far;
 
-	/* Without a branch: the verifier would follow each way. */
+	/* No branch: the verifier would follow both sides. */
 	__asm__ volatile("" : "+r"(minus));
 	is_far = (page | minus) >> 63;
 	s->reads.at[(near + is_far * (UCACHE_WORDS - 1 - far - near)) & (UCACHE_WORDS - 1)] =
@@ -51,7 +51,7 @@ static __always_inline void record_read(struct scratch *s, __u64 addr, __u64 wor
 #endif
 }
 
-/* What comes next depends on code besides. */
+/* Records that the walk also depends on code. */
 static __always_inline void reads_other(struct scratch *s)
 {
 #ifdef WALK_RECORDS_READS
@@ -61,7 +61,7 @@ static __always_inline void reads_other(struct scratch *s)
 #endif
 }
 
-/* The word at @addr into s->word, if the window holds it: 1. */
+/* Returns 1 and the word at @addr in s->word if the window holds it. */
 static __always_inline int in_window(struct scratch *s, __u64 addr)
 {
 	__u64 off = addr - s->win.base;
@@ -73,9 +73,9 @@ static __always_inline int in_window(struct scratch *s, __u64 addr)
 	return 1;
 }
 
-/* The word at @addr into s->word, and a new window with it: 0, or 1. One copy up to the end of the
- * page serves the frames that follow. It begins with the whole line: a saved frame pointer lies
- * below the return address that was read first. */
+/* Reads the word at @addr into s->word, with a new window: 0, or 1. The window extends to the end
+ * of the page, for the next frames. It begins with the whole cache line: a saved frame pointer is
+ * below the return address that is read first. */
 static __always_inline int new_window(struct scratch *s, __u64 addr)
 {
 	__u64 base = addr & ~(__u64)(LINE_SIZE - 1);
@@ -96,7 +96,7 @@ static __always_inline int new_window(struct scratch *s, __u64 addr)
 	return bpf_probe_read_user(&s->word, sizeof(s->word), (const void *)addr) != 0;
 }
 
-/* The word at @addr into s->word: 0, or 1. */
+/* Reads the word at @addr into s->word: 0, or 1. */
 __noinline int read_far(__u64 addr)
 {
 	struct scratch *s = get_scratch();
@@ -131,7 +131,7 @@ static __always_inline int read_word(struct scratch *s, __u64 *ret, __u64 addr)
 	return 0;
 }
 
-/* Code is read beside the window, which is for the stack. */
+/* Reads 8 bytes of code; the window is for the stack. */
 static __always_inline int read_code(__u64 *ret, __u64 addr)
 {
 	return bpf_probe_read_user(ret, sizeof(*ret), (const void *)addr) ? -1 : 0;

@@ -8,10 +8,10 @@
 #include "bpf/lib/vma.h"
 #include "bpf/lib/walk_memory.h"
 
-#define RANGE_NONE  1 /* no mapping is known there */
-#define RANGE_DIRTY 2 /* what was mapped there is not known yet */
+#define RANGE_NONE  1 /* no known mapping covers the address */
+#define RANGE_DIRTY 2 /* a dirty range covers it */
 
-/* Is there a mark at @pc? *lo and *hi come so near that there is none between them. */
+/* Returns 1 if a dirty range covers @pc. Narrows *lo and *hi to the gap between dirty ranges. */
 static __always_inline int is_dirty(const struct scratch *s, __u64 pc, __u64 watermark_ns,
                                     __u64 *lo, __u64 *hi)
 {
@@ -32,7 +32,7 @@ static __always_inline int is_dirty(const struct scratch *s, __u64 pc, __u64 wat
 	return 0;
 }
 
-/* Puts the range that holds @pc, or what of it holds no mark, into s->ranges.found: 0, or RANGE_*. */
+/* Puts the range that covers @pc, without its dirty parts, into s->ranges.found: 0, or RANGE_*. */
 __noinline int find_range(__u64 pc)
 {
 	struct scratch *s = get_scratch();
@@ -72,7 +72,7 @@ __noinline int find_range(__u64 pc)
 	if (s->verify.on) {
 		if (find_vma(pc))
 			return RANGE_NONE;
-		/* What cannot be compared is believed. */
+		/* A range without content cannot be compared, and is used. */
 		if (!is_same_mapping(&s->verify.vma, &s->ranges.found) &&
 		    (s->ranges.found.content || !s->ranges.found.image)) {
 			s->ranges.found.start = s->ranges.found.end = 0;
@@ -92,7 +92,7 @@ __noinline int find_range(__u64 pc)
 	return 0;
 }
 
-/* Brings s->ranges.found to @addr: 0, or RANGE_*. */
+/* Makes s->ranges.found cover @addr: 0, or RANGE_*. */
 static __always_inline int to_range(struct scratch *s, __u64 addr)
 {
 	if (addr >= s->ranges.found.start && addr < s->ranges.found.end)
@@ -100,7 +100,7 @@ static __always_inline int to_range(struct scratch *s, __u64 addr)
 	return s->ranges.cnt ? find_range(addr) : RANGE_NONE;
 }
 
-/* Does a call end before @addr? */
+/* Returns 1 if the instruction before @addr is a call. */
 static __always_inline int after_call(struct scratch *s, __u64 addr)
 {
 	__u64 code;
@@ -109,8 +109,8 @@ static __always_inline int after_call(struct scratch *s, __u64 addr)
 	return read_code(&code, addr - 8) == 0 && uw_after_call(code);
 }
 
-/* Can @addr be a return address? In a process whose mappings are not known the bytes before it have
- * to do. */
+/* Returns 1 if @addr can be a return address. If the mappings are unknown, only the bytes before it
+ * decide. */
 __noinline int is_code(__u64 addr, __u32 sure)
 {
 	struct scratch *s = get_scratch();
@@ -128,7 +128,7 @@ __noinline int is_code(__u64 addr, __u32 sure)
 	return after_call(s, addr);
 }
 
-/* *ret_range: 0, or RANGE_* */
+/* Returns the frame of @pc as (image, offset), or as an address. *ret_range: 0, or RANGE_*. */
 static __always_inline __u64 encode_frame(struct scratch *s, __u64 pc, __u64 lookup, int *ret_range)
 {
 	*ret_range = to_range(s, lookup);

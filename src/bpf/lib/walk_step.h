@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The step in pieces that the verifier looks at one by one. They take numbers and find the state
- * themselves.
+ * The parts of the step as global functions, which the verifier checks once each. They take
+ * numbers, and look up the state by themselves.
  */
 #ifndef PA_BPF_WALK_STEP_H
 #define PA_BPF_WALK_STEP_H
@@ -56,15 +56,15 @@ __noinline int walk_heuristic(__u32 code, __u32 jit)
 	reads_other(s);
 	if (code != ABI_CODE_HEURISTIC)
 		special = uw_special(&s->u, s);
-	/* A return address in code whose table has no rule for it, which stands for nothing (read
-	 * in this process: elsewhere the page may be absent), and is no root: it needs no look-up
-	 * next time. Where a table is missing nobody has asked at_root. */
+	/* Cache that an address has no rule: it is a return address, its code was read in this
+	 * process and is ordinary, and at_root has refused it. Elsewhere the page may be absent.
+	 * With a missing table at_root was not asked. */
 	if (code == ABI_CODE_NONE && !s->u.exact && s->find.key && !s->defer.missing) {
 		if (special == UW_ORDINARY) {
 			cache_heuristic(s);
 		} else if (special == UW_UNREAD && s->find.at_start) {
-			/* Nobody has called from a page that is not there: the address was put
-			 * there by hand, to where a function begins, as the end of a coroutine. */
+			/* No call returns to a page that is absent: code wrote the address of a
+			 * function there, as the end of a coroutine. */
 			s->u.heuristic++;
 			return ABI_WALK_ROOT;
 		}
