@@ -275,7 +275,7 @@ static bool read_more(struct deferred *d, struct deferred_sample *k)
 static bool walk(struct deferred *d, struct deferred_sample *k, uint64_t now, bool final)
 {
 	struct look look = {.d = d, .c = &k->c};
-	const struct uw_target target = {.place = place,
+	const struct uw_target target = {.resolve = place,
 	                                 .read = read_data,
 	                                 .read_code = read_code,
 	                                 .arg = &look,
@@ -315,7 +315,7 @@ static bool walk(struct deferred *d, struct deferred_sample *k, uint64_t now, bo
 		return false;
 	}
 	/* The event of a recent mapping may not have arrived. */
-	if (d->walk.unplaced && !settled && now - k->received_ns < UNKNOWN_NS) {
+	if (d->walk.unresolved && !settled && now - k->received_ns < UNKNOWN_NS) {
 		k->need = 0;
 		k->due_ns = now + UNKNOWN_AGAIN_NS;
 		return false;

@@ -40,7 +40,7 @@ static int read_code(void *arg, uint64_t *ret, uint64_t off)
 static bool is_known_end(struct deferred *d, const struct ev_frame *f)
 {
 	struct code_at at = {.d = d, .f = f};
-	const struct uw_target target = {.place = place,
+	const struct uw_target target = {.resolve = place,
 	                                 .read = no_data,
 	                                 .read_code = read_code,
 	                                 .arg = &at,

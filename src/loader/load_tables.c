@@ -151,7 +151,7 @@ static int segment_get(void *arg, uint32_t i, uint32_t **ret)
 	return 0;
 }
 
-static void settle(void *arg)
+static void wait_for_programs(void *arg)
 {
 	(void)arg;
 	load_wait_for_programs();
@@ -174,7 +174,7 @@ int load_tables(struct load_oncpu *l, struct uw_rules_mem *rules, struct uw_back
 	        .n_images = l->sizes.image_entries,
 	        .max_segments = ABI_SEGMENTS_MAX,
 	        .segment = segment_get,
-	        .settle = settle,
+	        .wait_for_programs = wait_for_programs,
 	        .arg = l,
 	};
 	return 0;

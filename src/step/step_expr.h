@@ -9,8 +9,8 @@
 
 #define UW_TOP(u, n) ((u)->stack[((u)->depth - 1 - (n)) & (ABI_EXPR_DEPTH - 1)])
 
-/* One operation, the one at u->ip: 0, 1 at the end, -ABI_WALK_*: FAULT, or BAD_RULE where it cannot
- * be done. */
+/* Runs the operation at u->ip: 0; 1 at the end; -ABI_WALK_*: FAULT, or BAD_RULE if it is
+ * impossible. */
 UW_INLINE int uw_expr_op(struct uw_state *u, UW_MEM *mem)
 {
 	const struct abi_op *op = UW_OP(mem, u->ip);
@@ -119,7 +119,7 @@ UW_INLINE int uw_expr_op(struct uw_state *u, UW_MEM *mem)
 		UW_TOP(u, 1) = a;
 		return 0;
 	case ABI_OP_ROT:
-		/* The top goes to the third place. */
+		/* The top becomes the third. */
 		v = UW_TOP(u, 2);
 		UW_TOP(u, 0) = b;
 		UW_TOP(u, 1) = v;
@@ -186,7 +186,7 @@ push:
 	return 0;
 }
 
-/* Runs ops[@i …] on what is on the stack already: 0 with the result on top, or ABI_WALK_*. */
+/* Runs ops[@i …] on the stack in @u: 0 with the result on top, or ABI_WALK_*. */
 UW_INLINE int uw_expr(struct uw_state *u, UW_MEM *mem, __u32 i)
 {
 	__u32 n;

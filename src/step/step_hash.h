@@ -6,10 +6,10 @@
 #include "step/step_state.h"
 
 /*
- * Hash of a stack, folded frame by frame, keyed by a number that targets do not know. Two
- * multiplications, the second by the key: a difference in the highest bits passes the first one
- * unchanged, and would cancel against one in the next frame whatever the starting value is. 64
- * bits: two different stacks among a million collide once in 37 million captures.
+ * Hash of a stack, frame by frame, with a key that targets do not know. It has two multiplications,
+ * the second by the key. A difference in the highest bits passes the first one unchanged; with that
+ * one alone, it could cancel against a difference in the next frame, whatever the initial value.
+ * With 64 bits, two of a million stacks collide once in 37 million captures.
  */
 UW_INLINE __u64 uw_hash_mix(__u64 h, __u64 v, __u64 key)
 {

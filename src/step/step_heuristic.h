@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * step, without a rule: code that says by its instructions where its caller is, frame pointers, and
- * the words above the stack pointer.
+ * step, without a rule: by the instructions at pc, by frame pointers, or by the words above the
+ * stack pointer.
  */
 #ifndef PA_STEP_HEURISTIC_H
 #define PA_STEP_HEURISTIC_H
@@ -31,7 +31,7 @@
 	(((insn)&0xff87ffffffULL) == 0xc300c48348ULL && ((insn)&0x78000000ULL)                     \
 	         ? ((__u32)((insn) >> 24) & 0x78) + 8                                              \
 	         : 0)
-/* How far above the stack pointer the caller's frame is at: ret · call *%rcx, and what is above ·
+/* Bytes from the stack pointer to the caller's frame at: ret · call *%rcx before one of the above ·
  * sub $n, %rsp; call *%rcx */
 #define UW_POPS_AT(insn)                                                                           \
 	(((insn)&0xff) == 0xc3 || ((insn)&0xffff87ffffffULL) == 0xd1ff00ec8348ULL ? 8              \
@@ -43,16 +43,20 @@
 
 enum uw_special {
 	UW_ORDINARY = 0,
-	UW_TRAMPOLINE = 1, /* a signal's return, before or inside its system call */
-	UW_THREAD_END = 2, /* straight into exit, as below the first frame of a thread, or where a
-	                    * coroutine ends: C libraries leave that code without rules, or without
-	                    * one before its first byte; what returns there has no caller */
-	UW_UNREAD = 3,     /* taken for ordinary, but another process may know better */
-	UW_FRAME_POPS = 4, /* it pops its frame and returns, or is about to call and then does: it
-	                    * has saved no register. CPython's perf trampolines; any return */
+	/* Return of a signal handler, before or in its system call. */
+	UW_TRAMPOLINE = 1,
+	/* Goes straight to exit: below the first frame of a thread, or the end of a coroutine. C
+	 * libraries have no rules for that code, or none before its first byte. A function that
+	 * returns there has no caller. */
+	UW_THREAD_END = 2,
+	/* The code could not be read: treated as ordinary, and not cached. */
+	UW_UNREAD = 3,
+	/* Pops its frame and returns, perhaps after a call that comes next; it has saved no
+	 * register. CPython's perf trampolines; any return. */
+	UW_FRAME_POPS = 4,
 };
 
-/* What code without a rule says about itself. */
+/* Returns how the code at pc, which has no rule, gets to its caller. */
 UW_INLINE enum uw_special uw_special(const struct uw_state *u, UW_MEM *mem)
 {
 	__u64 insn;
@@ -73,8 +77,8 @@ UW_INLINE enum uw_special uw_special(const struct uw_state *u, UW_MEM *mem)
 	return insn == UW_SIGRETURN ? UW_TRAMPOLINE : UW_ORDINARY;
 }
 
-/* At a signal's return trampoline the stack pointer is at the kernel's frame, whose shape is part
- * of its interface: arch/x86/include/uapi/asm/sigcontext.h,
+/* Steps over a signal frame. At a signal's return trampoline the stack pointer is at the kernel's
+ * frame, whose layout is part of its ABI: arch/x86/include/uapi/asm/sigcontext.h,
  * arch/arm64/include/uapi/asm/sigcontext.h. */
 UW_INLINE int uw_step_sigframe(struct uw_state *u, UW_MEM *mem)
 {
@@ -93,8 +97,8 @@ UW_INLINE int uw_step_sigframe(struct uw_state *u, UW_MEM *mem)
 	for (i = 0; i < 31; i++)
 		uw_saved_at(u, i, regs + 8 * (__u64)i);
 #else
-	/* ucontext: flags, link, stack; then r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip
-	 */
+	/* ucontext: flags, link, stack; then r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp,
+	 * rip. */
 	__u64 regs = sp + 40;
 	__u32 i;
 
@@ -116,7 +120,7 @@ UW_INLINE int uw_step_sigframe(struct uw_state *u, UW_MEM *mem)
 	return 0;
 }
 
-/* By the frame pointer, if a return address stands beside it. */
+/* Steps by the frame pointer, if a return address is next to it. */
 UW_INLINE int uw_heuristic_fp(struct uw_state *u, UW_MEM *mem)
 {
 	__u64 fp, ra;
@@ -133,8 +137,8 @@ UW_INLINE int uw_heuristic_fp(struct uw_state *u, UW_MEM *mem)
 	return uw_step_fp(u, mem);
 }
 
-/* By the first of the words @from … @to - 1 above the stack pointer that can be a return address.
- */
+/* Steps by the first of the words @from … @to - 1 above the stack pointer that can be a return
+ * address. */
 UW_INLINE int uw_heuristic_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u32 to)
 {
 	__u64 sp = u->reg[ABI_REG_SP], ra;
@@ -149,7 +153,7 @@ UW_INLINE int uw_heuristic_scan(struct uw_state *u, UW_MEM *mem, __u32 from, __u
 	return ABI_WALK_IMPLAUSIBLE;
 }
 
-/* The caller's frame of code that pops its own and returns. */
+/* Steps out of code that pops its frame and returns. */
 UW_INLINE int uw_step_pops(struct uw_state *u, UW_MEM *mem)
 {
 	__u64 insn, cfa = u->reg[ABI_REG_SP], ra;
@@ -164,14 +168,15 @@ UW_INLINE int uw_step_pops(struct uw_state *u, UW_MEM *mem)
 
 /**
  * uw_step_heuristic - the caller's frame of code without a rule
- * @special: what uw_special says, or ORDINARY where that is known
+ * @special: of uw_special, or ORDINARY if that is cached
  * @code: ABI_CODE_NONE, ABI_CODE_BAD, or ABI_CODE_HEURISTIC
- * @jit:  non-zero in code that was generated at run time: such code has frame pointers
- * In this order: a signal's trampoline, the end of a thread, and a frame that is popped behind the
- * call (no guesses: their code says it); a
- * leaf that has pushed nothing (PLT stubs, small assembly), whose return address is on top; the
- * frame pointer; the words above the stack pointer. u->heuristic counts what a guess found, but for
- * frame pointers of JIT code.
+ * @jit:  non-zero in JIT code, which has frame pointers
+ * Tries, in this order:
+ *   a signal's trampoline, the end of a thread, a frame that is popped: certain, by their code
+ *   a leaf that has pushed nothing (PLT stubs, small assembly): the return address is on top
+ *   the frame pointer
+ *   the words above the stack pointer
+ * u->heuristic counts the frames found by the last three, frame pointers of JIT code excepted.
  * Returns: 0, or ABI_WALK_*: UNCOVERED, BAD_RULE and JIT where nothing fits.
  */
 UW_INLINE int uw_step_heuristic(struct uw_state *u, UW_MEM *mem, enum uw_special special,
@@ -192,7 +197,7 @@ UW_INLINE int uw_step_heuristic(struct uw_state *u, UW_MEM *mem, enum uw_special
 	}
 #ifdef ABI_ARM64
 	if (u->exact && !jit) {
-		/* A leaf's return address is in lr, if that is one. */
+		/* The return address of a leaf is in lr. */
 		__u64 lr;
 
 		r = uw_value(u, mem, ABI_REG_LR, &lr);
@@ -207,8 +212,8 @@ UW_INLINE int uw_step_heuristic(struct uw_state *u, UW_MEM *mem, enum uw_special
 #endif
 	if (r)
 		r = uw_heuristic_fp(u, mem);
-	/* A zero ends a chain of frame records. In a register it may be anything: programs without
-	 * frame pointers keep the one of their start for long. */
+	/* A zero in a frame record ends the chain. In a register it means nothing: programs without
+	 * frame pointers may keep the zero of their start. */
 	if (r == ABI_WALK_ROOT && !u->by_record)
 		r = ABI_WALK_IMPLAUSIBLE;
 	if (!jit && r != 0 && r != ABI_WALK_ROOT)
@@ -221,10 +226,10 @@ UW_INLINE int uw_step_heuristic(struct uw_state *u, UW_MEM *mem, enum uw_special
 }
 
 /**
- * uw_after_call - could the instruction that ends before a return address be a call?
+ * uw_after_call - can the instruction before a return address be a call?
  * @code: the 8 bytes before the return address, as a little-endian number (last byte highest)
- * A guess that costs one read, for return addresses that lie in no known mapping: heap and stack
- * pointers that merely look like code fail it.
+ * A heuristic for return addresses in no known mapping, at the cost of one read: it refuses heap
+ * and stack pointers that look like code.
  */
 UW_INLINE int uw_after_call(__u64 code)
 {

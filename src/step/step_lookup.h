@@ -4,7 +4,7 @@
  * text for BPF and the host.
  *
  * Before including, define
- *   UW_TABLES                    the type behind which the word space is reached
+ *   UW_TABLES                    type of the object through which the word space is read
  *   UW_VALUE(tables, value)      const __u32 * of ABI_VALUE_WORDS words, or NULL; value = word >>
  *                                ABI_VALUE_SHIFT
  */
@@ -13,8 +13,8 @@
 
 #include "bpf/abi/abi.h"
 
-/* The code at offset @rel from the table's first chunk (< n_chunks * ABI_CHUNK_BYTES). NONE where
- * the words are not there, as after an eviction. */
+/* Returns the code at offset @rel from the table's first chunk (< n_chunks * ABI_CHUNK_BYTES); NONE
+ * if the words do not exist, as after an eviction. */
 static __attribute__((always_inline)) inline __u32 uw_table_code(UW_TABLES *tables, __u32 base,
                                                                  __u32 rel)
 {
@@ -50,8 +50,8 @@ static __attribute__((always_inline)) inline __u32 uw_table_code(UW_TABLES *tabl
 	return w[(first + lo) & (ABI_VALUE_WORDS - 1)] >> 16;
 }
 
-/* Word of the shared cache for a place in a table: a bijection of 62 bits, so that the slot and the
- * 48 bits of the tag identify it. serial < 2^30. */
+/* Mixes (table, offset) for the shared cache: a bijection of 62 bits, so that the slot and the 48
+ * bits of the tag identify it. serial < 2^30. */
 static __attribute__((always_inline)) inline __u64 uw_cache_mix(__u32 serial, __u32 rel)
 {
 	const __u64 mask = (1ULL << 62) - 1;

@@ -9,8 +9,9 @@
 
 /* ---- wide rules ------------------------------------------------------------------------------ */
 
-/* The caller's value of column @col (a register, or ABI_COL_RA) into next[] or ra: 0 or ABI_WALK_*.
- * A register that cannot be had is lost, which ends the walk only if a later rule asks for it. */
+/* Puts the caller's value of column @col (a register, or ABI_COL_RA) into next[] or ra: 0 or
+ * ABI_WALK_*. A register without a value is lost; that ends the walk only if a later rule needs
+ * it. */
 UW_INLINE int uw_wide_column(struct uw_state *u, UW_MEM *mem, __u32 i, __u32 col)
 {
 	const struct abi_wide *w = UW_WIDE(mem, i);
@@ -38,7 +39,7 @@ UW_INLINE int uw_wide_column(struct uw_state *u, UW_MEM *mem, __u32 i, __u32 col
 		break;
 	case ABI_COL_REG:
 #ifdef ABI_ARM64
-		/* As in the other forms: only a leaf has its return address there. */
+		/* As in the other forms: only a leaf has its return address in lr. */
 		if (col == ABI_COL_RA && reg == ABI_REG_LR && !u->exact) {
 			r = ABI_WALK_BAD_RULE;
 			break;
@@ -126,8 +127,8 @@ UW_INLINE int uw_step_wide(struct uw_state *u, UW_MEM *mem, __u32 i)
 		if (r)
 			return r;
 	}
-	/* A register that was read meanwhile still has its old address in next[], which is as good.
-	 */
+	/* A register that was read meanwhile still has its address in next[], which is
+	 * equivalent. */
 	w = UW_WIDE(mem, i);
 	if (!w)
 		return ABI_WALK_BAD_RULE;
@@ -176,7 +177,7 @@ UW_INLINE int uw_step_inline(struct uw_state *u, UW_MEM *mem, __u32 code)
 
 		cfa += n;
 		if (!(code & ABI_IN_A64_SAVED)) {
-			/* Only a leaf, or what was interrupted, has its return address there. */
+			/* Only a leaf, or an interrupted function, has its return address there. */
 			if (!u->exact)
 				return ABI_WALK_BAD_RULE;
 			r = uw_value(u, mem, ABI_REG_LR, &ra);
@@ -264,7 +265,7 @@ UW_INLINE int uw_step_rule(struct uw_state *u, UW_MEM *mem, __u32 id)
 {
 	const struct abi_rule *rule = UW_RULE(mem, id);
 
-	(void)u, (void)mem; /* a split function finds them by itself */
+	(void)u, (void)mem; /* a split function looks them up by itself */
 	if (!rule)
 		return ABI_WALK_BAD_RULE;
 	switch (rule->kind) {
@@ -281,7 +282,7 @@ UW_INLINE int uw_step_rule(struct uw_state *u, UW_MEM *mem, __u32 id)
 
 /**
  * uw_step - the caller's frame by a code
- * @code: of uw_lookup_pc; not NONE, BAD or GUESS, for which there is uw_step_heuristic
+ * @code: of uw_lookup_pc; not NONE, BAD or HEURISTIC, see uw_step_heuristic
  * Returns: 0 (*u is the caller's frame), or ABI_WALK_* (ROOT: this was the last frame).
  */
 UW_INLINE int uw_step(struct uw_state *u, UW_MEM *mem, __u32 code)

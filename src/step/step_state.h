@@ -10,8 +10,8 @@
 
 #define UW_INLINE static __attribute__((always_inline)) inline
 
-/* Highest user address + 1 of every page-table layout we meet (57 bits, x86-64 LA57; arm64 has 52).
- */
+/* Highest user address + 1 of all supported page-table layouts: 57 bits, x86-64 LA57; arm64 has
+ * 52. */
 #define UW_USER_END (1ULL << 56)
 /* Nothing is mapped below: mmap_min_addr. */
 #define UW_USER_MIN 4096ULL
@@ -19,13 +19,13 @@
  * address: leaves of hand-written assembly push few registers. */
 #define UW_SCAN_WORDS 4
 
-/* Of one walk. All of it is set by uw_begin but pc and reg, which are the leaf's. */
+/* State of one walk. The caller sets pc and reg to those of the leaf, uw_begin the rest. */
 struct uw_state {
 	__u64 pc;            /* of the frame: the instruction (exact) or the return address */
 	__u64 reg[ABI_REGS]; /* value, or the address where it was saved (lazy) */
-	__u32 lazy, lost;    /* bit by register: saved at that address; not known any more */
-	__u32 used;          /* bit by register: its value at the leaf may have been asked for */
-	__u32 exact; /* 1: pc is the instruction itself: leaf, or above a signal frame; 0 also in a
+	__u32 lazy, lost;    /* bit by register: saved at that address; unknown */
+	__u32 used;          /* bit by register: its value at the leaf may have been read */
+	__u32 exact; /* 1: pc is the instruction itself: leaf, or above a signal frame. 0 also in a
 	              * system call, whose instruction ends before pc */
 	__u32 leaf;  /* 1: no step has been made yet */
 	__u32 heuristic; /* frames found without a rule */
@@ -39,7 +39,7 @@ struct uw_state {
 	__u32 depth, ip;
 };
 
-/* Starts a walk at the leaf, whose pc and registers stand in @u. */
+/* Starts a walk at the leaf, whose pc and registers are in @u. */
 UW_INLINE void uw_begin(struct uw_state *u)
 {
 	u->lazy = u->lost = u->used = 0;
@@ -48,14 +48,14 @@ UW_INLINE void uw_begin(struct uw_state *u)
 	u->by_record = 0;
 }
 
-/* Where pc is looked up: a return address belongs to the call before it, which may end a function.
- */
+/* Returns the address to look up: a return address belongs to the call before it, which may end a
+ * function. */
 UW_INLINE __u64 uw_lookup_pc(const struct uw_state *u)
 {
 	return u->exact ? u->pc : u->pc - 1;
 }
 
-/* The value of a register: 0, or ABI_WALK_*. */
+/* Reads the value of a register: 0, or ABI_WALK_*. */
 UW_INLINE int uw_value(struct uw_state *u, UW_MEM *mem, __u32 r, __u64 *ret)
 {
 	__u64 v;
@@ -89,8 +89,8 @@ UW_INLINE void uw_set(struct uw_state *u, __u32 r, __u64 value)
 	u->lost &= ~(1u << (r & (ABI_REGS - 1)));
 }
 
-/* A return address as it is executed: pointer authentication of arm64 signs the bits above a
- * virtual address of 48 bits. */
+/* Returns a return address without its signature: pointer authentication of arm64 signs the bits
+ * above a virtual address of 48 bits. */
 UW_INLINE __u64 uw_unsigned(__u64 ra)
 {
 #ifdef ABI_ARM64
@@ -99,7 +99,7 @@ UW_INLINE __u64 uw_unsigned(__u64 ra)
 	return ra;
 }
 
-/* Goes over to the caller: 0, or ABI_WALK_* with the frame unchanged. */
+/* Moves to the caller: 0, or ABI_WALK_* with the frame unchanged. */
 UW_INLINE int uw_finish(struct uw_state *u, __u64 cfa, __u64 ra, __u32 signal)
 {
 	ra = uw_unsigned(ra);
@@ -134,8 +134,8 @@ UW_INLINE int uw_step_fp(struct uw_state *u, UW_MEM *mem)
 		return r;
 	if (fp == 0)
 		return ABI_WALK_ROOT;
-	/* The record lies at or above the stack pointer and is aligned: else rbp is no frame
-	 * pointer here. */
+	/* A frame record is aligned, and not below the stack pointer; else rbp is no frame
+	 * pointer. */
 	if ((fp & 7) || fp < u->reg[ABI_REG_SP] || fp >= UW_USER_END)
 		return ABI_WALK_IMPLAUSIBLE;
 	if (UW_READ(mem, &next_fp, fp) || UW_READ(mem, &ra, fp + 8))

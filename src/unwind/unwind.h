@@ -5,9 +5,9 @@
  *
  *   file -> uw_table_build: rules are interned in uw_rules, rows point to them by 16-bit codes
  *        -> uw_store_install: packs the rows into the word space that the kernel reads
- *        -> uw_walk: the same look-up and step over a copy of a stack
+ *        -> uw_walk: the same look-up and step over a stack snapshot
  *
- * Shapes of codes, rules, words and images: bpf/abi/abi_unwind.h.
+ * Layouts of codes, rules, words and images: bpf/abi/abi_unwind.h.
  */
 #ifndef PA_UNWIND_H
 #define PA_UNWIND_H
@@ -37,7 +37,7 @@ struct uw_rule {
 
 /* The rule tables of a capture: all images share them. Each has a cap; nothing is ever removed. */
 struct uw_rules;
-/* Where they are written: mapped from the kernel, or the caller's memory. All zero at first. */
+/* Memory of the rule tables: mapped from the kernel, or the caller's. All zero at first. */
 struct uw_rules_mem {
 	struct abi_rule *rules;
 	struct abi_wide *wides;
@@ -45,13 +45,14 @@ struct uw_rules_mem {
 	uint32_t n_rules, n_wides, n_ops; /* entries; at most ABI_RULES_MAX, … */
 	bool no_inline; /* for benchmarks: all rules in the tables, none in the rows */
 };
-/* What one file may add: a hostile one must not fill the tables of all. Zeroed by the caller. */
+/* Rules that one file has added, bounded so that a hostile file cannot fill the tables of all.
+ * Zeroed by the caller. */
 struct uw_quota {
 	uint32_t rules, wides, ops; /* used */
 };
 struct uw_rules_stats {
 	uint32_t rules, wides, ops; /* in use */
-	uint64_t refused;           /* rules that found no place: their code is BAD */
+	uint64_t refused;           /* rules refused because a table was full: their code is BAD */
 };
 
 /**
@@ -81,7 +82,7 @@ int uw_rules_code(struct uw_rules *r, struct uw_quota *q, const struct uw_rule *
 int uw_rules_ops(struct uw_rules *r, struct uw_quota *q, const struct abi_op *ops, size_t n,
                  int32_t *ret);
 /**
- * uw_rules_expand - the rule behind a code
+ * uw_rules_expand - the rule of a code
  * Returns: 0, -ENOENT (no such rule).
  */
 int uw_rules_expand(const struct uw_rules *r, uint16_t code, struct uw_rule *ret);
@@ -98,19 +99,19 @@ struct uw_row {
 	uint16_t code; /* ABI_CODE_* or a rule */
 	uint16_t pad;
 };
-/* Of one file; sorted by rel, the first row at 0, no two neighbours equal. */
+/* Rows of one file; sorted by rel, the first row at 0, no two neighbours equal. */
 struct uw_table {
 	uint64_t lo;       /* file offset, a multiple of ABI_CHUNK_BYTES */
-	uint32_t n_chunks; /* what it covers, in ABI_CHUNK_BYTES */
+	uint32_t n_chunks; /* its length in ABI_CHUNK_BYTES */
 	uint32_t n_rows;
 	struct uw_row *rows;
 };
 struct uw_build_stats {
-	uint64_t entries;     /* functions (FDEs, Go functions) read */
-	uint64_t bad_entries; /* damaged or over a limit: their code is BAD */
-	uint64_t unsupported; /* bytes of instructions and expressions that are not understood */
-	uint64_t overlaps;    /* entries that cover code of another one */
-	uint64_t rows, rules; /* rows; rules that this file added */
+	uint64_t entries;                      /* functions (FDEs, Go functions) read */
+	uint64_t bad_entries;                  /* damaged or over a limit: their code is BAD */
+	uint64_t unsupported;                  /* bytes of unknown instructions and expressions */
+	uint64_t overlaps;                     /* entries that cover code of another one */
+	uint64_t rows, rules;                  /* rows; rules that this file added */
 	bool eh_frame, debug_frame, gopclntab; /* what it was built from */
 	bool go;                               /* a Go program */
 };
@@ -125,11 +126,12 @@ struct uw_build_limits {
  * uw_table_build - rows of one file
  * @f: of this machine's processor
  * Reads .eh_frame (by section, else by PT_GNU_EH_FRAME), for Go programs .gopclntab, and
- * .debug_frame; what more than one covers is taken from the first. Code at the entry point without
- * information is the outermost frame.
+ * .debug_frame. Code that several sources cover has the rules of the first. Code at the entry point
+ * without rules is the outermost frame.
  * @stats: may be NULL; filled also on failure
  * Returns: 0, -ENOENT (it has none of them), -ENOTSUP (another processor, or 32 bits), -E2BIG,
- * -ENOMEM, -ECANCELED, errno of pread. One damaged entry costs that entry. Thread: any.
+ * -ENOMEM, -ECANCELED, errno of pread. A damaged entry is skipped and counted.
+ * Thread: any.
  */
 int uw_table_build(struct img_file *f, struct uw_rules *rules, const struct uw_build_limits *lim,
                    struct uw_table **ret, struct uw_build_stats *stats, struct err *err);
@@ -148,7 +150,7 @@ int uw_rule_print(const struct uw_rules *rules, const struct uw_rule *rule, stru
 /* ---- store: tables in the word space --------------------------------------------------------- */
 
 struct uw_store;
-/* What the kernel side reads, or memory of the caller's (tests). */
+/* Memory of the word space: the kernel's maps, or the caller's (tests). */
 struct uw_backing {
 	struct abi_image *images; /* images[n_images], by image id; zero at first */
 	uint32_t n_images;
@@ -156,16 +158,16 @@ struct uw_backing {
 	/* Words of segment @i, made on its first use: 0 and *ret (ABI_SEGMENT_WORDS words, borrowed
 	 * as long as the store lives), or a negative errno. Called with the store's lock held. */
 	int (*segment)(void *arg, uint32_t i, uint32_t **ret);
-	/* Returns when no program that was running still is, and every CPU has passed a barrier;
-	 * may be NULL (tests). Called before words are used again, and on arm64 before an image is
-	 * published; with the lock held. */
-	void (*settle)(void *arg);
+	/* Waits until all programs that are running now have ended and every CPU has passed a
+	 * barrier; may be NULL (tests). Called with the lock held, before words are reused, and on
+	 * arm64 before an image is published. */
+	void (*wait_for_programs)(void *arg);
 	void *arg;
 };
 struct uw_store_stats {
 	uint64_t installed, evicted; /* tables, ever */
-	uint64_t refused;            /* tables larger than the budget, or without a place */
-	uint64_t bytes;              /* of tables now in the word space, resting ones included */
+	uint64_t refused;            /* tables that no eviction could make room for */
+	uint64_t bytes;              /* of tables in the word space, with evicted ones that rest */
 	uint64_t segments;           /* made */
 	uint64_t rows;
 };
@@ -173,57 +175,59 @@ struct uw_store_stats {
 /**
  * uw_store_new - an empty word space
  * @b:            copied
- * @budget_bytes: of tables; 0: 256 MiB. When a table does not fit, those that were not used for
- *                longest go first.
+ * @budget_bytes: of tables; 0: 256 MiB. When a table does not fit, the least recently used ones are
+ *                evicted.
  */
 int uw_store_new(const struct uw_backing *b, uint64_t budget_bytes, struct uw_store **ret);
 struct uw_store *uw_store_free(struct uw_store *s);
 void uw_store_freep(struct uw_store **s);
 /**
  * uw_store_install - pack a table and publish it as that of an image
- * @t: NULL: there is none to be had (ABI_TABLE_NONE)
- * An evicted table's words rest for 100 ms, until no program can still read them: until then a new
- * table may find no place.
+ * @t: NULL: the image has no table (ABI_TABLE_NONE)
+ * The words of an evicted table rest for 100 ms, until no program can still read them. Until then a
+ * new table may not fit.
  * Returns: 0; -ENOENT (no such image in the kernel side's array), -EEXIST (it has one), -ENOSPC
  * (larger than the budget, or nothing to evict: the image is ABI_TABLE_NONE now), -EAGAIN (there
- * will be room once words have rested: the image is as it was), what segment() gives. Thread: any,
- * a lock inside.
+ * will be room once words have rested: the image is unchanged), the error of segment().
+ * Thread: any, a lock inside.
  */
 int uw_store_install(struct uw_store *s, uint32_t image, const struct uw_table *t);
 /**
- * uw_store_code - code at a file offset of an image, as the kernel side would find it
- * Returns: 0; -EAGAIN (ABSENT), -ENOENT (ABI_TABLE_NONE, or no such image). Thread: any.
+ * uw_store_code - code at a file offset of an image, as the programs look it up
+ * Returns: 0; -EAGAIN (ABSENT), -ENOENT (ABI_TABLE_NONE, or no such image).
+ * Thread: any.
  */
 int uw_store_code(const struct uw_store *s, uint32_t image, uint64_t off, uint16_t *ret);
 void uw_store_stats(const struct uw_store *s, struct uw_store_stats *ret);
 
 /* ---- walks in user space --------------------------------------------------------------------- */
 
-/* Where an address of the target lies, and its memory. Borrowed for the walk. */
+/* Mappings and memory of the target. Borrowed for the walk. */
 struct uw_target {
-	/* 0 and the image and file offset of an address in executable memory; image 0: JIT code.
-	 * -ENOENT: no executable memory is known there. */
-	int (*place)(void *arg, uint64_t addr, uint32_t *ret_image, uint64_t *ret_off);
+	/* Resolves an address in executable memory to its image and file offset: 0; image 0: JIT
+	 * code. -ENOENT: no known executable mapping covers it. */
+	int (*resolve)(void *arg, uint64_t addr, uint32_t *ret_image, uint64_t *ret_off);
 	/* 8 bytes of data, of code: 0, or non-zero on a fault. */
 	int (*read)(void *arg, uint64_t *ret, uint64_t addr);
 	int (*read_code)(void *arg, uint64_t *ret, uint64_t addr);
 	void *arg;
-	bool in_syscall; /* the leaf's pc is behind the instruction of a system call */
+	bool in_syscall; /* the leaf's pc is after a system call instruction */
 };
 struct uw_walk {
-	int walk;         /* enum abi_walk */
-	uint8_t flags;    /* ABI_STACK_* */
-	uint32_t n;       /* frames */
+	int walk;           /* enum abi_walk */
+	uint8_t flags;      /* ABI_STACK_* */
+	uint32_t n;         /* frames */
 	uint32_t heuristic; /* of them without a rule */
-	uint32_t image;   /* NO_TABLE: the image without a table */
-	bool unplaced;    /* it ended at an address where no executable memory is known */
+	uint32_t image;     /* NO_TABLE: the image without a table */
+	bool unresolved;    /* it ended at an address that no known executable mapping covers */
 	uint64_t frames[ABI_MAX_USER_FRAMES]; /* as in the ring's record */
 };
 
 /**
  * uw_walk - walk a user stack with tables
  * @pc, @reg: reg[ABI_REGS], the leaf's
- * @final:    an image without a table is walked by guesses; else the walk ends there with NO_TABLE
+ * @final:    code of an image without a table is walked heuristically; else the walk ends with
+ * NO_TABLE
  * @ret:      filled always
  * Cost: as in the kernel, a look-up and a read or two a frame. Allocates: no. Thread: any.
  */
@@ -231,24 +235,25 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
              uint64_t pc, const uint64_t *reg, bool final, struct uw_walk *ret);
 
 /**
- * uw_stack_hash - the hash that the kernel side gives to this user stack; never 0
+ * uw_stack_hash - the hash that the programs give to this user stack; never 0
  * @seed:   abi_config's hash_seed
- * @frames: frames[n], as they stand in the ring's record
+ * @frames: frames[n], as in the ring's record
  * @walk:   enum abi_walk
  * @flags:  ABI_STACK_*
  */
 uint64_t uw_stack_hash(uint64_t seed, const uint64_t *frames, size_t n, int walk, uint8_t flags);
 
-/* ---- what tables know about a file --------------------------------------------------------- */
+/* ---- description of one file's table --------------------------------------------------------- */
 
 /* One line without newline; borrowed until it returns. */
 typedef void (*uw_line_fn)(void *arg, const char *text);
 /**
- * uw_info - what unwind tables know about a file, "key: value" a line
+ * uw_info - describe the unwind table of a file, one "key: value" a line
  * @pc: NULL: sources, functions, rows, rules and bytes; else the rule at this virtual address
  * Returns: 0; errno of open; -EINVAL (not a regular file, or damaged headers), -ENOEXEC (no ELF
  * file), -ENOTSUP (32 bits, or another processor), -ENOENT (no call-frame information, or @pc is no
- * code), -E2BIG, -ENOMEM, errno of pread. @err says what to do. Thread: any.
+ * code), -E2BIG, -ENOMEM, errno of pread. @err says what to do.
+ * Thread: any.
  */
 int uw_info(const char *path, const uint64_t *pc, uw_line_fn line, void *arg, struct err *err);
 

@@ -14,7 +14,7 @@
  *   uw_go_rows.c     rows of one Go function
  *   uw_rule.c        the forms of a rule
  *   uw_rules.c       interned rules and their codes
- *   uw_info.c        what the tables know about one file, as text
+ *   uw_info.c        the table of one file, as text
  *   uw_build.c       from all sources to one sorted table
  *   uw_store.c       tables in the word space
  *   uw_print.c       rules as text
@@ -25,13 +25,13 @@
 
 #include "unwind/unwind.h"
 
-/* Who takes rows. All addresses are virtual ones of the file. */
+/* Receiver of rows. All addresses are virtual ones of the file. */
 struct uw_sink {
 	struct uw_rules *rules;
 	struct uw_quota *quota;
 	struct uw_build_stats *stats;
 	/* One function: [start, end), then its rows in ascending order, the first at start; each
-	 * governs until the next one. @code: ABI_CODE_*. A row outside of the function is left out.
+	 * governs until the next one. @code: ABI_CODE_*. A row outside of the function is ignored.
 	 * -E2BIG or -ENOMEM end the reading. */
 	int (*function)(void *arg, uint64_t start, uint64_t end);
 	int (*row)(void *arg, uint64_t at, uint16_t code);
@@ -46,12 +46,13 @@ struct uw_area {
 	bool debug_frame; /* .debug_frame's shape, else .eh_frame's */
 };
 
-/* All FDEs of an area, in file order: 0, or what the sink gives. What is damaged is counted. */
+/* Reads all FDEs of an area, in file order: 0, or the error of the sink. Damaged entries are
+ * counted. */
 int uw_cfi_read(struct img_file *f, const struct uw_area *a, struct uw_sink *sink);
-/* All functions of .gopclntab: 0, -ENOENT (no version that is known), or what the sink gives. */
+/* Reads all functions of .gopclntab: 0, -ENOENT (unknown version), or the error of the sink. */
 int uw_go_read(struct img_file *f, struct uw_sink *sink, const struct uw_build_limits *lim);
-/* Rules for Go functions that change stacks, by their names in .gopclntab: overrides what the other
- * sources say. 0, -ENOENT (no Go program, or nothing found). */
+/* Gives rules for Go functions that change stacks, by their names in .gopclntab; they override
+ * those of other sources: 0, -ENOENT (no Go program, or nothing found). */
 int uw_go_special_read(struct img_file *f, struct uw_sink *sink, const struct uw_build_limits *lim);
 
 /* Expression bytes -> operations. */
@@ -59,7 +60,7 @@ struct uw_ops {
 	struct abi_op op[ABI_EXPR_OPS];
 	uint32_t n; /* with the END */
 };
-/* 0, -ENOTSUP (an operation that is not understood; *ret_bad: bytes), -EINVAL (cut off, too long,
+/* 0, -ENOTSUP (an unknown operation; *ret_bad: bytes), -EINVAL (cut off, too long,
  * or a jump that goes back). @cfa_pushed: the CFA is on the stack at its start. */
 int uw_expr_decode(const uint8_t *p, size_t len, bool cfa_pushed, struct uw_ops *ret,
                    uint64_t *ret_bad);

@@ -6,10 +6,11 @@
 
 #define AREA_DEFAULT_BYTES (1ULL << 30)
 #define ROWS_DEFAULT       (64ULL << 20)
-/* Rows hold 32 bits, and offsets within a table shall stay positive as signed numbers. */
+/* Offsets in a table are positive as signed 32-bit numbers. */
 #define TEXT_MAX_BYTES (1ULL << 31)
-/* Of code at the entry point without information: the _start of known C libraries has 20 to 60
- * bytes, and what follows it is another function, which must not become the outermost frame. */
+/* Bytes of code at the entry point that become the outermost frame if they have no rules. The
+ * _start of known C libraries has 20 to 60 bytes; the function after it must not become the
+ * outermost frame. */
 #define ENTRY_BYTES 64
 
 #ifdef ABI_ARM64
@@ -51,8 +52,7 @@ static bool in_segment(const struct img_segment *s, uint64_t start, uint64_t end
 	       end - s->vaddr <= s->file_size;
 }
 
-/* The executable segment that holds a function: functions stand in order, so mostly the last one.
- */
+/* Finds the executable segment of a function; functions are in order, so mostly the last one. */
 static const struct img_segment *segment_of(struct build *b, uint64_t start, uint64_t end)
 {
 	if (b->seg < b->n_segs && in_segment(&b->segs[b->seg], start, end))
@@ -66,7 +66,7 @@ static const struct img_segment *segment_of(struct build *b, uint64_t start, uin
 	return NULL;
 }
 
-/* Closes the open function; one without rows says nothing about its code. */
+/* Closes the open function; one without rows is dropped. */
 static void close_function(struct build *b)
 {
 	struct piece *p;
@@ -80,7 +80,7 @@ static void close_function(struct build *b)
 		b->fns.n--;
 }
 
-static int take_function(void *arg, uint64_t start, uint64_t end)
+static int sink_function(void *arg, uint64_t start, uint64_t end)
 {
 	struct build *b = arg;
 	const struct img_segment *s = start < end ? segment_of(b, start, end) : NULL;
@@ -92,7 +92,7 @@ static int take_function(void *arg, uint64_t start, uint64_t end)
 		return -ECANCELED;
 	if (!s) {
 		b->sink.stats->bad_entries++;
-		return 0; /* its rows find no open function */
+		return 0; /* its rows are ignored, since no function is open */
 	}
 	rel = s->off + (start - s->vaddr) - b->text_lo;
 	r = vec_push(&b->fns, (struct piece){
@@ -109,7 +109,7 @@ static int take_function(void *arg, uint64_t start, uint64_t end)
 	return 0;
 }
 
-static int take_row(void *arg, uint64_t at, uint16_t code)
+static int sink_row(void *arg, uint64_t at, uint16_t code)
 {
 	struct build *b = arg;
 	struct uw_row row = {.code = code};
@@ -121,7 +121,7 @@ static int take_row(void *arg, uint64_t at, uint16_t code)
 	if (b->rows.n > b->fns.p[b->fns.n - 1].row)
 		last = &b->rows.p[b->rows.n - 1];
 	if (last && row.rel <= last->rel) {
-		if (row.rel == last->rel) /* only the last one of a place governs */
+		if (row.rel == last->rel) /* of rows at one address only the last governs */
 			last->code = code;
 		return 0;
 	}
@@ -152,8 +152,8 @@ static void sort_functions(pieces_vec *v)
 	}
 }
 
-/* What is left of @f between the pieces of done[] from *at on, which are moved to next[] as they
- * are passed. *cut: whether something covers a part of it. */
+/* Adds to next[] the parts of @f that no piece of done[] covers, from *at on, and the pieces
+ * passed. *cut: true if a piece covers a part of @f. */
 static int add_function(struct build *b, struct piece f, size_t *at, bool *cut)
 {
 	int r = 0;
@@ -182,7 +182,7 @@ static int add_function(struct build *b, struct piece f, size_t *at, bool *cut)
 	return r;
 }
 
-/* Adds the functions of one source to what the ones before it cover. */
+/* Adds the functions of one source where no earlier source covers them. */
 static int merge_source(struct build *b)
 {
 	pieces_vec old;
@@ -211,8 +211,8 @@ static int merge_source(struct build *b)
 	return r;
 }
 
-/* Does the code at the entry point begin as that of a C library does? Older linkers put the start
- * of the text there in shared libraries, which is some function. */
+/* Returns true if the code at the entry point begins like that of a C library. In shared libraries
+ * of older linkers it is the start of the text, which is any function. */
 static bool is_start(struct img_file *f, uint64_t entry)
 {
 #ifdef ABI_ARM64
@@ -247,7 +247,7 @@ static bool is_start(struct img_file *f, uint64_t entry)
 	return false;
 }
 
-/* The outermost frame at the entry point, where nothing else is known. */
+/* Gives the outermost frame at the entry point, if no source covers it. */
 static int add_entry(struct build *b, struct img_file *f)
 {
 	uint64_t entry = img_entry(f), end = entry + ENTRY_BYTES;
@@ -261,9 +261,9 @@ static int add_entry(struct build *b, struct img_file *f)
 	for (size_t i = 0; i < b->done.n; i++)
 		if (rel >= b->done.p[i].start && rel < b->done.p[i].end)
 			return 0;
-	r = take_function(b, entry, MIN_OF(end, s->vaddr + s->file_size));
+	r = sink_function(b, entry, MIN_OF(end, s->vaddr + s->file_size));
 	if (r == 0)
-		r = take_row(b, entry, ABI_CODE_ROOT);
+		r = sink_row(b, entry, ABI_CODE_ROOT);
 	/* It ends where the next function begins. */
 	for (size_t i = 0; i < b->done.n && b->open; i++)
 		if (b->done.p[i].start > rel && b->done.p[i].start < b->fns.p[0].end)
@@ -282,7 +282,7 @@ static void emit(struct uw_table *t, uint32_t rel, uint16_t code)
 		t->rows[t->n_rows++] = (struct uw_row){.rel = rel, .code = code};
 }
 
-/* The rows of a piece, its offsets counted from @base. */
+/* Writes the rows of a piece, with offsets from @base. */
 static void emit_piece(struct uw_table *t, const struct build *b, const struct piece *p,
                        uint32_t base)
 {
@@ -304,7 +304,7 @@ static void emit_piece(struct uw_table *t, const struct build *b, const struct p
 static int make_table(const struct build *b, struct uw_table **ret)
 {
 	_cleanup_(uw_table_freep) struct uw_table *t = NULL;
-	/* A row more for the start of each piece, and for the gap behind it. */
+	/* One more row for the start of each piece, and for the uncovered code after it. */
 	size_t max = b->rows.n + 2 * b->done.n + 1;
 	uint32_t pos, base;
 	uint64_t lo;
@@ -366,7 +366,7 @@ uint16_t uw_table_find(const struct uw_table *t, uint64_t off)
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
-/* 0; -ENOENT: there is none, or it is damaged as a whole, which is counted. */
+/* 0; -ENOENT: the area does not exist, or is damaged as a whole, which is counted. */
 static int read_area(struct build *b, struct img_file *f, enum img_area_kind kind, struct err *err)
 {
 	const char *name = kind == IMG_AREA_DEBUG_FRAME ? ".debug_frame" : ".eh_frame";
@@ -395,7 +395,7 @@ static int read_area(struct build *b, struct img_file *f, enum img_area_kind kin
 	return 0;
 }
 
-/* After a reader: merges what it gave. *found: it is there. */
+/* Merges the functions that a reader gave. *found: the source exists. */
 static int end_source(struct build *b, int r, bool *found)
 {
 	*found = r == 0;
@@ -404,8 +404,8 @@ static int end_source(struct build *b, int r, bool *found)
 	return merge_source(b);
 }
 
-/* By priority: what the first covers stays. Go's .debug_frame does not tell where the caller's
- * frame pointer is, which its .gopclntab and code do. */
+/* Reads the sources by priority: the first that covers an address wins. Go's .debug_frame lacks the
+ * caller's frame pointer, which .gopclntab and the code have. */
 static int read_sources(struct build *b, struct img_file *f, struct err *err)
 {
 	struct uw_build_stats *st = b->sink.stats;
@@ -426,7 +426,7 @@ static int read_sources(struct build *b, struct img_file *f, struct err *err)
 	return b->done.n > 0 ? 0 : -ENOENT;
 }
 
-/* Where code can be: the bytes of the executable segments. */
+/* Sets the bounds of the text: all executable segments. */
 static int text_range(struct build *b)
 {
 	uint64_t lo = UINT64_MAX, hi = 0;
@@ -481,7 +481,7 @@ int uw_table_build(struct img_file *f, struct uw_rules *rules, const struct uw_b
 	struct uw_table *t = NULL;
 	struct build b = {
 	        .sink = {
-	                .rules = rules, .stats = &own, .function = take_function, .row = take_row}};
+	                .rules = rules, .stats = &own, .function = sink_function, .row = sink_row}};
 	size_t max;
 	int r;
 
@@ -495,7 +495,7 @@ int uw_table_build(struct img_file *f, struct uw_rules *rules, const struct uw_b
 		b.lim.area_bytes = AREA_DEFAULT_BYTES;
 	if (b.lim.rows == 0 || b.lim.rows > UINT32_MAX / 4)
 		b.lim.rows = ROWS_DEFAULT;
-	/* Every function that counts has a row; merging may cut one around each piece. */
+	/* Each function has at least one row; merging may cut one around each piece. */
 	max = (size_t)b.lim.rows;
 	b.rows.max = max;
 	b.fns.max = max + 1;

@@ -17,9 +17,9 @@ struct reader {
 	struct cfi_machine m;
 };
 
-/* One entry of an area, up to what tells CIE from FDE. */
+/* One entry of an area, up to its id. */
 struct entry {
-	struct cursor body; /* behind the id */
+	struct cursor body; /* after the id */
 	uint64_t cie;       /* of an FDE: offset of its CIE in the area */
 	bool is_cie, is64;
 	bool ended;   /* the terminator */
@@ -28,8 +28,8 @@ struct entry {
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* The entry at *c, which goes on behind it: 0, -ENODATA (it reaches past the end), -EINVAL. */
-static int take_entry(const struct uw_area *a, struct cursor *c, struct entry *ret)
+/* Reads the entry at *c and moves *c after it: 0, -ENODATA (it reaches past the end), -EINVAL. */
+static int read_entry(const struct uw_area *a, struct cursor *c, struct entry *ret)
 {
 	uint64_t len, id = 0, id_off;
 	uint32_t len32;
@@ -57,7 +57,7 @@ static int take_entry(const struct uw_area *a, struct cursor *c, struct entry *r
 	r = cursor_sub(c, (size_t)len, &ret->body);
 	if (r < 0)
 		return r;
-	/* What is damaged from here on costs this entry: *c stands behind it. */
+	/* Damage from here on costs only this entry: *c is after it. */
 	id_off = (uint64_t)(ret->body.p - a->p);
 	if (a->debug_frame && ret->is64) {
 		r = cursor_u64(&ret->body, &id);
@@ -75,7 +75,7 @@ static int take_entry(const struct uw_area *a, struct cursor *c, struct entry *r
 
 /* ---- CIEs ------------------------------------------------------------------------------------ */
 
-/* What the letters of an augmentation tell; the data of "z" is in *c. */
+/* Reads the letters of an augmentation; the data of "z" is in *c. */
 static int read_augmentation(struct reader *rd, struct cfi_cie *cie, const char *aug,
                              struct cursor *c)
 {
@@ -87,7 +87,7 @@ static int read_augmentation(struct reader *rd, struct cfi_cie *cie, const char 
 	if (strcmp(aug, "eh") == 0 || *aug == '\0')
 		return 0;
 	if (*aug != 'z')
-		return -ENOTSUP; /* where the instructions begin is not known */
+		return -ENOTSUP; /* the start of the instructions is unknown */
 	r = cursor_uleb(c, &v);
 	if (r < 0)
 		return r;
@@ -115,7 +115,7 @@ static int read_augmentation(struct reader *rd, struct cfi_cie *cie, const char 
 		case 'G': /* arm64: stacks are tagged */
 			break;
 		default:
-			/* Instructions do not depend on it, an 'R' behind it would. */
+			/* Instructions do not depend on it; a later 'R' would. */
 			return strchr(aug, 'R') ? -ENOTSUP : 0;
 		}
 	}
@@ -169,7 +169,7 @@ static void read_cie(struct reader *rd, struct cfi_cie *cie, uint64_t off)
 	cie->sized = cie->signal = false;
 	cie->ra_col = 0;
 	if (off >= rd->a->len || cursor_skip(&c, (size_t)off) < 0 ||
-	    take_entry(rd->a, &c, &e) < 0 || e.ended || e.damaged || !e.is_cie)
+	    read_entry(rd->a, &c, &e) < 0 || e.ended || e.damaged || !e.is_cie)
 		return;
 	body = e.body;
 	cut = cursor_left(&e.body) > CFI_CIE_MAX;
@@ -182,7 +182,7 @@ static void read_cie(struct reader *rd, struct cfi_cie *cie, uint64_t off)
 		cie->insn_err = -E2BIG;
 		return;
 	}
-	/* Of a file whose functions push each other's CIEs out of the cache on purpose. */
+	/* Bounds a hostile file, whose functions evict each other's CIEs from the cache. */
 	rd->cie_bytes += cursor_left(&body);
 	if (rd->cie_bytes > CFI_CIE_RERUNS * (uint64_t)rd->a->len + CFI_CIE_RERUN_BYTES) {
 		cie->insn_err = -E2BIG;
@@ -204,7 +204,7 @@ static const struct cfi_cie *get_cie(struct reader *rd, uint64_t off)
 
 /* ---- FDEs ------------------------------------------------------------------------------------ */
 
-/* Whether there is code at @start, and how much up to the end of its segment. */
+/* Returns true if there is code at @start, and the bytes up to the end of its segment. */
 static bool in_code(struct reader *rd, uint64_t start, uint64_t *ret_left)
 {
 	const struct img_segment *s = rd->last_seg;
@@ -223,7 +223,7 @@ static bool in_code(struct reader *rd, uint64_t start, uint64_t *ret_left)
 	return true;
 }
 
-/* Its code is there, but not what would tell how to unwind it. */
+/* Gives a function whose rules cannot be read. */
 static int give_bad(struct reader *rd, uint64_t start, uint64_t end)
 {
 	struct uw_sink *s = rd->sink;
@@ -252,7 +252,7 @@ static int give_rows(struct reader *rd, uint64_t start, uint64_t end)
 	return r;
 }
 
-/* 0 (whatever is wrong with it), or what ends the reading. */
+/* Reads one FDE: 0, also if it is damaged, or the error that ends the reading. */
 static int read_fde(struct reader *rd, struct entry *e)
 {
 	const struct cfi_cie *cie = get_cie(rd, e->cie);
@@ -268,7 +268,7 @@ static int read_fde(struct reader *rd, struct entry *e)
 		rd->stats->bad_entries++;
 		return 0;
 	}
-	/* Of code that the linker has left out: it is at 0, or at an addend of nothing. */
+	/* An FDE of code that the linker dropped: its start is 0, or an addend to 0. */
 	if (start == 0 || !in_code(rd, start, &left))
 		return 0;
 	if (size == 0)
@@ -303,8 +303,8 @@ static int read_area(struct reader *rd)
 		/* Zeros at the end of a section, less than a length. */
 		if (cursor_left(&c) < 4)
 			break;
-		if (take_entry(rd->a, &c, &e) < 0) {
-			rd->stats->bad_entries++; /* and where the next one begins is not known */
+		if (read_entry(rd->a, &c, &e) < 0) {
+			rd->stats->bad_entries++; /* and the next one cannot be found */
 			break;
 		}
 		if (e.ended && rd->a->debug_frame)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The code of the rule that call-frame instructions have built up, through a cache of rules that
- * this area has used before.
+ * The code of the rule that call-frame instructions have built up, with a cache of the area's
+ * rules.
  */
 #include "unwind/uw_cfi_priv.h"
 
@@ -30,7 +30,7 @@ static uint64_t rule_hash(const struct uw_rule *r)
 	return h ^ (h >> 29);
 }
 
-/* Where the return address is, as a rule of its own. False: nowhere, this is the root. */
+/* Sets the column of the return address. Returns false if there is none: the frame is the root. */
 static bool find_ra(struct uw_rule *r, const struct cfi_cie *cie)
 {
 	struct uw_col *ra = &r->col[ABI_COL_RA];

@@ -12,17 +12,17 @@
 
 /* Nested DW_CFA_remember_state; compilers nest one or two. */
 #define CFI_REMEMBER_MAX 16
-/* Of one function; the largest of a Debian machine has some 20,000. */
+/* Rows of one function; the largest of a Debian machine has some 20,000. */
 #define CFI_ROWS_MAX (1u << 20)
-/* Bytes of a CIE that are looked at: linked ones have at most some 60. Any number of FDEs, 13 bytes
- * each, may make us read them again. */
+/* Bytes of a CIE that are read: linked ones have at most some 60. FDEs of 13 bytes each may make us
+ * read a CIE again and again. */
 #define CFI_CIE_MAX 1024
-/* Bytes of CIEs' instructions that are run, for an area: linked files have a handful of CIEs of
- * some 10 bytes, which stay in the cache. */
+/* Bytes of CIEs' instructions that are run for an area. Linked files have a few CIEs of some 10
+ * bytes, which stay in the cache. */
 #define CFI_CIE_RERUNS      4
 #define CFI_CIE_RERUN_BYTES (1U << 20)
-#define CFI_CIES            64   /* remembered, power of two */
-#define CFI_CODES           1024 /* rules remembered with their codes, power of two */
+#define CFI_CIES            64   /* cached, power of two */
+#define CFI_CODES           1024 /* rules cached with their codes, power of two */
 
 /* Value of cfa_kind while no CFA is known: no enum abi_cfa_kind. */
 #define CFI_CFA_UNSET UINT8_MAX
@@ -32,20 +32,20 @@
 #define CFI_PE_FORMAT 0x0f
 #define CFI_PE_BASE   0x70
 
-/* What instructions change. */
+/* The state that instructions change. */
 struct cfi_state {
 	struct uw_rule rule;
-	/* The last offset of a CFA that was a register and an offset: a register alone may be given
-	 * after an expression, and means with that one. */
+	/* The last offset of a CFA by register and offset. An instruction after an expression may
+	 * set the register alone, and means with this offset. */
 	int32_t reg_off;
 };
 
 /* One CIE. */
 struct cfi_cie {
-	uint64_t off;      /* in the area; UINT64_MAX: none is remembered here */
-	int err;           /* 0, or why it cannot be used; FDEs of it have no known range then */
-	int insn_err;      /* 0, or why its instructions cannot: FDEs of it have a range */
-	uint64_t insn_bad; /* bytes of them that are not understood */
+	uint64_t off;      /* in the area; UINT64_MAX: the entry is empty */
+	int err;           /* 0, or why it cannot be used; then its FDEs have no range */
+	int insn_err;      /* 0, or why its instructions cannot be used; its FDEs have a range */
+	uint64_t insn_bad; /* bytes of unknown instructions */
 	uint64_t code_align;
 	int64_t data_align;
 	uint64_t ra_col;
@@ -76,13 +76,13 @@ struct cfi_machine {
 	struct cfi_state cur;
 	struct cfi_state remembered[CFI_REMEMBER_MAX];
 	size_t n_remembered;
-	uint64_t bad_bytes; /* that were not understood */
-	bool refused;       /* a rule of this function found no place */
+	uint64_t bad_bytes; /* of unknown instructions and expressions */
+	bool refused;       /* the rule tables were full for a rule of this function */
 	VEC(struct cfi_row) rows;
 	struct cfi_code codes[CFI_CODES];
 };
 
-/* cursor_uleb with a short way for one byte, which nearly all of them are. */
+/* cursor_uleb with a fast path for one byte, which nearly all of them have. */
 static inline int cfi_uleb(struct cursor *c, uint64_t *ret)
 {
 	if (c->p < c->end && !(*c->p & 0x80)) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DWARF expressions -> operations that the walk can do, and the shapes that need none.
+ * DWARF expressions -> operations of the walk, and the shapes that need no operations.
  * Source: DWARF 5 §2.5, §6.4.2.
  */
 #include "unwind/uw_cfi_priv.h"
 
-/* Of one expression: more than 64 operations of the longest encoding have. */
+/* Bytes of one expression: more than 64 operations of the longest encoding need. */
 #define EXPR_BYTES_MAX 1024
 #define POS_NONE       UINT8_MAX
 
@@ -22,12 +22,12 @@ struct decoder {
 	bool cfa_pushed, jumps;
 	struct uw_ops ops;
 	uint8_t at[EXPR_BYTES_MAX + 1]; /* first operation of the byte there, or POS_NONE */
-	uint16_t target[ABI_EXPR_OPS];  /* of jumps: byte where they go */
+	uint16_t target[ABI_EXPR_OPS];  /* of jumps: their target byte */
 };
 
 static int emit(struct decoder *d, uint8_t op, uint8_t reg, int64_t arg)
 {
-	/* The last place is the END's. */
+	/* The last entry is for the END. */
 	if (d->ops.n >= ABI_EXPR_OPS - 1)
 		return -EINVAL;
 	d->ops.op[d->ops.n++] = (struct abi_op){.op = op, .reg = reg, .arg = (int32_t)arg};
@@ -54,8 +54,8 @@ static int emit_reg(struct decoder *d, uint64_t reg, int64_t off)
 	return emit(d, ABI_OP_REG, (uint8_t)reg, off);
 }
 
-/* @n bytes, sign-extended if wanted. */
-static int take_fixed(struct cursor *c, unsigned int n, bool is_signed, uint64_t *ret)
+/* Reads @n bytes, sign-extended if @is_signed. */
+static int read_fixed(struct cursor *c, unsigned int n, bool is_signed, uint64_t *ret)
 {
 	uint8_t bytes[8] = {0};
 	uint64_t v;
@@ -75,13 +75,13 @@ static int decode_jump(struct decoder *d, uint8_t op)
 	uint64_t v;
 	size_t here;
 	int64_t to;
-	int r = take_fixed(&d->c, 2, true, &v);
+	int r = read_fixed(&d->c, 2, true, &v);
 
 	if (r < 0)
 		return r;
 	here = (size_t)(d->c.p - d->start);
 	to = (int64_t)here + (int64_t)v;
-	/* Backwards could go on for ever. */
+	/* A jump back could loop for ever. */
 	if ((int64_t)v < 0 || (size_t)to > here + cursor_left(&d->c))
 		return -EINVAL;
 	r = emit(d, op, 0, 0);
@@ -97,7 +97,7 @@ static int decode_const(struct decoder *d, uint8_t op)
 	/* In this order: const1u, const1s, const2u, const2s, const4u … const8s. */
 	const unsigned int i = op - DW_OP_const1u;
 	uint64_t v;
-	int r = take_fixed(&d->c, 1u << (i / 2), i & 1, &v);
+	int r = read_fixed(&d->c, 1u << (i / 2), i & 1, &v);
 
 	return r < 0 ? r : emit_const(d, v);
 }
@@ -234,7 +234,7 @@ static bool adds_to(int32_t *a, int64_t b)
 	return true;
 }
 
-/* Constants that are added at once. Only without jumps, whose targets would move. */
+/* Joins constants that are added. Only without jumps, whose targets would move. */
 static void fold(struct uw_ops *ops)
 {
 	struct uw_ops o = {.n = 0};

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of Go functions from .gopclntab: all that a stripped Go program has. It knows more than
- * .debug_frame of the same program, which never tells where the caller's frame pointer is.
+ * Rows of Go functions from .gopclntab, the only source in a stripped Go program. It has more than
+ * the program's .debug_frame, which lacks the caller's frame pointer.
  */
 #include "unwind/uw_go_rows.h"
 
-/* Codes of the depths that are met most, so that few rows are looked up. */
+/* Cache of the codes of common depths. */
 #define DEPTHS 256
 
 struct reader {
 	struct uw_sink *sink;
-	uint16_t code[2][DEPTHS]; /* by saved and depth / 8; 0: not asked for yet */
+	uint16_t code[2][DEPTHS]; /* by saved and depth / 8; 0: not looked up yet */
 };
 
 static int code_of(struct reader *rd, const struct uw_go_row *row, uint16_t *ret)
@@ -29,7 +29,7 @@ static int code_of(struct reader *rd, const struct uw_go_row *row, uint16_t *ret
 	}
 	uw_go_rule(row, false, &rule);
 	r = uw_rules_code(rd->sink->rules, rd->sink->quota, &rule, ret);
-	if (r == -E2BIG) { /* counted there; the rows stay, and say that they are not known */
+	if (r == -E2BIG) { /* counted there; the rows stay, with the code BAD */
 		*ret = ABI_CODE_BAD;
 		r = 0;
 	}

@@ -13,7 +13,7 @@ int uw_special_code(struct uw_special *sp, uint64_t at, const struct uw_rule *ru
 	uint16_t code;
 	int r;
 
-	/* Where the instructions go on behind the function's rows, one of the two is made up. */
+	/* The instructions go on after the rows: one of the two is wrong. */
 	if (at >= sp->rows.end)
 		return 0;
 	r = uw_rules_code(sp->sink->rules, sp->sink->quota, rule, &code);
@@ -85,7 +85,7 @@ size_t uw_special_find(const struct uw_special *sp, size_t from, const uint8_t *
 	return SIZE_MAX;
 }
 
-/* Behind the first mov disp(%reg), %rsp: 0 if there is none. */
+/* Returns the offset after the first mov disp(%reg), %rsp; 0 if there is none. */
 size_t uw_special_after_load(const struct uw_special *sp)
 {
 	for (size_t i = 0; i + 4 <= sp->len; i++) {

@@ -3,44 +3,44 @@
  * How Go's stacks grow: the way back from newstack to the function that needed a larger one.
  *
  * A function without enough stack calls morestack at its very start. That saves where it was in
- * g.sched, goes over to the thread's stack and calls newstack, which copies the stack and goes on
- * at g.sched. What holds where:
+ * g.sched, changes to the thread's stack and calls newstack, which copies the stack and resumes
+ * at g.sched. The caller, by the place of the pc:
  *
  *   morestack, up to the load of rsp    the caller's pc is at (%rsp): the ordinary rule. So it is
  *                                       in the calls of badmorestackg0 and badmorestackgsignal
- *   morestack, behind it                the caller is at g.sched. r14 is still the goroutine
+ *   morestack, after it                 the caller is at g.sched. r14 is still the goroutine
  *   newstack's wrapper, before and      r14 is the goroutine, then g0, read from the thread's
- *   behind its load of r14              storage
+ *   after its load of r14               storage
  *   newstack and what it calls          r14 is g0: all Go code keeps it, C code too. Assembly may
  *                                       not; then the rule leads nowhere
  *   newstack, at calls of the scheduler the thread's next goroutine is not the one that called, but
  *                                       g.m.curg soon says so: the outermost frame
  *   gogo, up to the load of rsp         r14 is g0, then the goroutine; ordinary rule
- *   gogo, behind it                     in rbx; see do_gogo
+ *   gogo, after it                      in rbx; see do_gogo
  *   mcall, up to the load of rsp        ordinary rules
- *   mcall, behind it                    the outermost frame: what it calls is the scheduler
+ *   mcall, after it                     the outermost frame: it calls the scheduler
  *   systemstack, up to the load of rsp  by rbp (before 1.21: ordinary)
  *   systemstack, between the loads      by rbp (before 1.21: g.m.curg.sched.sp)
- *   systemstack, behind the second one  by rbp (before 1.21: ordinary)
+ *   systemstack, after the second one   by rbp (before 1.21: ordinary)
  *
- * So both what r14 may be have the same m, and m.curg is who called as long as the scheduler was
- * not asked. That m.curg.m is m again says that it was a goroutine's register indeed.
+ * So r14 is the goroutine or g0, which have the same m, and m.curg is the caller unless the
+ * scheduler ran. If m.curg.m is m again, r14 was indeed one of the two.
  *
- * The pc saved is a return address, and the stack pointer the one behind the return. While the
- * stack is copied both copies can be read, and g.sched leads to either.
+ * The saved pc is a return address, the saved stack pointer that after the return. While the stack
+ * is being copied both copies can be read, and g.sched leads to one of them.
  */
 #include "unwind/uw_go_special.h"
 
 #ifndef ABI_ARM64
 
-/* systemstack says how to get from a goroutine to the one that runs on its thread. */
+/* systemstack has the offsets from a goroutine to the one that runs on its thread. */
 void uw_go_survey_systemstack(struct uw_special *sp)
 {
 	const size_t at = uw_special_find(sp, 0, uw_go_set_g, NULL, sizeof(uw_go_set_g));
 	size_t use;
 
 	if (at == SIZE_MAX)
-		return; /* before 1.17 r14 is nothing */
+		return; /* before 1.17 r14 is an ordinary register */
 	use = uw_special_find(sp, at, uw_go_curg, uw_go_curg_mask, sizeof(uw_go_curg));
 	if (use == SIZE_MAX)
 		return;
@@ -49,7 +49,7 @@ void uw_go_survey_systemstack(struct uw_special *sp)
 	sp->growth.curg_known = sp->growth.m < 0x80 && sp->growth.curg > 0;
 }
 
-/* morestack says where it saves. */
+/* morestack has the offsets of the saved registers. */
 void uw_go_survey_morestack(struct uw_special *sp)
 {
 	/* mov (%rsp), %rax; mov %rax, pc(%rdi); lea 8(%rsp), %rax; mov %rax, sp(%rdi). Or %rsi. */
@@ -74,10 +74,10 @@ void uw_go_survey_morestack(struct uw_special *sp)
 	sp->growth.saved_known = (p[7] | p[16] | fp[3]) < 0x80;
 }
 
-#define NEWSTACK_BYTES 16384 /* looked at; it has 3 to 4 thousand */
+#define NEWSTACK_BYTES 16384 /* searched; it has 3 to 4 thousand */
 #define NEWSTACK_CALLS 16    /* of the scheduler; it has 2 */
 
-/* First call of a way into the scheduler from @from on: its address, 0 if there is none. */
+/* Returns the address of the first call into the scheduler from @from on, 0 if there is none. */
 static uint64_t find_way(struct uw_special *sp, uint64_t from, enum uw_go_way *ret)
 {
 	const uint64_t to = MIN_OF(sp->rows.end, sp->fn.start + NEWSTACK_BYTES);
@@ -105,8 +105,8 @@ static uint64_t find_way(struct uw_special *sp, uint64_t from, enum uw_go_way *r
 	return 0;
 }
 
-/* Both ways must be seen: of one that is not, the next goroutine would be taken for the caller. Of
- * the two functions of this name one is a wrapper, which has no such calls. */
+/* Requires both calls: after one that was not found, the next goroutine would pass for the caller.
+ * One of the two functions of this name is a wrapper without such calls. */
 void uw_go_survey_newstack(struct uw_special *sp)
 {
 	bool seen[UW_WAYS] = {false};
@@ -128,8 +128,8 @@ static bool growth_known(const struct uw_special *sp)
 	return sp->growth.curg_known && sp->growth.saved_known && sp->growth.ways_known;
 }
 
-/* Its ordinary rows, and where it waits for the scheduler the end. A call is looked up at its last
- * byte; who has not begun it is still there. */
+/* Gives the ordinary rows, and the outermost frame at calls of the scheduler. A call is looked up
+ * at its last byte; before the call the caller is still known. */
 int uw_go_newstack(struct uw_special *sp)
 {
 	const struct uw_rule root = {.kind = ABI_RULE_ROOT};
@@ -153,7 +153,7 @@ int uw_go_newstack(struct uw_special *sp)
 
 #define OP(...) ((struct abi_op){__VA_ARGS__})
 
-/* Value at @off in the structure whose address is the CFA; 0 if that is 0. */
+/* Makes the column of the value at @off in the structure at the CFA; 0 if the CFA is 0. */
 static int saved_value(struct uw_special *sp, uint8_t off, struct uw_col *ret)
 {
 	const struct abi_op ops[] = {
@@ -169,8 +169,8 @@ static int saved_value(struct uw_special *sp, uint8_t off, struct uw_col *ret)
 	return uw_rules_ops(sp->sink->rules, sp->sink->quota, ops, ARRAY_SIZE(ops), &ret->val);
 }
 
-/* The CFA is the goroutine, of which the registers are read; 0, the end, if no goroutine runs on
- * this thread any more. */
+/* Makes the rule: the CFA is the goroutine, which has the saved registers. It is 0, the root, if no
+ * goroutine runs on this thread any more. */
 static int growth_rule(struct uw_special *sp, struct uw_rule *rule)
 {
 	const struct uw_go_growth *w = &sp->growth;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of Go functions: how deep the stack is at each pc of them.
+ * Rows of Go functions: the depth of the stack at each pc.
  *
- * The table tells the depth of the stack only. That the caller's frame pointer is kept right below
- * the return address is a property of the code, so the first instructions that open a frame are
- * read.
+ * .gopclntab has only the depth of the stack. Whether the caller's frame pointer is right below the
+ * return address is a property of the code, so the instructions that open a frame are read.
  */
 #include <elf.h>
 
@@ -16,7 +15,7 @@
 #define GO_MACHINE EM_X86_64
 #endif
 
-/* Deepest frame that a rule can tell; runtime.call1073741824 has one of 1 GiB. */
+/* Deepest frame that a rule can have; runtime.call1073741824 has one of 1 GiB. */
 #define DEPTH_MAX (INT32_MAX - 16)
 /* syscall.rawVforkSyscall pops its return address, which stays below the stack pointer meanwhile.
  */
@@ -47,9 +46,9 @@ void uw_go_tab_done(struct uw_go_tab *t)
 	gotab_freep(&t->tab);
 }
 
-/* Bytes from a frame's opening on after which the caller's frame pointer is in the frame; -1 if it
- * is not kept there. @at: where the stack pointer has just moved, from 0 to @depth below the entry.
- */
+/* Returns the bytes from the opening of a frame to the instruction that has saved the caller's
+ * frame pointer; -1 if it is not saved. @at: the stack pointer has just moved from 0 to @depth
+ * below the entry. */
 static int saved_after(struct gotab *t, const struct gotab_func *fn, uint64_t at, int32_t depth)
 {
 #ifdef ABI_ARM64

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unwind, private: rows of Go functions, from what .gopclntab tells of the depth of their stack
+ * unwind, private: rows of Go functions, from the depths of their stacks in .gopclntab
  */
 #ifndef PA_UW_GO_ROWS_H
 #define PA_UW_GO_ROWS_H
@@ -24,7 +24,7 @@ struct uw_go_row {
 struct uw_go_rows {
 	struct uw_go_row *p; /* p[n], owned; the first at the function's start */
 	size_t n, cap, max;
-	uint64_t end; /* of the code, without the padding behind it */
+	uint64_t end; /* of the code, without the padding after it */
 };
 
 /* Reads the table of a Go program of this processor: 0, what gotab_load gives. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Go functions whose caller is not where the depth of the stack says.
+ * Go functions whose caller is not at the depth of the stack.
  *
  * Most of those that change stacks keep their frame pointer: it was set up before the change, the
  * code that they call saves and restores it (Go's conventions and C's alike), so it leads back
@@ -29,23 +29,22 @@ int uw_go_special_read(struct img_file *f, struct uw_sink *sink, const struct uw
 enum kind {
 	/* The frame pointer leads to the caller from where it is set up until it is restored. */
 	BY_FP,
-	/* The same; while C runs, a slot tells the depth of the goroutine's stack, which may move.
-	 */
+	/* The same. While C runs, a stack slot has the depth of the goroutine's stack, which may
+	 * move. */
 	ASMCGOCALL,
-	/* By the frame pointer, or by what the runtime keeps of the goroutine. */
+	/* By the frame pointer, or by the goroutine's saved registers. */
 	SYSTEMSTACK,
-	/* Does not come back to the caller once it is on the other stack. */
+	/* Does not return to the caller once it is on the other stack. */
 	LEAVES,
-	/* Nor does this, but the goroutine goes on where it was, and says where that is. */
+	/* The same, but the goroutine resumes where it was, and has that address. */
 	MORESTACK,
-	/* What morestack calls: it may hand the thread to another goroutine, and never comes back.
-	 */
+	/* Called by morestack: it may give the thread to another goroutine, and never returns. */
 	NEWSTACK,
-	/* Jumps to what a buffer says. */
+	/* Jumps to the pc in a buffer. */
 	GOGO,
 	/* Ordinary, though marked as outermost: it returns to a signal's frame. */
 	PLAIN,
-	/* Where a signal handler made it look like a call: the caller's pc is exact. */
+	/* A signal handler made it look like a call: the caller's pc is exact. */
 	INJECTED,
 	/* The return from a signal: the kernel's frame is on the stack. */
 	SIGRETURN,
@@ -58,7 +57,7 @@ static const struct {
         {"runtime.systemstack", SYSTEMSTACK},
         {"runtime.asmcgocall", ASMCGOCALL},
         {"runtime.asmcgocall_no_g", BY_FP},
-        /* Called on the thread's stack, goes on on that of the goroutine: back to C. */
+        /* Called on the thread's stack, continues on the goroutine's: its caller is C. */
         {"runtime.cgocallback", BY_FP},
         {"runtime.nanotime1", BY_FP},
         {"time.now", BY_FP},
@@ -69,9 +68,9 @@ static const struct {
         {"runtime.callCgoSigaction", BY_FP},
         {"runtime.callCgoMmap", BY_FP},
         {"runtime.callCgoMunmap", BY_FP},
-        /* The scheduler's work is no goroutine's; the one that called sleeps or runs elsewhere. */
+        /* The scheduler works for no goroutine; the caller sleeps or runs elsewhere. */
         {"runtime.mcall", LEAVES},
-        /* Where it calls the scheduler, the same; else it works for the one that called. */
+        /* The same at its calls of the scheduler; else it works for the caller. */
         {"runtime.newstack", NEWSTACK},
         {"runtime.morestack", MORESTACK},
         {"gogo", GOGO},
@@ -84,7 +83,7 @@ static const struct {
         {"runtime.sigpanic0", INJECTED},
 };
 
-/* From which offset on the frame pointer is this frame's; 0 if it never is. */
+/* Returns the offset from which on the frame pointer is this frame's; 0 if it never is. */
 static size_t fp_set_after(const struct uw_special *sp)
 {
 	for (size_t i = 0; i < sp->rows.n; i++) {
@@ -111,8 +110,8 @@ static size_t fp_set_after(const struct uw_special *sp)
 	return 0;
 }
 
-/* Behind the next mov depth - 8(%rsp), %rbp in [from, to): where compilers before 1.21 restore it
- * while the stack pointer is still down. SIZE_MAX if there is none. */
+/* Returns the offset after the next mov depth - 8(%rsp), %rbp in [from, to), SIZE_MAX if there is
+ * none. Compilers before 1.21 restore the frame pointer so, before they raise the stack pointer. */
 static size_t fp_restored_after(const struct uw_special *sp, size_t from, size_t to, int32_t depth)
 {
 	for (size_t i = from; i + 5 <= sp->len && i < to; i++) {
@@ -139,7 +138,7 @@ static const struct uw_rule by_fp = {
         .col[ABI_COL_RA] = {.kind = ABI_COL_AT_CFA, .val = -8},
 };
 
-/* Rows of [from, to) of a function that keeps its frame pointer. */
+/* Gives the rows of [from, to) of a function that keeps its frame pointer. */
 static int give_by_fp(struct uw_special *sp, uint64_t from, uint64_t to, size_t set)
 {
 	const uint64_t fp_from = sp->fn.start + set;
@@ -184,13 +183,14 @@ static int do_by_fp(struct uw_special *sp)
 	return r < 0 ? r : give_by_fp(sp, sp->fn.start, sp->rows.end, set);
 }
 
-/* The ordinary rows, but by the frame pointer where there is one (@set: fp_set_after). */
+/* Gives the rows by the frame pointer if there is one (@set: fp_set_after), else the ordinary
+ * ones. */
 static int give_kept(struct uw_special *sp, uint64_t from, uint64_t to, size_t set)
 {
 	return set ? give_by_fp(sp, from, to, set) : uw_special_plain(sp, from, to, false);
 }
 
-/* How far the stack pointer is below the entry in the body. */
+/* Returns the depth of the stack in the body, from the entry. */
 static int32_t frame_depth(const struct uw_special *sp)
 {
 	int32_t depth = 0;
@@ -287,7 +287,7 @@ static const uint8_t to_g_mask[] = {1, 1, 1, 0};
 
 /*
  * Compilers before 1.21 make no frame for it: the goroutine's stack pointer is where the code
- * behind the call reads it from, g.m.curg.sched.sp, and g is r14.
+ * after the call reads it from, g.m.curg.sched.sp, and g is r14.
  */
 static int do_systemstack(struct uw_special *sp)
 {
@@ -335,7 +335,7 @@ static int do_gogo(struct uw_special *sp)
 	const uint64_t start = sp->fn.start;
 	const size_t a = uw_special_find(sp, 0, load_sp, NULL, sizeof(load_sp));
 	size_t b = SIZE_MAX, c = SIZE_MAX;
-	/* The goroutine goes on exactly there. */
+	/* The goroutine resumes exactly there. */
 	struct uw_rule rule = {.kind = ABI_RULE_FRAME, .cfa_reg = ABI_REG_SP, .signal = true};
 	int r;
 
@@ -361,9 +361,9 @@ static int do_gogo(struct uw_special *sp)
 	return r < 0 ? r : uw_special_code(sp, start + c + 4, &rule);
 }
 
-/* Of a signal's frame: where its saved registers are, from the stack pointer on. ucontext: flags,
- * link, stack; then r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip (the kernel's
- * arch/x86/include/uapi/asm/sigcontext.h). */
+/* Offset of the saved registers of a signal frame from the stack pointer, and their order.
+ * ucontext: flags, link, stack; then r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip (the
+ * kernel's arch/x86/include/uapi/asm/sigcontext.h). */
 #define SIG_REGS  40
 static const uint8_t sig_order[] = {8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7};
 
@@ -393,7 +393,7 @@ static int do_sigreturn(struct uw_special *sp)
 	return r < 0 ? r : uw_special_code(sp, sp->fn.start - 1, &rule);
 }
 
-/* Code of the function in work. */
+/* Reads the code of the function in work. */
 static void load_code(struct uw_special *sp)
 {
 	sp->len =
@@ -434,12 +434,12 @@ static int do_special(struct uw_special *sp, enum kind kind)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* A function that is known by name, and its place in the table. */
+/* A special function, and its index in the table. */
 struct found {
 	uint64_t i;
 	enum kind kind;
 };
-#define FOUND_MAX 64 /* a name can stand for a function and its wrappers */
+#define FOUND_MAX 64 /* a function and its wrappers have one name */
 
 struct all {
 	struct found p[FOUND_MAX];
@@ -462,7 +462,7 @@ static void look_at(struct uw_special *sp, uint64_t i, struct all *all)
 			all->p[all->n++] = (struct found){i, specials[k].kind};
 }
 
-/* What the functions say about each other: 0. */
+/* Reads what rules of other functions need. Returns 0. */
 static int survey(struct uw_special *sp, enum kind kind)
 {
 	load_code(sp);
@@ -487,7 +487,7 @@ static int each(struct uw_special *sp, const struct all *all,
 		if (r == 0)
 			r = doit(sp, all->p[k].kind);
 		else if (r == -EINVAL || r == -ENOENT)
-			r = 0; /* keeps what the other sources say */
+			r = 0; /* keeps the rows of the other sources */
 	}
 	return r;
 }

@@ -11,7 +11,7 @@
 
 #define UW_REG_R14 14
 
-/* Bytes of such a function that are looked at; the longest, runtime.cgocallback, has 300. */
+/* Bytes of such a function that are read; the longest, runtime.cgocallback, has 300. */
 #define UW_SPECIAL_CODE 512
 
 /* Ways out of newstack into the scheduler; compilers may inline the first into newstack, which then
@@ -25,7 +25,7 @@ enum uw_go_way {
 
 /* How stacks grow in this program. */
 struct uw_go_growth {
-	uint64_t way[UW_WAYS]; /* where they begin; 0: there is none */
+	uint64_t way[UW_WAYS]; /* their addresses; 0: none */
 	/* Offsets in the runtime's structures: of the thread in a goroutine, of the goroutine in a
 	 * thread, of what is saved in a goroutine. */
 	uint8_t m, pc, sp, fp;
@@ -45,7 +45,7 @@ struct uw_special {
 	struct uw_go_growth growth;
 };
 
-/* ---- giving rows: 0, or what the sink or the rule tables give -------------------------------- */
+/* ---- giving rows: 0, or the error of the sink or the rule tables ----------------------------- */
 
 /* Opens the function in work, from @start on. */
 int uw_special_begin(struct uw_special *sp, uint64_t start);
@@ -64,7 +64,7 @@ int uw_special_leaves(struct uw_special *sp);
  * all; NULL: none does. */
 size_t uw_special_find(const struct uw_special *sp, size_t from, const uint8_t *want,
                        const uint8_t *mask, size_t n);
-/* Behind the first mov disp(%reg), %rsp: 0 if there is none. */
+/* Returns the offset after the first mov disp(%reg), %rsp; 0 if there is none. */
 size_t uw_special_after_load(const struct uw_special *sp);
 
 /* Instructions of systemstack that more than one rule is made from. mov %rdx, %r14: this is the
@@ -76,12 +76,12 @@ static const uint8_t uw_go_curg_mask[] = {1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0};
 
 /* ---- growing stacks -------------------------------------------------------------------------- */
 
-/* What the function in work says, into sp->growth; all of them before any rule is made. */
+/* Read offsets from the function in work into sp->growth; all run before any rule is made. */
 void uw_go_survey_systemstack(struct uw_special *sp);
 void uw_go_survey_morestack(struct uw_special *sp);
 void uw_go_survey_newstack(struct uw_special *sp);
-/* Rows of the function in work: 0, or what the sink or the rule tables give. Without all of
- * sp->growth morestack is the outermost frame, and newstack keeps its ordinary rules. */
+/* Give rows of the function in work: 0, or the error of the sink or the rule tables. If sp->growth
+ * is incomplete, morestack is the outermost frame and newstack keeps its ordinary rules. */
 int uw_go_morestack(struct uw_special *sp);
 int uw_go_newstack(struct uw_special *sp);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What unwind tables know about one file, as lines for people. No capture, no kernel. */
+/* Describes the unwind table of one file, as text. No capture, no kernel. */
 #include "unwind/unwind.h"
 
 #include <elf.h>
@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define WORDS_MAX_BYTES ((uint64_t)1 << 30) /* of one file; a capture's budget is not asked */
+#define WORDS_MAX_BYTES ((uint64_t)1 << 30) /* of one file; a capture's budget does not apply */
 
-/* Words in our own memory, as the kernel side would have them. */
+/* The word space in our own memory. */
 struct words {
 	uint32_t *segment[ABI_SEGMENTS_MAX];
 };
@@ -34,7 +34,7 @@ static int open_file(const char *path, int *ret, struct err *err)
 	_cleanup_close_ int fd = -EBADF;
 	struct stat st;
 
-	/* A FIFO without a writer must not be waited for. */
+	/* O_NONBLOCK: the open of a FIFO without a writer blocks. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return err_set(err, -errno, "%s: %s: cannot be opened", path, err_name(errno));
@@ -115,7 +115,7 @@ static int make_segment(void *arg, uint32_t i, uint32_t **ret)
 	return 0;
 }
 
-/* By installing it: the packing decides. */
+/* Installs the table, since its size depends on the packing. */
 static int measure(struct info *i)
 {
 	struct words *w = calloc(1, sizeof(*w));
@@ -142,7 +142,7 @@ static int measure(struct info *i)
 	return r;
 }
 
-/* Codes of the table that stand for a rule, each once. */
+/* Counts the rules of the table, each once. */
 static uint32_t distinct_rules(const struct uw_table *t)
 {
 	_cleanup_free_ uint8_t *seen = calloc(UINT16_MAX + 1, 1);

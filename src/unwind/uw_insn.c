@@ -11,14 +11,14 @@
 #define CFA_PRIMARY 0xc0
 #define CFA_OPERAND 0x3f
 
-/* Columns that the walk has no use for: vector registers, pseudo registers. */
+/* A column that the walk does not use: vector registers, pseudo registers. */
 #define COL_NONE SIZE_MAX
 
 /* One run. */
 struct run {
 	struct cfi_machine *m;
 	const struct cfi_cie *cie;
-	const struct cfi_state *initial; /* what restore goes back to; NULL in a CIE */
+	const struct cfi_state *initial; /* for DW_CFA_restore; NULL in a CIE */
 	struct cursor c;
 	uint64_t loc, end;
 	bool done; /* loc has reached the end */
@@ -26,7 +26,7 @@ struct run {
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* The row that ends before @to, where the next one begins. */
+/* Adds the row that ends before @to. */
 static int advance(struct run *x, uint64_t to)
 {
 	struct cfi_machine *m = x->m;
@@ -45,7 +45,7 @@ static int advance(struct run *x, uint64_t to)
 		if (r < 0)
 			return r;
 	}
-	/* What would come behind the function governs nothing. */
+	/* Rows after the function's end govern nothing. */
 	x->done = to >= x->end;
 	x->loc = to;
 	return 0;
@@ -87,7 +87,7 @@ static void set_col(struct run *x, size_t col, uint8_t kind, int64_t val)
 	c->val = (int32_t)val;
 }
 
-/* @n times the alignment factor, if it fits a rule. */
+/* Multiplies @n by the alignment factor: 0, -ERANGE (it does not fit a rule). */
 static int factored(const struct run *x, int64_t n, int64_t *ret)
 {
 	if (__builtin_mul_overflow(n, x->cie->data_align, ret) || *ret < INT32_MIN ||
@@ -96,7 +96,7 @@ static int factored(const struct run *x, int64_t n, int64_t *ret)
 	return 0;
 }
 
-static int take_uleb_factored(struct run *x, int sign, int64_t *ret)
+static int read_uleb_factored(struct run *x, int sign, int64_t *ret)
 {
 	uint64_t u;
 	int r = cfi_uleb(&x->c, &u);
@@ -106,7 +106,7 @@ static int take_uleb_factored(struct run *x, int sign, int64_t *ret)
 	return u > INT64_MAX ? -ERANGE : factored(x, sign * (int64_t)u, ret);
 }
 
-static int take_sleb_factored(struct run *x, int64_t *ret)
+static int read_sleb_factored(struct run *x, int64_t *ret)
 {
 	int64_t s;
 	int r = cursor_sleb(&x->c, &s);
@@ -114,7 +114,7 @@ static int take_sleb_factored(struct run *x, int64_t *ret)
 	return r < 0 ? r : factored(x, s, ret);
 }
 
-static int take_block(struct run *x, struct cursor *ret)
+static int read_block(struct run *x, struct cursor *ret)
 {
 	uint64_t len;
 	int r = cfi_uleb(&x->c, &len);
@@ -144,14 +144,14 @@ static int cfa_off(struct run *x, int64_t off)
 	return 0;
 }
 
-static int take_cfa_off(struct run *x, bool is_signed)
+static int read_cfa_off(struct run *x, bool is_signed)
 {
 	int64_t off = 0;
 	uint64_t u;
 	int r;
 
 	if (is_signed) {
-		r = take_sleb_factored(x, &off);
+		r = read_sleb_factored(x, &off);
 	} else {
 		r = cfi_uleb(&x->c, &u);
 		if (r == 0)
@@ -169,7 +169,7 @@ static int do_def_cfa(struct run *x, bool is_signed)
 		return r;
 	x->m->cur.rule.cfa_kind = ABI_CFA_REG;
 	x->m->cur.rule.cfa_off2 = 0;
-	return take_cfa_off(x, is_signed);
+	return read_cfa_off(x, is_signed);
 }
 
 static int do_def_cfa_register(struct run *x)
@@ -192,16 +192,16 @@ static int do_def_cfa_register(struct run *x)
 
 static int do_def_cfa_offset(struct run *x, bool is_signed)
 {
-	return x->m->cur.rule.cfa_kind == CFI_CFA_UNSET ? -EINVAL : take_cfa_off(x, is_signed);
+	return x->m->cur.rule.cfa_kind == CFI_CFA_UNSET ? -EINVAL : read_cfa_off(x, is_signed);
 }
 
 /* ---- expressions ----------------------------------------------------------------------------- */
 
-static int take_expr(struct run *x, bool cfa_pushed, struct uw_ops *ret)
+static int read_expr(struct run *x, bool cfa_pushed, struct uw_ops *ret)
 {
 	struct cursor block;
 	uint64_t bad = 0;
-	int r = take_block(x, &block);
+	int r = read_block(x, &block);
 
 	if (r < 0)
 		return r;
@@ -220,13 +220,13 @@ static int do_def_cfa_expression(struct run *x)
 	struct uw_rule *cur = &x->m->cur.rule;
 	struct uw_ops ops;
 	int32_t at = 0;
-	int r = take_expr(x, false, &ops);
+	int r = read_expr(x, false, &ops);
 
 	if (r < 0)
 		return r;
 	if (ops.n < 2)
 		return -EINVAL;
-	/* The shapes name a register; the program counter of PLT forms is one of them. */
+	/* Known shapes name a register, or the program counter (PLT forms). */
 	if (uw_expr_cfa_shape(&ops, cur) == 0)
 		return 0;
 	r = intern_ops(x, &ops, &at);
@@ -253,9 +253,9 @@ static int do_expression(struct run *x, bool is_value)
 	if (col == COL_NONE) {
 		struct cursor block;
 
-		return take_block(x, &block);
+		return read_block(x, &block);
 	}
-	r = take_expr(x, true, &ops);
+	r = read_expr(x, true, &ops);
 	if (r < 0)
 		return r;
 	if (uw_expr_col_shape(&ops, is_value, &c) < 0) {
@@ -277,9 +277,9 @@ static int do_offset(struct run *x, uint64_t reg, enum off_form form, uint8_t ki
 	int r;
 
 	if (form == OFF_S)
-		r = take_sleb_factored(x, &off);
+		r = read_sleb_factored(x, &off);
 	else
-		r = take_uleb_factored(x, form == OFF_NEGATIVE ? -1 : 1, &off);
+		r = read_uleb_factored(x, form == OFF_NEGATIVE ? -1 : 1, &off);
 	if (column(x, reg) == COL_NONE && r == -ERANGE)
 		return 0;
 	if (r == 0)
@@ -300,7 +300,7 @@ static int do_restore(struct run *x, uint64_t reg)
 	size_t col = column(x, reg);
 
 	if (!x->initial)
-		return -EINVAL; /* a CIE has nothing to go back to */
+		return -EINVAL; /* a CIE has no initial state */
 	if (col != COL_NONE)
 		x->m->cur.rule.col[col] = x->initial->rule.col[col];
 	return 0;
@@ -320,7 +320,7 @@ static int do_register(struct run *x)
 		set_col(x, col, ABI_COL_REG, (int64_t)in);
 		return 0;
 	}
-	/* In a vector register: a walk cannot know it, nor need it but for a return address. */
+	/* In a vector register, which a walk does not have. Only a return address is needed. */
 	if (col == ABI_COL_RA || reg == x->cie->ra_col)
 		return -ENOTSUP;
 	set_col(x, col, ABI_COL_UNDEF, 0);
@@ -463,7 +463,7 @@ static int do_one(struct run *x)
 		return 0;
 #endif
 	default:
-		/* Its length is not known either. */
+		/* Its length is unknown. */
 		x->m->bad_bytes += left;
 		return -ENOTSUP;
 	}

@@ -31,7 +31,7 @@ static const char *reg_name(uint32_t reg)
 	return reg < ABI_REGS ? reg_names[reg] : "?";
 }
 
-/* "rsp+16", "CFA-8", "rax". sbuf keeps the first failure: only the end looks at it. */
+/* "rsp+16", "CFA-8", "rax". sbuf keeps the first failure; the caller checks it at the end. */
 static void add_sum(struct sbuf *b, const char *what, int64_t off)
 {
 	(void)sbuf_str(b, what);
@@ -79,7 +79,7 @@ static void add_op(struct sbuf *b, const struct abi_op *op)
 	}
 }
 
-/* "{CFA +8 deref}": what is on the stack at first, then operation by operation. */
+/* "{CFA +8 deref}": the initial stack, then the operations. */
 static void add_expr(struct sbuf *b, const struct uw_rules_mem *mem, int32_t at, bool cfa_pushed)
 {
 	uint32_t i = (uint32_t)at, n;

@@ -16,7 +16,7 @@ static const uint8_t save_regs[ABI_SAVES] = {
 #endif
 };
 
-/* ---- canonical form --------------------------------------------------------------------------- */
+/* ---- canonical form -------------------------------------------------------------------------- */
 
 static struct uw_col canonical_col(const struct uw_col *c, uint32_t col, uint32_t n_ops)
 {
@@ -30,7 +30,7 @@ static struct uw_col canonical_col(const struct uw_col *c, uint32_t col, uint32_
 	case ABI_COL_AT_CFA:
 		return *c;
 	case ABI_COL_CFA:
-		/* What the caller's stack pointer is unless a rule says otherwise. */
+		/* The default of the caller's stack pointer. */
 		if (col == ABI_REG_SP && c->val == 0)
 			return (struct uw_col){.kind = ABI_COL_SAME};
 		return *c;
@@ -212,7 +212,7 @@ bool uw_rule_inline(const struct uw_rule *c, uint16_t *ret)
 			return false;
 		saved |= 1u << i;
 	}
-	/* Where both orders say the same, the first: equal rules have equal codes. */
+	/* If both orders fit, the first: equal rules have equal codes. */
 	bits = inline_saves(c, saved, pushes[0]);
 	if (bits < 0) {
 		bits = inline_saves(c, saved, pushes[1]);
@@ -270,7 +270,7 @@ bool uw_rule_frame(const struct uw_rule *c, struct abi_rule *ret)
 
 		if (col->kind == ABI_COL_SAME)
 			continue;
-		/* 0 means unchanged: at the CFA itself it cannot be said. */
+		/* 0 means unchanged, so a register saved at the CFA itself does not fit. */
 		if (col->kind != ABI_COL_AT_CFA || col->val % 8 || col->val == 0 ||
 		    col->val / 8 < INT16_MIN || col->val / 8 > INT16_MAX)
 			return false;

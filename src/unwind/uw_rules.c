@@ -2,9 +2,9 @@
 #include "unwind/unwind_priv.h"
 
 /*
- * What one file may add: a quarter of each table, so that three hostile files at once leave room
- * for the others. 4,110 rules cover the 27.9 M rows of a whole Debian machine, inline ones
- * included; libLLVM's 949,985 rows need 385 besides the inline ones, libcrypto's 226.
+ * Quota of one file: a quarter of each table, so that three hostile files leave room for the
+ * others. 4,110 rules cover the 27.9 M rows of a whole Debian machine, inline ones included.
+ * Without inline ones, the 949,985 rows of libLLVM need 385, those of libcrypto 226.
  */
 #define QUOTA_RULES (ABI_RULES_MAX / 4)
 #define QUOTA_WIDES (ABI_WIDES_MAX / 4)
@@ -117,7 +117,7 @@ void uw_rules_stats(const struct uw_rules *r, struct uw_rules_stats *ret)
 
 /* ---- interning ------------------------------------------------------------------------------- */
 
-/* Room for one more of a table, and in the file's share of it? */
+/* Returns true if the table and the file's quota have room for @more. */
 static bool room(uint32_t used, uint32_t more, uint32_t max, const uint32_t *quota_used,
                  uint32_t quota)
 {
@@ -125,7 +125,7 @@ static bool room(uint32_t used, uint32_t more, uint32_t max, const uint32_t *quo
 	       (!quota_used || (*quota_used <= quota && more <= quota - *quota_used));
 }
 
-/* What was written is seen by whoever sees the number: the row with the code is published later. */
+/* Publishes entries: a thread that sees the number sees them. The row with the code comes later. */
 static void publish(uint32_t *n, uint32_t value)
 {
 	__atomic_store_n(n, value, __ATOMIC_RELEASE);
@@ -163,8 +163,8 @@ static int wide_code(struct uw_rules *r, struct uw_quota *q, const struct abi_wi
 	memset(&rule, 0, sizeof(rule));
 	rule.kind = ABI_RULE_WIDE;
 	if (id == INTERN_NONE) {
-		/* A new one needs an entry in both tables: none is taken where the other is full.
-		 */
+		/* A wide rule needs an entry in both tables, so neither is used if the other is
+		 * full. */
 		if (!room(r->n_wides, 1, r->mem.n_wides, q ? &q->wides : NULL, QUOTA_WIDES) ||
 		    !room(r->n_rules, 1, r->mem.n_rules, q ? &q->rules : NULL, QUOTA_RULES))
 			return -E2BIG;
@@ -218,7 +218,8 @@ int uw_rules_code(struct uw_rules *r, struct uw_quota *q, const struct uw_rule *
 	return e;
 }
 
-/* Ends with its only END, and no jump leaves it: what is behind belongs to another expression. */
+/* Returns true if its only END is the last one and no jump leaves it: the next operations belong to
+ * another expression. */
 static bool ops_ok(const struct abi_op *ops, size_t n)
 {
 	if (n == 0 || n > ABI_EXPR_OPS || ops[n - 1].op != ABI_OP_END)

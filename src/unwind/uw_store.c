@@ -22,7 +22,7 @@ struct live {
 	uint32_t image, serial;
 	uint64_t rows;
 };
-/* Of an evicted table, not to be written yet; the image's fields neither. */
+/* Words of an evicted table. They and the image's fields are not written before until_ns. */
 struct resting {
 	struct extent at;
 	uint32_t image;
@@ -32,7 +32,7 @@ struct resting {
 /* Thread: any. The lock guards all of it, and the fields of images[] that user space writes; held
  * while segment() is called. Free, live and resting extents do not overlap and cover all words. */
 struct uw_store {
-	pthread_mutex_t *lock; /* behind a pointer: looking up does not change a store */
+	pthread_mutex_t *lock; /* a pointer, since a look-up takes a const store */
 	struct uw_backing b;
 	uint32_t **segments;               /* [max_segments]; NULL: not made */
 	uint64_t budget_words, used_words; /* used: live and resting */
@@ -68,7 +68,7 @@ int uw_store_new(const struct uw_backing *b, uint64_t budget_bytes, struct uw_st
 	s->b = *b;
 	s->budget_words = MIN_OF((budget_bytes ? budget_bytes : BUDGET_DEFAULT_BYTES) / 4, max);
 	/* Live and resting tables are no more than images, and free extents one more than these.
-	 * Room is asked for as if all that rests became an extent. */
+	 * Room is reserved as if each resting table became an extent. */
 	s->free.max = s->live.max = s->resting.max = 2 * (size_t)b->n_images + 2;
 	s->segments = calloc(b->max_segments, sizeof(*s->segments));
 	s->lock = malloc(sizeof(*s->lock));
@@ -107,13 +107,13 @@ void uw_store_freep(struct uw_store **s)
 
 /* ---- free extents ---------------------------------------------------------------------------- */
 
-/* Index of the first free extent behind @base. */
-static size_t free_behind(const struct uw_store *s, uint32_t base)
+/* Returns the index of the first free extent after @base. */
+static size_t free_after(const struct uw_store *s, uint32_t base)
 {
 	return bisect_first(i, 0, s->free.n, s->free.p[i].base >= base);
 }
 
-/* Room for another one was reserved. */
+/* Inserts a free extent; room was reserved. */
 static void free_insert(struct uw_store *s, size_t at, struct extent e)
 {
 	assert(s->free.p && s->free.n < s->free.cap);
@@ -131,7 +131,7 @@ static void free_remove(struct uw_store *s, size_t at)
 
 static void give_back(struct uw_store *s, struct extent e)
 {
-	size_t at = free_behind(s, e.base);
+	size_t at = free_after(s, e.base);
 	struct extent *prev = at > 0 ? &s->free.p[at - 1] : NULL;
 	struct extent *next = at < s->free.n ? &s->free.p[at] : NULL;
 
@@ -149,8 +149,8 @@ static void give_back(struct uw_store *s, struct extent e)
 	}
 }
 
-/* Takes the first words of a free extent. */
-static void take(struct uw_store *s, size_t at, uint32_t words)
+/* Uses the first words of a free extent. */
+static void use_words(struct uw_store *s, size_t at, uint32_t words)
 {
 	struct extent *e = &s->free.p[at];
 
@@ -162,14 +162,14 @@ static void take(struct uw_store *s, size_t at, uint32_t words)
 
 /* ---- layout ---------------------------------------------------------------------------------- */
 
-/* Of one table being installed. */
+/* One table being installed. */
 struct packing {
 	const struct uw_table *t;
 	uint16_t *counts;   /* [n_chunks] rows of each chunk; 0: one code governs it all */
 	uint64_t min_words; /* without padding */
 };
 
-/* Counts the rows of each chunk: those that begin in it, and what governs its start. */
+/* Counts the rows of each chunk: those that begin in it, and the one that governs its start. */
 static int packing_of(const struct uw_table *t, struct packing *ret)
 {
 	struct packing p = {.t = t, .min_words = 2 * (uint64_t)t->n_chunks};
@@ -193,7 +193,7 @@ static int packing_of(const struct uw_table *t, struct packing *ret)
 	return 0;
 }
 
-/* Where the rows of a chunk begin that would begin at @at: all of them in one value. */
+/* Returns the first word at or after @at at which @n rows lie in one value. */
 static uint64_t row_start(uint64_t at, uint32_t n)
 {
 	uint64_t left = ABI_VALUE_WORDS - (at & (ABI_VALUE_WORDS - 1));
@@ -201,7 +201,7 @@ static uint64_t row_start(uint64_t at, uint32_t n)
 	return n <= left ? at : at + left;
 }
 
-/* Words at this base, an even number: the next table's base must be even. */
+/* Returns the words of the table at this base, rounded up to even: the next base must be even. */
 static uint64_t words_at(const struct packing *p, uint32_t base)
 {
 	uint64_t at = base + 2 * (uint64_t)p->t->n_chunks;
@@ -262,8 +262,8 @@ static void end_rests(struct uw_store *s, uint64_t now)
 	if (n == 0)
 		return;
 	/* A virtual CPU can be stopped in the middle of a program for longer than the rest. */
-	if (s->b.settle)
-		s->b.settle(s->b.arg);
+	if (s->b.wait_for_programs)
+		s->b.wait_for_programs(s->b.arg);
 	s->resting.n -= n;
 	memmove(s->resting.p, s->resting.p + n, s->resting.n * sizeof(*s->resting.p));
 }
@@ -276,7 +276,7 @@ static bool fits(const struct packing *p, struct extent e, uint64_t *ret_words)
 	return *ret_words <= e.words;
 }
 
-/* First free extent that holds the table. */
+/* Finds the first free extent that holds the table. */
 static bool find_place(const struct uw_store *s, const struct packing *p, size_t *ret_at,
                        uint64_t *ret_words)
 {
@@ -297,7 +297,7 @@ static int by_base(const void *a, const void *b)
 	return (x->base > y->base) - (x->base < y->base);
 }
 
-/* Would there be a place once all resting words are free? @tmp: room for all of both lists. */
+/* Returns true if the table fits once all resting words are free. @tmp: room for both lists. */
 static bool place_after_rest(const struct uw_store *s, const struct packing *p, struct extent *tmp)
 {
 	uint64_t resting = 0, words;
@@ -326,7 +326,7 @@ static uint32_t last_used(const struct uw_store *s, const struct live *l)
 	return __atomic_load_n(&s->b.images[l->image].used, __ATOMIC_RELAXED);
 }
 
-/* The table that was not used for longest; of several the oldest. */
+/* Returns the least recently used table; of several the oldest. */
 static size_t victim(const struct uw_store *s)
 {
 	size_t best = 0;
@@ -341,7 +341,7 @@ static size_t victim(const struct uw_store *s)
 	return best;
 }
 
-/* Room in `resting` was reserved. */
+/* Evicts table @i; room in `resting` was reserved. */
 static void evict(struct uw_store *s, size_t i, uint64_t now)
 {
 	struct live l = s->live.p[i];
@@ -357,7 +357,7 @@ static void evict(struct uw_store *s, size_t i, uint64_t now)
 	s->stats.rows -= l.rows;
 }
 
-/* Evicts until there will be room: -EAGAIN, or -ENOSPC if there never will. */
+/* Evicts until the table will fit: -EAGAIN, or -ENOSPC if it never will. */
 static int make_room(struct uw_store *s, const struct packing *p, uint64_t now)
 {
 	_cleanup_free_ struct extent *tmp = NULL;
@@ -400,13 +400,13 @@ static int make_segments(struct uw_store *s, struct extent e)
 	return 0;
 }
 
-/* The image's fields, its state last. */
+/* Writes the image's fields, its state last. */
 static void publish(struct uw_store *s, uint32_t image, const struct uw_table *t, struct extent e)
 {
 	struct abi_image *im = &s->b.images[image];
 	uint32_t newest = 0;
 
-	/* As recent as the others': else it would be the first to go, before any program met it. */
+	/* As recent as the newest: else it would be evicted before any program uses it. */
 	for (size_t i = 0; i < s->live.n; i++)
 		newest = MAX_OF(newest, last_used(s, &s->live.p[i]));
 	if (last_used(s, &(struct live){.image = image}) < newest)
@@ -416,15 +416,15 @@ static void publish(struct uw_store *s, uint32_t image, const struct uw_table *t
 	im->n_chunks = t->n_chunks;
 	im->lo = t->lo;
 #ifdef ABI_ARM64
-	/* A program looks at an image's state and then at its fields, and has no instruction that
-	 * keeps that order. */
-	if (s->b.settle)
-		s->b.settle(s->b.arg);
+	/* A program reads an image's state and then its fields, and has no instruction that keeps
+	 * that order. */
+	if (s->b.wait_for_programs)
+		s->b.wait_for_programs(s->b.arg);
 #endif
 	__atomic_store_n(&im->state, ABI_TABLE_READY, __ATOMIC_RELEASE);
 }
 
-/* @ret_refused: set where the table will never have a place. */
+/* Installs under the lock. @ret_refused: set if the table will never fit. */
 static int install(struct uw_store *s, uint32_t image, const struct packing *p, uint64_t now,
                    bool *ret_refused)
 {
@@ -433,8 +433,8 @@ static int install(struct uw_store *s, uint32_t image, const struct packing *p, 
 	size_t at;
 	int r;
 
-	/* Lists first: nothing may fail half-way. All that lives may have to rest, and all that
-	 * rests may become free. */
+	/* Reserves the lists first, so that nothing fails half-way: each live table may have to
+	 * rest, and each resting one may become free. */
 	r = vec_reserve(&s->live, 1);
 	if (r == 0)
 		r = vec_reserve(&s->resting, s->live.n + 1);
@@ -445,7 +445,7 @@ static int install(struct uw_store *s, uint32_t image, const struct packing *p, 
 	end_rests(s, now);
 	for (size_t i = 0; i < s->resting.n; i++)
 		if (s->resting.p[i].image == image)
-			return -EAGAIN; /* a program may still hold half of its old fields */
+			return -EAGAIN; /* a program may still have read some old fields */
 	if (s->serial + 1 >= SERIAL_END || !find_place(s, p, &at, &words)) {
 		r = s->serial + 1 >= SERIAL_END ? -ENOSPC : make_room(s, p, now);
 		*ret_refused = r == -ENOSPC;
@@ -455,7 +455,7 @@ static int install(struct uw_store *s, uint32_t image, const struct packing *p, 
 	r = make_segments(s, e);
 	if (r < 0)
 		return r;
-	take(s, at, e.words);
+	use_words(s, at, e.words);
 	s->used_words += e.words;
 	s->serial++;
 	pack(s, p, e.base);
@@ -485,7 +485,7 @@ int uw_store_install(struct uw_store *s, uint32_t image, const struct uw_table *
 
 	if (image >= s->b.n_images)
 		return -ENOENT;
-	if (t && t->n_chunks > 0) { /* outside of the lock: as long as the table */
+	if (t && t->n_chunks > 0) { /* outside of the lock: its time grows with the table */
 		r = packing_of(t, &p);
 		if (r < 0)
 			return r;
@@ -523,7 +523,7 @@ int uw_store_code(const struct uw_store *s, uint32_t image, uint64_t off, uint16
 		r = -ENOENT;
 		break;
 	case ABI_TABLE_READY:
-		/* Outside of the table there is no rule. */
+		/* No rule outside of the table. */
 		if (off < im->lo || (off - im->lo) >> ABI_CHUNK_SHIFT >= im->n_chunks)
 			*ret = ABI_CODE_NONE;
 		else

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walks of user space: the look-up and the step that BPF runs, over memory of the caller's.
+ * The walks of user space: the look-up and step of the programs, over the caller's memory.
  */
 #include "unwind/unwind_priv.h"
 
-/* What the step and the look-up reach through their hooks. */
+/* The object of the hooks of step and look-up. */
 struct walk_mem {
 	const struct uw_target *target;
 	const struct uw_rules_mem *rules;
@@ -41,7 +41,8 @@ static int walk_read_code(const struct walk_mem *m, __u64 *ret, __u64 addr)
 #define UW_OP(mem, i)                ((i) < (mem)->rules->n_ops ? &(mem)->rules->ops[i] : NULL)
 #include "step/step.h"
 
-/* In executable memory, and as far as the bytes before it can be read, behind a call. */
+/* Returns 1 if the address is in executable memory and, if the bytes before it can be read, after a
+ * call. */
 static int walk_is_code(const struct walk_mem *m, __u64 addr, __u32 sure)
 {
 	const struct uw_target *t = m->target;
@@ -49,22 +50,22 @@ static int walk_is_code(const struct walk_mem *m, __u64 addr, __u32 sure)
 	uint64_t off, before;
 
 	if (addr < UW_USER_MIN || addr >= UW_USER_END ||
-	    t->place(t->arg, addr - 1, &image, &off) < 0)
+	    t->resolve(t->arg, addr - 1, &image, &off) < 0)
 		return 0;
 	if ((sure && image == 0) || t->read_code(t->arg, &before, addr - 8))
 		return 1;
 	return uw_after_call(before);
 }
 
-/* Encodes and records the frame at @u: where it lies is in *ret_image (0: JIT code, or not known)
- * and *ret_off. Negative where there is no executable memory. */
+/* Encodes and records the frame at @u: *ret_image (0: JIT code, or unknown) and *ret_off. Negative
+ * if no known executable mapping covers it. */
 static int walk_place(const struct uw_target *t, const struct uw_state *u, struct uw_walk *ret,
                       uint32_t *ret_image, uint64_t *ret_off)
 {
 	uint64_t frame;
 	uint32_t image = 0;
 	uint64_t off = 0;
-	int r = t->place(t->arg, uw_lookup_pc(u), &image, &off);
+	int r = t->resolve(t->arg, uw_lookup_pc(u), &image, &off);
 
 	if (r < 0)
 		frame = u->pc & ABI_FRAME_ADDR_MASK;
@@ -96,7 +97,7 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 	ret->flags = 0;
 	ret->image = 0;
 	ret->walk = 0;
-	ret->unplaced = false;
+	ret->unresolved = false;
 	while (ret->n < ABI_MAX_USER_FRAMES && ret->walk == 0) {
 		uint32_t image;
 		uint64_t off;
@@ -104,8 +105,8 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 		int r = walk_place(t, &u, ret, &image, &off);
 		bool jit = r == 0 && image == 0;
 
-		ret->unplaced = r < 0;
-		/* Not code: what led here did not find a caller. */
+		ret->unresolved = r < 0;
+		/* Not code: the last step found no caller. */
 		if (r < 0 && ret->n > 1 && !u.exact && !walk_is_code(&mem, u.pc, 0)) {
 			ret->n--;
 			ret->walk = ABI_WALK_IMPLAUSIBLE;
@@ -121,8 +122,7 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 			}
 			if (r < 0)
 				code = ABI_CODE_NONE;
-			/* A return address that was put there by hand, to the very start of a root.
-			 */
+			/* Code wrote this return address, the start of a root, without a call. */
 			if (code == ABI_CODE_NONE && !u.exact &&
 			    uw_store_code(store, image, off + 1, &code) == 0 &&
 			    code != ABI_CODE_ROOT)
@@ -139,7 +139,7 @@ void uw_walk(const struct uw_store *store, const struct uw_rules *rules, const s
 		ret->walk = ABI_WALK_DEPTH;
 	if (ret->walk == ABI_WALK_UNCOVERED && ret->image)
 		ret->walk = ABI_WALK_NO_TABLE;
-	ret->unplaced = ret->unplaced && ret->walk != ABI_WALK_ROOT;
+	ret->unresolved = ret->unresolved && ret->walk != ABI_WALK_ROOT;
 	ret->heuristic = u.heuristic;
 	if (u.heuristic)
 		ret->flags |= ABI_STACK_HEURISTIC;

@@ -364,7 +364,7 @@ static int host_read_code(void *arg, uint64_t *ret, uint64_t addr)
 static void host_walk(struct oracle *o, const struct cap_copy *k, struct ev_frame *frames,
                       struct ours *ret)
 {
-	const struct uw_target t = {.place = host_place,
+	const struct uw_target t = {.resolve = host_place,
 	                            .read = host_read,
 	                            .read_code = host_read_code,
 	                            .in_syscall = k->in_syscall,

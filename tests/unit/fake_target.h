@@ -149,7 +149,7 @@ static inline int setup(void **state)
 	assert_int_equal(uw_store_new(&b, 0, &f->store), 0);
 	assert_int_equal(uw_rules_new(NULL, &f->rules), 0);
 	f->t = (struct uw_target){
-	        .place = fake_place, .read = fake_read, .read_code = fake_read_code, .arg = f};
+	        .resolve = fake_place, .read = fake_read, .read_code = fake_read_code, .arg = f};
 	f->table = (struct uw_table){.lo = 0x2800, .n_chunks = 5, .n_rows = 1, .rows = f->rows};
 	f->pc = TEXT + LEAF;
 	f->reg[ABI_REG_SP] = STACK;

@@ -426,12 +426,12 @@ static void look_around(const struct uw_target *t)
 	assert_int_not_equal(t->read(t->arg, &v, 0), 0);
 	assert_int_not_equal(t->read(t->arg, &v, UINT64_MAX), 0);
 
-	assert_int_equal(t->place(t->arg, (2ULL << 32) + 0x30, &image, &off), 0);
+	assert_int_equal(t->resolve(t->arg, (2ULL << 32) + 0x30, &image, &off), 0);
 	assert_int_equal(image, 2);
 	assert_int_equal(off, 0x30);
-	assert_int_equal(t->place(t->arg, 7ULL << 44, &image, &off), 0);
+	assert_int_equal(t->resolve(t->arg, 7ULL << 44, &image, &off), 0);
 	assert_int_equal(image, 0);
-	assert_int_equal(t->place(t->arg, 0x40, &image, &off), -ENOENT);
+	assert_int_equal(t->resolve(t->arg, 0x40, &image, &off), -ENOENT);
 
 	/* Byte i of the file is i / 16: from its middle, over the end of a window, at its end. */
 	assert_int_equal(t->read_code(t->arg, &v, (2ULL << 32) + 0x10), 0);

@@ -354,18 +354,18 @@ static void test_a_leaf_outside_of_known_code_is_kept_and_told(void **state)
 	f->pc = NOWHERE + 3;
 	walk(f, false);
 	EXPECT(f, ABI_WALK_UNCOVERED, 0, 0, EXACT(NOWHERE + 3));
-	assert_true(f->w.unplaced);
+	assert_true(f->w.unresolved);
 	f->reg[ABI_REG_FP] = AT(10);
 	f->stack[11] = called(f, TEXT + ROOT + 8);
 	walk(f, false);
 	EXPECT(f, ABI_WALK_ROOT, 1, 0, EXACT(NOWHERE + 3), IN(ROOT + 8));
-	assert_false(f->w.unplaced);
+	assert_false(f->w.unresolved);
 	/* Nor where it ends in known code. */
 	f->stack[11] = called(f, TEXT + MID + 8);
 	f->stack[15] = 1;
 	walk(f, false);
 	EXPECT(f, ABI_WALK_BAD_PC, 1, 0, EXACT(NOWHERE + 3), IN(MID + 8));
-	assert_false(f->w.unplaced);
+	assert_false(f->w.unresolved);
 }
 
 int main(void)

@@ -25,7 +25,7 @@ static void test_a_chain_is_walked_by_rules_to_its_root(void **state)
 	walk(f, false);
 	EXPECT(f, ABI_WALK_ROOT, 0, 0, EXACT(IN(LEAF + 0x17)), IMAGE(2, OTHER_OFF + 0x123),
 	       IN(MID + 5), IN(ROOT + 9));
-	assert_false(f->w.unplaced);
+	assert_false(f->w.unresolved);
 	assert_int_equal(f->w.image, 0);
 }
 
@@ -186,7 +186,7 @@ static void test_how_a_walk_by_rules_ends(void **state)
 	f->reg[ABI_REG_SP] = AT(STACK_WORDS - 1); /* its return address is the next one */
 	walk(f, false);
 	EXPECT(f, ABI_WALK_FAULT, 0, 0, EXACT(IN(LEAF)));
-	assert_false(f->w.unplaced);
+	assert_false(f->w.unresolved);
 }
 
 static void test_a_caller_outside_of_code_is_not_kept(void **state)
@@ -198,7 +198,7 @@ static void test_a_caller_outside_of_code_is_not_kept(void **state)
 	f->stack[5] = NOWHERE;
 	walk(f, false);
 	EXPECT(f, ABI_WALK_IMPLAUSIBLE, 0, 0, EXACT(IN(LEAF)), IN(MID + 1));
-	assert_true(f->w.unplaced);
+	assert_true(f->w.unresolved);
 }
 
 static void test_the_deepest_stack_is_told_from_a_cut_one(void **state)
