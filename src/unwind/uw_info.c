@@ -37,11 +37,11 @@ static int open_file(const char *path, int *ret, struct err *err)
 	/* O_NONBLOCK: the open of a FIFO without a writer blocks. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return err_set(err, -errno, "%s: %s: cannot be opened", path, err_name(errno));
+		return err_set(err, -errno, "%s: cannot be opened (%s)", path, err_name(errno));
 	if (fstat(fd, &st) < 0)
-		return err_set(err, -errno, "%s: %s", path, err_name(errno));
+		return err_set(err, -errno, "%s: cannot be read (%s)", path, err_name(errno));
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, -EINVAL, "%s: %s, not a file: give a program or library", path,
+		return err_set(err, -EINVAL, "%s: %s, not a file; give a program or library", path,
 		               S_ISDIR(st.st_mode)    ? "a directory"
 		               : S_ISFIFO(st.st_mode) ? "a FIFO"
 		               : S_ISSOCK(st.st_mode) ? "a socket"
@@ -56,23 +56,23 @@ static int open_elf(const char *path, int fd, struct info *i, struct err *err)
 
 	if (r == -ENOEXEC)
 		return err_set(err, r,
-		               "%s: not a little-endian ELF file: give a program or library", path);
+		               "%s: not a little-endian ELF file; give a program or library", path);
 	if (r == -EINVAL)
-		return err_set(err, r, "%s: its ELF header contradicts itself: is it whole?", path);
+		return err_set(err, r, "%s: inconsistent ELF header; the file may be truncated",
+		               path);
 	if (r < 0)
-		return err_set(err, r, "%s: reading it: %s", path, err_name(r));
+		return err_set(err, r, "%s: cannot be read (%s)", path, err_name(r));
 	if (img_type(i->f) == ET_REL)
 		return err_set(
 		        err, -EINVAL,
-		        "%s: an object file, whose code has no addresses yet: give what it is "
-		        "linked to",
+		        "%s: an object file, whose code has no addresses; give the program or "
+		        "library that it is linked into",
 		        path);
 	if (img_type(i->f) == ET_CORE)
-		return err_set(err, -EINVAL, "%s: a core file: give the program or the library",
-		               path);
+		return err_set(err, -EINVAL, "%s: a core file; give the program or library", path);
 	if (!img_is_64(i->f))
 		return err_set(err, -ENOTSUP,
-		               "%s: 32-bit code, which is not unwound: give a 64-bit file", path);
+		               "%s: 32-bit code has no unwind tables; give a 64-bit file", path);
 	return 0;
 }
 
@@ -87,18 +87,18 @@ static int build(const char *path, struct info *i, struct err *err)
 		return err_set(
 		        err, r,
 		        "%s: no call-frame information (.eh_frame, .debug_frame or "
-		        ".gopclntab) in this file: its code is walked by frame pointers and "
-		        "guesses. Compile it with -fasynchronous-unwind-tables; of a file with "
-		        "debug information alone, or one that is cut off, give the whole one",
+		        ".gopclntab) in this file; its code is unwound by frame pointers and "
+		        "heuristics. Compile it with -fasynchronous-unwind-tables. If it is a "
+		        "file of debug information, or truncated, give the whole file",
 		        path);
 	if (r == -ENOTSUP)
 		return err_set(
 		        err, r,
-		        "%s: made for another processor (ELF machine %u): look at it with the "
-		        "perf-agent of that one",
+		        "%s: built for another processor (ELF machine %u); use the perf-agent "
+		        "of that processor",
 		        path, img_machine(i->f));
 	if (r < 0)
-		return err_set(err, r, "%s: reading its call-frame information: %s", path,
+		return err_set(err, r, "%s: call-frame information cannot be read: %s", path,
 		               why.msg[0] ? why.msg : err_name(r));
 	return 0;
 }
@@ -210,7 +210,7 @@ static int say_rule(struct say *to, const char *path, const struct info *i, uint
 
 	if (r < 0)
 		return err_set(err, -ENOENT,
-		               "%s: 0x%llx lies outside its code: give a virtual address of the "
+		               "%s: 0x%llx is outside its code; give a virtual address of the "
 		               "file, as nm and readelf print them",
 		               path, (unsigned long long)pc);
 	code = uw_table_find(i->table, off);
@@ -218,7 +218,7 @@ static int say_rule(struct say *to, const char *path, const struct info *i, uint
 	if (code == ABI_CODE_NONE)
 		r = sbuf_str(&b, "none: no call-frame information covers it");
 	else if (code == ABI_CODE_BAD)
-		r = sbuf_str(&b, "bad: its call-frame information is damaged or not understood");
+		r = sbuf_str(&b, "bad: its call-frame information is damaged or unknown");
 	else if (code == ABI_CODE_ROOT)
 		r = sbuf_str(&b, "root: the outermost frame");
 	else

@@ -112,7 +112,7 @@ def outermost_frame_is_told():
 @test
 def address_outside_the_code_is_refused():
     for word in ['0', '0xffffffffffffffff', '0x7fffffffffff']:
-        r = refused(PROGRAM, 'lies outside its code', '--pc', word)
+        r = refused(PROGRAM, 'is outside its code', '--pc', word)
         check('as nm and readelf print them' in r.err, r)
 
 

@@ -121,9 +121,9 @@ struct abi_sched_proc {
 
 /* ---- per thread ------------------------------------------------------------------------------ */
 enum abi_phase {
-	ABI_PHASE_NONE =
-	        0, /* unknown, or filtered out. Filtered out: since_ns is its switch-in, or 0 if
-	                     * it does not run or that is unknown */
+	/* Unknown, or filtered out. Filtered out: since_ns is its switch-in, or 0 if it does not run
+	 * or that is unknown. */
+	ABI_PHASE_NONE = 0,
 	ABI_PHASE_ON = 1, /* on a CPU since since_ns */
 	ABI_PHASE_RUNQ = 2,
 	ABI_PHASE_BLOCKED = 3,

@@ -12,9 +12,9 @@
 
 #include "bpf/abi/abi.h"
 
-/* A program that attaches by BTF id: "tp_btf/NAME", "iter/NAME", "fexit/NAME". libbpf reads all of
- * the kernel's BTF for sections that it knows; the handler of these is ours
- * (src/loader/load_object.c) and reads it once, in part. */
+/* Section of a program that attaches by BTF id: "tp_btf/NAME", "iter/NAME", "fexit/NAME". libbpf
+ * reads the kernel's whole BTF for its own sections; the loader's handler of these
+ * (src/loader/load_object.c) reads it once, in part. */
 #define PA_SEC(section) SEC("pa." section)
 
 #endif
