@@ -8,7 +8,7 @@
 
 #include <bpf/libbpf.h>
 
-#include "bench-stats.h"
+#include "bench_stats.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wcast-qual"

@@ -3,7 +3,7 @@
  * bench-programs SECONDS NAME...: prints the cost of all loaded BPF programs of these names during
  * that time, as the kernel measures it (BPF_ENABLE_STATS): {"NAME": [runs, ns], ...}.
  */
-#include "bench-stats.h"
+#include "bench_stats.h"
 
 int main(int argc, char **argv)
 {

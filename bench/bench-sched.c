@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "bench-stats.h"
+#include "bench_stats.h"
 #include "loader/loader.h"
 
 #pragma GCC diagnostic push

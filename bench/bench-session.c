@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "bench-stats.h"
+#include "bench_stats.h"
 
 static double now(void)
 {

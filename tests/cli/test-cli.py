@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The command line against the scripted library of fake-perfagent.c. TAP on standard output.
+"""The command line against the scripted library of fake_perfagent.c. TAP on standard output.
 
     test-cli.py PERF-AGENT-FAKE EMBED-FAKE OPTIONS.DEF GEN-CLI-DOCS.PY MAN-PAGE COMPLETION
 """

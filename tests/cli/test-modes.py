@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Several modes and several outputs of one capture, against the scripted library of fake-perfagent.c. TAP.
+"""Several modes and several outputs of one capture, against the scripted library of fake_perfagent.c. TAP.
 
     test-modes.py PERF-AGENT-FAKE
 """

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stack-capture - samples of one process by the parts of a session, on one thread, with unwind
+ * stack_capture - samples of one process by the parts of a session, on one thread, with unwind
  * tables for all it maps: what the kernel side walked, and with ABI_WALK_DEFER_ALL the registers and
  * the stack of the same instant.
  */

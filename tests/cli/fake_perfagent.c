@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fake-perfagent.c - a libperfagent that samples nothing and does what environment variables say,
+ * fake_perfagent.c - a libperfagent that samples nothing and does what environment variables say,
  * for tests of the command line that need no kernel and no privileges. It really starts commands
  * and writes outputs.
  *

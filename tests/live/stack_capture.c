@@ -266,7 +266,7 @@ uint64_t cap_counter(const struct cap *c, enum abi_counter id)
 	struct abi_counters v;
 
 	if (load_counters(smp_walker_loader(c->walker), &v) < 0) {
-		fprintf(stderr, "stack-capture: counters cannot be read\n");
+		fprintf(stderr, "stack_capture: counters cannot be read\n");
 		exit(1);
 	}
 	return v.v[id];
