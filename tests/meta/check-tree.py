@@ -9,6 +9,9 @@
  - every source file names its licence in its first line (the second after "#!"): BPF code both, the rest Apache-2.0;
  - src/ calls no function of the banned ones;
  - no source file is longer than 1,000 lines;
+ - no struct of src/ and include/ has more than 30 members, those of nested anonymous structs included;
+ - file names of src/, and of headers and libraries of the tests, are in snake_case; a .c or .h of a module begins with
+   the module's prefix, or is MODULE.c, MODULE.h or MODULE_priv.h;
  - every module that is a static library has a unit test, and that test is built.
 """
 
@@ -26,6 +29,16 @@ SOURCE_NAMES = {"meson.build", "meson_options.txt", "Makefile"}
 # One in each folder (meson.build), or two by design: the kernel's and the user side's table (counters.def).
 NOT_UNIQUE = {"meson.build", "counters.def", "README.md"}
 MAX_LINES = 1000
+# More than one can keep in mind; what is larger is several things.
+MAX_MEMBERS = 30
+# Prefixes of files and functions, where they are not the module's name.
+PREFIXES = {
+    "api": ("api_", "pfa_"), "dwarf": ("dw_",), "encode": ("enc_",), "image": ("img_",), "loader": ("load_",),
+    "metrics": ("met_",), "perfevent": ("pev_",), "profile": ("prof_",), "sampler": ("smp_",), "session": ("ses_",),
+    "source": ("src_",), "symbolize": ("sym_",), "track": ("trk_",), "unwind": ("uw_",),
+}
+# base names functions after their type, bpf files after what they hook.
+NO_PREFIX = {"base", "bpf"}
 
 APACHE = "SPDX-License-Identifier: Apache-2.0"
 DUAL = "SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0"
@@ -109,6 +122,72 @@ def check_length(root):
             yield f"{path}: {lines} lines, over {MAX_LINES}: it has two jobs"
 
 
+def body_end(code, start):
+    """Returns the index after the brace that closes the one at start."""
+    depth = 0
+    for i in range(start, len(code)):
+        depth += (code[i] == "{") - (code[i] == "}")
+        if depth == 0:
+            return i + 1
+    return len(code)
+
+
+def member_cnt(body):
+    """Counts the members in the text between a struct's braces. A nested body counts its members, not itself."""
+    count = 0
+    while "{" in body:
+        start = body.index("{")
+        end = body_end(body, start)
+        count += member_cnt(body[start + 1:end - 1])
+        rest = body.find(";", end)
+        begin = body.rfind(";", 0, start) + 1
+        body = body[:begin] + (body[rest + 1:] if rest >= 0 else "")
+    flat = None
+    while flat != body:  # parameters, array sizes and attributes hold commas of their own
+        flat, body = body, re.sub(r"\([^()]*\)|\[[^][]*\]", "", body)
+    return count + sum(1 + d.count(",") for d in flat.split(";") if d.strip())
+
+
+def check_members(root):
+    for path in files_of(root, ("src", "include")):
+        if not path.endswith((".c", ".h")):
+            continue
+        code = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: "\n" * m[0].count("\n"), code_only(read(root, path)),
+                      flags=re.M)
+        for m in re.finditer(r"\b(?:struct|union)\s+(?:__attribute__\s*\(\(.*?\)\)\s*)?(\w+)\s*\{", code):
+            count = member_cnt(code[m.end():body_end(code, m.end() - 1) - 1])
+            if count > MAX_MEMBERS:
+                line = code.count("\n", 0, m.start()) + 1
+                yield f"{path}:{line}: {m[1]} has {count} members, over {MAX_MEMBERS}"
+
+
+def is_library(root, path):
+    """A header, or a file that another program of the tests includes or links."""
+    name = os.path.basename(path)
+    if name.endswith(".h"):
+        return True
+    if name.endswith(".py"):
+        return not read(root, path).startswith("#!")
+    return name.endswith(".c") and not name.startswith(("test-", "fuzz-")) and not re.search(
+        r"\bmain\s*\(", code_only(read(root, path)))
+
+
+def check_names(root):
+    snake = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z]+)+")
+    for path in files_of(root, ("src",)):
+        name = os.path.basename(path)
+        module = path.split(os.sep)[1]
+        if not snake.fullmatch(name):
+            yield f"{path}: the name is not in snake_case"
+        elif module not in NO_PREFIX and name.endswith((".c", ".h")):
+            prefixes = PREFIXES.get(module, (module + "_",))
+            if name not in (f"{module}.c", f"{module}.h", f"{module}_priv.h") and not name.startswith(prefixes):
+                yield f"{path}: the name does not begin with {' or '.join(prefixes)}"
+    for path in files_of(root, ("tests", "bench")):
+        if is_library(root, path) and not snake.fullmatch(os.path.basename(path)):
+            yield f"{path}: the name is not in snake_case"
+
+
 def check_unit_tests(root):
     unit = "tests/unit/meson.build"
     built = read(root, unit) if os.path.isfile(os.path.join(root, unit)) else ""
@@ -127,7 +206,7 @@ def check_unit_tests(root):
             yield f"{folder}: {unit} does not build test-{name}"
 
 
-CHECKS = (check_unique, check_licence, check_banned, check_length, check_unit_tests)
+CHECKS = (check_unique, check_licence, check_banned, check_length, check_members, check_names, check_unit_tests)
 
 
 def check_tree(root):
@@ -180,6 +259,37 @@ BAD = [
     ("tests/unit/meson.build", HASH, "does not build test-base"),
     ("src/later/later.c", C, "there is no tests/unit/test-later.c"),
 ]
+# 30 members, of every kind: two in one declaration, an array, a function pointer, a bit field, nested and named bodies.
+THIRTY = ("struct x {\n\tint a, b[3][2];\n\tint (*call)(int one, int two);\n\tunsigned bit : 3; /* c; d; */\n"
+          "\tunion {\n\t\tint u;\n\t\tstruct { int v, w; } named[2];\n\t};\n#define X { int d; }\n\tint last;\n"
+          + "".join(f"\tint m{i};\n" for i in range(22)) + "};\n")
+GOOD["src/base/thirty.h"] = C + THIRTY
+BAD += [
+    ("src/base/thirty.h", C + THIRTY.replace("a, b", "a, a2, b"), "src/base/thirty.h:2: x has 31 members, over 30"),
+    ("src/base/thirty.h", C + THIRTY.replace("int u;", "int u; int u2;"), "x has 31 members"),
+    ("src/base/thirty.h", C + THIRTY.replace("v, w", "v, w, y"), "x has 31 members"),
+    ("include/x.h", C + THIRTY.replace("int last", "int last, later"), "include/x.h:2: x has 31 members"),
+    ("src/base/two-words.c", C, "src/base/two-words.c: the name is not in snake_case"),
+    ("src/base/Upper.h", C, "not in snake_case"),
+    ("src/track/list.c", C, "src/track/list.c: the name does not begin with trk_"),
+    ("src/api/face.c", C, "does not begin with api_ or pfa_"),
+    ("src/ksyms/cache.c", C, "does not begin with ksyms_"),
+    ("src/track/trk-list.c", C, "not in snake_case"),
+    ("tests/unit/fake-x.h", C, "tests/unit/fake-x.h: the name is not in snake_case"),
+    ("tests/live/some-lib.py", HASH, "tests/live/some-lib.py: the name is not in snake_case"),
+    ("tests/live/some-lib.c", C + "int main_part(void);\n", "tests/live/some-lib.c: the name is not in snake_case"),
+]
+GOOD.update({
+    "src/track/trk_list.c": C,
+    "src/track/track.c": C,
+    "src/track/track_priv.h": C,
+    "src/ksyms/ksyms_cache.c": C,
+    "src/bpf/any_name.bpf.c": BPF,
+    "tests/live/some-program.c": C + "int main(void) { return 0; }\n",
+    "tests/fuzz/fuzz-it.c": C,
+    "tests/live/some-tool.py": "#!/usr/bin/python3\n" + HASH,
+    "tests/live/some_lib.py": HASH,
+})
 BANNED_NAMES = ("strcpy strcat sprintf strncpy strtok atoi strtol strtoull gets alloca __builtin_alloca sscanf fscanf "
                 "vsscanf scanf readdir_r signal strncat vsprintf strtok_r").split()
 
