@@ -169,48 +169,86 @@ static void test_damaged_instructions_cost_one_function(void **state)
 	sbuf_done(&s.c.b);
 }
 
-static void test_any_byte_may_be_damaged(void **state)
+/* @text has the line of function @i of @whole. */
+static void expect_line(const char *text, const char *whole, size_t i)
+{
+	char *line = line_of(whole, i);
+	const char *at = strstr(text, line);
+
+	assert_true(*line != 0);
+	assert_non_null(at);
+	assert_int_equal(at[strlen(line)], '\n');
+	free(line);
+}
+
+/* Bytes of a length: all later entries begin elsewhere. */
+#define LENGTH_BYTES 4
+
+static bool is_length(const struct sample *s, size_t at)
+{
+	for (size_t i = 0; i < FUNCS; i++)
+		if (at >= s->lo[i] && at < s->lo[i] + LENGTH_BYTES)
+			return true;
+	return false;
+}
+
+static void test_a_damaged_byte_costs_the_entry_that_it_belongs_to(void **state)
 {
 	for (int debug = 0; debug < 2; debug++) {
 		struct uw_build_stats stats;
 		struct sample s;
+		char *whole;
 
 		(void)state;
 		sample_init(&s, debug);
+		whole = read_text(&s.c, &stats);
 		for (size_t at = 0; at < s.c.b.len; at++) {
 			for (unsigned int v = 0; v < 256; v += 5) {
-				char was = s.c.b.p[at];
+				char was = s.c.b.p[at], *text;
 
 				s.c.b.p[at] = (char)v;
-				free(read_text(&s.c, &stats));
+				text = read_text(&s.c, &stats);
 				s.c.b.p[at] = was;
 				assert_true(stats.entries <= FUNCS);
+				/* The CIE belongs to all. */
+				for (size_t i = 0; i < FUNCS && at >= s.lo[0]; i++)
+					if (at >= s.hi[i] || (at < s.lo[i] && !is_length(&s, at)))
+						expect_line(text, whole, i);
+				free(text);
 			}
 		}
+		free(whole);
 		sbuf_done(&s.c.b);
 	}
 }
 
-static void test_cut_off_anywhere(void **state)
+static void test_entries_before_a_cut_are_whole(void **state)
 {
 	for (int debug = 0; debug < 2; debug++) {
 		struct uw_build_stats stats;
 		struct sample s;
+		char *all;
 		size_t len;
 
 		(void)state;
 		sample_init(&s, debug);
+		all = read_text(&s.c, &stats);
 		len = s.c.b.len;
 		for (size_t cut = 0; cut < len; cut++) {
 			size_t whole = 0;
+			char *text;
 
 			s.c.b.len = cut;
-			free(read_text(&s.c, &stats));
+			text = read_text(&s.c, &stats);
 			while (whole < FUNCS && s.hi[whole] <= cut)
 				whole++;
 			assert_int_equal(stats.entries, whole);
 			assert_true(stats.bad_entries <= 1);
+			for (size_t i = 0; i < whole; i++)
+				expect_line(text, all, i);
+			free(text);
 		}
+		free(all);
 		sbuf_done(&s.c.b);
 	}
 }
@@ -251,8 +289,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_sample_is_sound),
 	        cmocka_unit_test(test_damaged_instructions_cost_one_function),
-	        cmocka_unit_test(test_any_byte_may_be_damaged),
-	        cmocka_unit_test(test_cut_off_anywhere),
+	        cmocka_unit_test(test_a_damaged_byte_costs_the_entry_that_it_belongs_to),
+	        cmocka_unit_test(test_entries_before_a_cut_are_whole),
 	        cmocka_unit_test(test_many_entries_cannot_share_a_long_cie),
 	};
 
