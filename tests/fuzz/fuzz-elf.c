@@ -37,6 +37,18 @@ static void resolve(struct img_file *f, const uint64_t *offs, size_t n)
 		assert(named == (sym_batch_frames(&b, i) != NULL));
 		assert(!named || (*sym_batch_frames(&b, i)->name && b.names[i].start <= offs[i]));
 	}
+	/* An offset alone has the name that it has among others. */
+	for (size_t i = 0; i < n; i += 21) {
+		struct sym_batch one;
+
+		if (sym_elf_resolve(f, &offs[i], 1, &one) < 0)
+			continue;
+		assert(one.names[0].reason == b.names[i].reason);
+		assert(one.names[0].start == b.names[i].start);
+		assert(!one.names[0].n ||
+		       strcmp(sym_batch_frames(&one, 0)->name, sym_batch_frames(&b, i)->name) == 0);
+		sym_batch_done(&one);
+	}
 	sym_batch_done(&b);
 }
 

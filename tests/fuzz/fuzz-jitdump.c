@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	_cleanup_close_ int fd = memfd_create("dump", MFD_CLOEXEC);
 	struct sym_frame f;
 	size_t part;
-	int r;
+	int r, again;
 
 	if (fd < 0 || jitcode_new(1 << 20, &j) < 0)
 		abort();
@@ -33,6 +33,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r = jitcode_read_dump(j, fd, 200);
 	assert(r >= 0 || r == -EINVAL);
 	assert(jitcode_bytes(j) <= (1 << 20) + 65536);
+	/* Nothing was appended: the same again. */
+	again = jitcode_read_dump(j, fd, 250);
+	assert(again == 0 || (again == -EINVAL && r == again));
 	/* The corpus and its mutations lie here. */
 	for (uint64_t addr = 0x1000; addr < 0x1400; addr += 4) {
 		int now = jitcode_find(j, addr, UINT64_MAX, &f);

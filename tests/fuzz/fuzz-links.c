@@ -30,6 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct img_debuglink l;
 	struct img_area a;
 	uint8_t buf[16];
+	uint64_t off;
+	size_t len;
 	int r;
 
 	if (!alt || img_file_open_mem(data, size, &f, NULL) < 0)
@@ -40,14 +42,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (r < 0)
 			continue;
 		assert(a.off <= size && a.file_size <= size - a.off);
-		r = img_area_read(f, &a, a.file_size / 2, buf, sizeof(buf));
-		assert(r == 0 || r == -ENODATA || r == -EINVAL);
+		off = a.file_size / 2;
+		len = (size_t)MIN_OF(a.file_size - off, sizeof(buf));
+		r = img_area_read(f, &a, off, buf, len);
+		assert(r == 0 || r == -EINVAL);
+		if (r == 0)
+			assert(memcmp(buf, data + a.off + off, len) == 0);
 	}
 	r = img_debuglink(f, &l);
 	assert(r == 0 || r == -ENOENT || r == -EINVAL || r == -ENOMEM);
 	if (r == 0) {
-		size_t len = strnlen(l.name, sizeof(l.name));
-
+		len = strnlen(l.name, sizeof(l.name));
 		assert(len > 0 && len < sizeof(l.name) && !memchr(l.name, '/', len));
 	}
 	r = img_altlink(f, alt);

@@ -15,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	_cleanup_close_ int fd = memfd_create("map", MFD_CLOEXEC);
 	const struct jitcode_stats *st;
 	struct sym_frame f;
+	uint64_t entries;
 	size_t part;
 
 	if (fd < 0 || jitcode_new(1 << 20, &j) < 0)
@@ -32,6 +33,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(jitcode_read_map(j, fd, 200, true) >= 0);
 	st = jitcode_stats(j);
 	assert(st->entries >= st->reused);
+	/* Nothing was appended: no entry is replaced. */
+	entries = st->entries;
+	assert(jitcode_read_map(j, fd, 250, true) == 0 && jitcode_stats(j)->entries == entries);
 	assert(jitcode_bytes(j) <= (1 << 20) + 65536);
 	/* The corpus and its mutations lie here. */
 	for (uint64_t addr = 0x1000; addr < 0x1400; addr += 4) {

@@ -25,8 +25,11 @@ static void one(const uint8_t *bytes, size_t len)
 		assert(strlen(e.map.path) < len);
 		if (e.type == EV_PROC_KSYMBOL)
 			assert(e.ksym.start && e.ksym.len && *e.ksym.name);
-		if (e.type == EV_PROC_MMAP)
+		if (e.type == EV_PROC_MMAP) {
 			assert(e.map.start < e.map.end && e.map.kind != 0);
+			/* The path is the record's, perhaps without its end. */
+			assert(!*e.map.path || memmem(bytes, len, e.map.path, strlen(e.map.path)));
+		}
 	}
 	free(rec);
 }
