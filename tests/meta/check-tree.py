@@ -12,7 +12,9 @@
  - no struct of src/ and include/ has more than 30 members, those of nested anonymous structs included;
  - file names of src/, and of headers and libraries of the tests, are in snake_case; a .c or .h of a module begins with
    the module's prefix, or is MODULE.c, MODULE.h or MODULE_priv.h;
- - every module that is a static library has a unit test, and that test is built.
+ - every module that is a static library has a unit test, and that test is built;
+ - every test and fuzz target of tests/ is declared in its folder's meson.build. (Meson itself refuses a declared test
+   whose file is missing.)
 """
 
 import os
@@ -206,7 +208,22 @@ def check_unit_tests(root):
             yield f"{folder}: {unit} does not build test-{name}"
 
 
-CHECKS = (check_unique, check_licence, check_banned, check_length, check_members, check_names, check_unit_tests)
+def check_declared(root):
+    """A folder's meson.build has the file's name in quotation marks, or what follows the folder's prefixes in it."""
+    for path in files_of(root, ("tests",)):
+        m = re.fullmatch(r"(?:test|fuzz)-((?:live-)?)([\w-]+)\.(?:c|py)", os.path.basename(path))
+        if not m:
+            continue
+        build = os.path.join(root, os.path.dirname(path), "meson.build")
+        text = ""
+        if os.path.isfile(build):
+            with open(build, encoding="utf-8") as f:
+                text = f.read()
+        if not any(f"'{name}'" in text for name in (os.path.basename(path), m[1] + m[2], m[2])):
+            yield f"{path}: {os.path.dirname(path)}/meson.build does not declare it"
+
+
+CHECKS = (check_unique, check_licence, check_banned, check_length, check_members, check_names, check_unit_tests, check_declared)
 
 
 def check_tree(root):
@@ -277,6 +294,9 @@ BAD += [
     ("src/track/trk-list.c", C, "not in snake_case"),
     ("tests/unit/fake-x.h", C, "tests/unit/fake-x.h: the name is not in snake_case"),
     ("tests/live/some-lib.py", HASH, "tests/live/some-lib.py: the name is not in snake_case"),
+    ("tests/live/test-live-other.py", "#!/usr/bin/python3\n" + HASH, "tests/live/meson.build does not declare it"),
+    ("tests/fuzz/fuzz-that.c", C, "tests/fuzz/meson.build does not declare it"),
+    ("tests/new/test-new.c", C, "tests/new/meson.build does not declare it"),
     ("tests/live/some-lib.c", C + "int main_part(void);\n", "tests/live/some-lib.c: the name is not in snake_case"),
 ]
 GOOD.update({
@@ -287,6 +307,9 @@ GOOD.update({
     "src/bpf/any_name.bpf.c": BPF,
     "tests/live/some-program.c": C + "int main(void) { return 0; }\n",
     "tests/fuzz/fuzz-it.c": C,
+    "tests/fuzz/meson.build": HASH + "fuzz = {\n  'it': [b],\n}\n",
+    "tests/live/test-live-some.py": "#!/usr/bin/python3\n" + HASH,
+    "tests/live/meson.build": HASH + "foreach name : ['some']\n",
     "tests/live/some-tool.py": "#!/usr/bin/python3\n" + HASH,
     "tests/live/some_lib.py": HASH,
 })
