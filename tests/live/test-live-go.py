@@ -6,10 +6,10 @@ import collections
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
+from golib import Go
 from livelib import Workload, capture, check, check_conserved, count, main, note, test, weight
 
 SECONDS = 40  # of a workload: longer than any test of this file, which ends it
@@ -223,23 +223,6 @@ def position_independent_program_is_as_complete():
     complete(p)
 
 
-def build(folder, name, package, *flags):
-    """Whether this toolchain builds it."""
-    sources = os.path.abspath(sys.argv.pop(2)) if 'sources' not in built else built['sources']
-    built['sources'] = sources
-    # Go's own library takes longest; what was compiled is there for the next run with other sanitizers.
-    root = os.path.normpath(f'{sources}/../../..')
-    cache = f'{root}/build-go' if os.access(root, os.W_OK) else f'{folder}/cache'
-    env = {**os.environ, 'GOTOOLCHAIN': 'local', 'GOFLAGS': '-mod=mod', 'GOPROXY': 'off', 'GOCACHE': cache,
-           'GOPATH': f'{folder}/path'}
-    built[name] = f'{folder}/{name}'
-    r = subprocess.run(['go', 'build', *flags, '-o', built[name], package], cwd=sources, env=env, capture_output=True,
-                       text=True)
-    if r.returncode:
-        note(r.stderr)
-    return r.returncode == 0
-
-
 def run():
     if not shutil.which('go'):
         print('1..0 # SKIP no Go toolchain')
@@ -248,9 +231,11 @@ def run():
         print('1..0 # SKIP changes of stacks are known for x86-64')
         return 0
     with tempfile.TemporaryDirectory(prefix='perf-agent-go-') as folder:
-        if not (build(folder, 'pure', './pure') and build(folder, 'stripped', './pure', '-ldflags=-s -w') and
-                build(folder, 'cgo', './cgo') and
-                build(folder, 'pie', './cgo', '-buildmode=pie', '-ldflags=-s -w')):
+        go = Go(sys.argv.pop(2), folder)
+        for name, package, *flags in (('pure', './pure'), ('stripped', './pure', '-ldflags=-s -w'), ('cgo', './cgo'),
+                                      ('pie', './cgo', '-buildmode=pie', '-ldflags=-s -w')):
+            built[name] = go.build(name, package, *flags)
+        if not all(built.values()):
             print('1..0 # SKIP the Go toolchain does not build the programs')
             return 0
         return main()

@@ -21,6 +21,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'live'))
+from golib import Go  # noqa: E402
+
 driver, sources = sys.argv[1:3]
 ADDRESSES = 20000
 
@@ -30,27 +33,18 @@ def skip(why):
     sys.exit(0)
 
 
-class Toolchain:
+class Toolchain(Go):
     def __init__(self, path, folder):
-        self.path = path
-        self.folder = tempfile.mkdtemp(dir=folder)
-        # Builds without the network.
-        self.env = {**os.environ, 'GOTOOLCHAIN': 'local', 'GOFLAGS': '-mod=mod', 'GOPROXY': 'off',
-                    'GOCACHE': f'{self.folder}/cache', 'GOPATH': f'{self.folder}/path'}
+        super().__init__(sources, tempfile.mkdtemp(dir=folder), path)
         out = subprocess.run([path, 'version'], env=self.env, capture_output=True, text=True).stdout
         found = re.search(r'go1\.(\d+)', out)
         self.minor = int(found.group(1)) if found else 0
 
-    def build(self, flags, ldflags):
+    def frames(self, flags, ldflags):
         """The path of the program; None where this toolchain cannot build it."""
         if self.minor >= 23:
             ldflags = f'-checklinkname=0 {ldflags}'
-        path = f'{self.folder}/frames'
-        r = subprocess.run([self.path, 'build', *flags, f'-ldflags={ldflags}', '-o', path, './frames'], cwd=sources,
-                           env=self.env, capture_output=True, text=True)
-        if r.returncode:
-            print('# ' + r.stderr.strip().replace('\n', '\n# '))
-        return None if r.returncode else path
+        return self.build('frames', './frames', *flags, f'-ldflags={ldflags}')
 
 
 def frames_of(text):
@@ -175,7 +169,7 @@ with tempfile.TemporaryDirectory() as folder:
     chains = {g.minor: g for g in (Toolchain(p, folder) for p in reversed(paths)) if g.minor >= 18}
     if not chains:
         skip('no Go toolchain')
-    if not any(g.build([], '') for g in chains.values()):
+    if not any(g.frames([], '') for g in chains.values()):
         skip('the Go toolchain does not build the program')
     todo = [(f'Go 1.{g.minor}, {name}', g, flags, ldflags)
             for g in chains.values() for name, flags, ldflags in cases()]
@@ -183,7 +177,7 @@ with tempfile.TemporaryDirectory() as folder:
     failed = n = 0
     for name, g, flags, ldflags in todo:
         n += 1
-        path = g.build(flags, ldflags)
+        path = g.frames(flags, ldflags)
         if not path:
             print(f'ok {n} - {name} # SKIP this toolchain does not build it')
             continue

@@ -12,25 +12,15 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'live'))
+from golib import Go  # noqa: E402
+
 driver, sources = sys.argv[1:3]
-go = shutil.which('go')
 
 
 def skip(why):
     print(f'1..0 # SKIP {why}')
     sys.exit(0)
-
-
-def build(folder, name, package, *flags, **more):
-    """Builds without the network; None where this toolchain cannot."""
-    env = {**os.environ, 'GOTOOLCHAIN': 'local', 'GOFLAGS': '-mod=mod', 'GOPROXY': 'off', 'GOCACHE': f'{folder}/cache',
-           'GOPATH': f'{folder}/path', **more}
-    path = f'{folder}/{name}'
-    r = subprocess.run([go, 'build', *flags, '-o', path, package], cwd=sources, env=env, capture_output=True, text=True)
-    if r.returncode:
-        print('# ' + r.stderr.strip().replace('\n', '\n# '))
-        return None
-    return path
 
 
 def rows(path):
@@ -65,20 +55,21 @@ def check(name, path, stripped):
     return None
 
 
-if not go:
+if not shutil.which('go'):
     skip('no Go toolchain')
 if os.uname().machine != 'x86_64':
     skip('frame pointers are told from x86-64 code')
 with tempfile.TemporaryDirectory() as folder:
-    if not build(folder, 'probe', './pure'):
+    go = Go(sources, folder)
+    if not go.build('probe', './pure'):
         skip('the Go toolchain does not build the programs')
     cases = [('pure', './pure', []), ('position-independent', './pure', ['-buildmode=pie']), ('cgo', './cgo', []),
              ('position-independent cgo', './cgo', ['-buildmode=pie'])]
     print(f'1..{len(cases)}')
     failed = 0
     for i, (name, package, flags) in enumerate(cases, 1):
-        full = build(folder, f'full-{i}', package, *flags)
-        stripped = build(folder, f'stripped-{i}', package, *flags, '-ldflags=-s -w')
+        full = go.build(f'full-{i}', package, *flags)
+        stripped = go.build(f'stripped-{i}', package, *flags, '-ldflags=-s -w')
         if not full or not stripped:
             print(f'ok {i} - {name} # SKIP this toolchain does not build it')
             continue
