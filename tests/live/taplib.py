@@ -17,6 +17,7 @@ RERUNS = 3     # of all tests that count in one file, CHECK_RERUNS: a whole run 
 CRASHES = {-getattr(signal, name) for name in ('SIGSEGV', 'SIGABRT', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGSYS')}
 
 crashed = []  # what no run again may hide
+SHARED = []
 
 
 def note(text):
@@ -87,6 +88,19 @@ class Reruns:
             return True
 
 
+def shared(function):
+    """A capture that several tests of a file look at: made by the first of them. A test that is run again makes a new
+    one."""
+    kept = {}
+
+    def get():
+        if 'it' not in kept:
+            kept['it'] = function()
+        return kept['it']
+    SHARED.append(kept)
+    return get
+
+
 def chosen(tests):
     """The tests with LIVE_ONLY in their names: for people, and for the suite "path"."""
     only = os.environ.get('LIVE_ONLY')
@@ -122,6 +136,8 @@ def run_tests(tests, run):
                     note(f'a sleeping process was held up for {held_s:.1f} s')
                     break
                 first = False
+                for kept in SHARED:
+                    kept.clear()
                 note(traceback.format_exc())
                 note(f'run again: {name}: a sleeping process was held up for {held_s:.1f} s: {" ".join(str(e).split())[:200]}')
                 late.wait_calm()

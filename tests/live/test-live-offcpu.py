@@ -13,6 +13,7 @@ import time
 import livelib
 from cgrouplib import cgroups, enter, no_cgroups
 from livelib import WAIT_S, Agent, Workload, check, count, decode, equal, main, note, test, weight, within
+from taplib import shared
 from waitlib import (CHAIN, MS, US, Waits, at, capture_waits, check_stack, check_value, check_waits, check_waits_conserved,
                      is_complete, longest, maps_of_agent, runqueue, switches)
 
@@ -48,7 +49,12 @@ def workloads_agree_with_the_scheduler():
 def check_kind(kind, name, site, *args, target=None, body='repeat'):
     w = Waits(kind, *args)
     p = capture_waits([w], SECONDS, *(target or ('--pid', w.pid)))
-    mine = check_waits(p, p.told[0], name, w.tids[name], site, body, everywhere=target is not None)
+    check_thread(p, p.told[0], w, name, site, body, target is not None)
+    return w, p
+
+
+def check_thread(p, told, w, name, site, body='repeat', everywhere=False):
+    mine = check_waits(p, told, name, w.tids[name], site, body, everywhere=everywhere)
     # The rest of the thread's time, by the scheduler.
     spent = p.account.threads[w.tids[name]]
     every = p.of(tid=w.tids[name])
@@ -56,27 +62,42 @@ def check_kind(kind, name, site, *args, target=None, body='repeat'):
     within(total, 0.99 * p.account.ns - p.account.taken, 1.01 * p.duration_nanos, 'with the time on a CPU', *every[:5])
     for s in mine:
         check(s.kernel, 'no kernel frames', s)
-    return w, p
+
+
+FOUR = {'sleep': 'sleeper', 'pipe': 'reader', 'futex': 'waiter', 'epoll': 'poller'}
+
+
+@shared
+def four_processes():
+    """One capture of four processes that mostly sleep. A single one is the target of most tests below."""
+    loads = {kind: Waits(kind) for kind in FOUR}
+    p = capture_waits(list(loads.values()), SECONDS, '--pid', ','.join(str(w.pid) for w in loads.values()))
+    return p, loads
+
+
+def check_one_of_four(kind):
+    p, loads = four_processes()
+    check_thread(p, p.told[list(loads).index(kind)], loads[kind], FOUR[kind], f'wait_{kind}')
 
 
 @test
 def sleeps_add_up_to_their_clock():
-    check_kind('sleep', 'sleeper', 'wait_sleep')
+    check_one_of_four('sleep')
 
 
 @test
 def reads_of_a_pipe_add_up_to_their_clock():
-    check_kind('pipe', 'reader', 'wait_pipe')
+    check_one_of_four('pipe')
 
 
 @test
 def waits_for_a_futex_add_up_to_their_clock():
-    check_kind('futex', 'waiter', 'wait_futex')
+    check_one_of_four('futex')
 
 
 @test
 def waits_in_epoll_add_up_to_their_clock():
-    check_kind('epoll', 'poller', 'wait_epoll')
+    check_one_of_four('epoll')
 
 
 @test
@@ -86,8 +107,7 @@ def waits_for_a_mutex_add_up_to_their_clock():
 
 @test
 def kernel_frames_begin_where_the_thread_waits():
-    w = Waits('pipe')
-    p = capture_waits([w], 1, '--pid', w.pid)
+    p, _ = four_processes()
     for s in p.samples:
         check(s.kernel and not re.match('bpf_|__bpf_|__traceiter_', s.kernel[0].name), 'frames of the profiler', s)
 

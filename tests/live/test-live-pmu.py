@@ -14,6 +14,7 @@ import time
 import livelib
 from cgrouplib import cgroups, enter, no_cgroups
 from livelib import (NS, SIGMAS, STARTED, WAIT_S, Agent, check, equal, main, note, taken_ns, test, within)
+from taplib import shared
 from waitlib import (MS, RAN_ON, SLEPT, TIMES, US, Stats, Waits, around, capture_waits, maps_of_agent)
 
 SECONDS = 4
@@ -116,16 +117,30 @@ def check_switches(s, w, tid):
 def check_kind(kind, *args, hidden=0.001):
     w = Waits(kind, *args)
     s = pmu([w], SECONDS, '--pid', w.pid, counted=True, hidden=hidden)
+    check_threads(s, w)
+    return w, s
+
+
+def check_threads(s, w):
     for tid in (w.pid, *w.tids.values()):
         check_times(s, w, tid)
         check_switches(s, w, tid)
-    return w, s
+
+
+@shared
+def four_processes():
+    """One capture of four processes that mostly sleep. A single one is the target of most tests below."""
+    loads = {'sleep': Waits('sleep'), 'pool': Waits('pool'), 'mutex': Waits('mutex', '--ms', 5), 'pipe': Waits('pipe')}
+    pids = ','.join(str(w.pid) for w in loads.values())
+    return pmu(list(loads.values()), SECONDS, '--pid', pids, counted=True), loads
 
 
 @test
 def times_of_sleepers_and_of_idle_threads_add_up():
-    w, s = check_kind('sleep')
-    equal(s.scope, 'pids')
+    s, loads = four_processes()
+    w = loads['sleep']
+    check_threads(s, w)
+    equal((s.scope, set(s.processes)), ('pids', {load.pid for load in loads.values()}))
     t = s.thread(w.pid, w.tids['sleeper'])
     check(t['reasons']['voluntary_sleep'] > 0.99 * sum(t['reasons'].values()) - 5, t)
     off = s.processes[w.pid]['off_cpu']
@@ -135,13 +150,15 @@ def times_of_sleepers_and_of_idle_threads_add_up():
 
 @test
 def times_of_a_pool_add_up():
-    check_kind('pool')
+    s, loads = four_processes()
+    check_threads(s, loads['pool'])
 
 
 @test
 def times_of_threads_that_hand_over_add_up():
-    check_kind('mutex', '--ms', 5)
-    check_kind('pipe')
+    s, loads = four_processes()
+    check_threads(s, loads['mutex'])
+    check_threads(s, loads['pipe'])
 
 
 @test
