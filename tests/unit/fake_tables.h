@@ -353,7 +353,7 @@ static uint32_t next_job(struct capture *s, struct pool_job *ret, uint64_t timeo
 }
 
 /* B does the next job. */
-static uint32_t do_job(struct capture *s)
+static inline uint32_t do_job(struct capture *s)
 {
 	struct pool_job job;
 	uint32_t image = next_job(s, &job, 0);
