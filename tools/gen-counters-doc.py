@@ -32,7 +32,7 @@ What the agent counts while it samples, so that nothing is lost in silence. The 
 
 A counter is one of four kinds. *tick*: every run of the program in the kernel is exactly one of these. *drop*: a
 reason for which a sample that hit the target is not in the profile. *loss*: something else was lost or degraded; in no
-sum, but a line of each profile in which it is not 0. *info*: a figure beside them, in no sum.
+sum, but a line of each profile in which it is not 0. *info*: a figure alongside them, in no sum.
 
 """
 

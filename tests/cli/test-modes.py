@@ -260,7 +260,7 @@ def wait_functions_and_their_quality():
         '2 open at the end, 99 % complete stacks',
     ]
     equal(r.lines[1:], waits[:-1] + [waits[-1] + ', agent 0.2 % CPU'], r)
-    # Beside a profile: behind it, and what perf-agent took is said once. Neither has the other's figures.
+    # Alongside a profile: behind it, and what perf-agent took is said once. Neither has the other's figures.
     r = run(*ME, '--offcpu', *SHORT, '--profile-output=p', '--offcpu-output=o',
             env={**OFF_ENV, 'FAKE_TOP': '5 5 /bin/x f', 'FAKE_SEEN': '3', 'FAKE_QUALITY': 'complete_stacks_pct: 88.00\n'
                  'agent_cpu_pct: 0.3'})

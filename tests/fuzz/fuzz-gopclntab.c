@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .gopclntab and the code beside it. Input: two bytes, how long the code is; the code; the table.
+ * .gopclntab and the code alongside it. Input: two bytes, how long the code is; the code; the table.
  */
 #include "../unit/go_builder.h"
 #include "unwind/unwind_priv.h"

@@ -242,7 +242,7 @@ def capture(*args, output='p.pb.gz'):
     return p
 
 
-def capture_beside(loads, seconds, *args):
+def capture_alongside(loads, seconds, *args):
     """A capture of about so many seconds, and what the threads of the workloads spent in it by their own clocks:
     profile, {tid: ns}, length of the clocks' window, how much more the profile may hold: what the capture was longer than
     that, and what a hypervisor took, which is in the time between switches and not in the threads' clocks."""

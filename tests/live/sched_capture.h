@@ -293,7 +293,7 @@ static void stop(pid_t pid)
 }
 
 /* A process that runs stands still while programs are loaded: that takes an emulated CPU seconds,
- * and beside two that spin on it three times as many. */
+ * and alongside two that spin on it three times as many. */
 static void hold(pid_t pid)
 {
 	int status;

@@ -12,7 +12,7 @@ import time
 
 import livelib
 from cgrouplib import cgroups, enter, no_cgroups
-from livelib import (NS, STARTED, WAIT_S, Agent, Workload, capture, capture_beside, check, check_conserved, check_share,
+from livelib import (NS, STARTED, WAIT_S, Agent, Workload, capture, capture_alongside, check, check_conserved, check_share,
                      check_total, count, equal, load, main, note, test, weight, within, workload)
 
 RUN_S = 40  # of a workload: longer than any test of this file, which ends it
@@ -25,9 +25,9 @@ def pids_of(p):
 
 
 def check_wanted(loads, wanted, *args, tids=None):
-    """A capture beside the loads: each wanted thread of @loads (tids: these; else all of @wanted) has its time, and
+    """A capture alongside the loads: each wanted thread of @loads (tids: these; else all of @wanted) has its time, and
     nothing else has any. Returns the profile."""
-    p, spent, window_ns, edges_ns = capture_beside(loads, SECONDS, *RATE, *args)
+    p, spent, window_ns, edges_ns = capture_alongside(loads, SECONDS, *RATE, *args)
     check_conserved(p)
     of_wanted = {tid for w in wanted for tid in w.clocks()}
     tids = of_wanted if tids is None else tids

@@ -171,7 +171,7 @@ static void test_filters(void **state)
 	             ABI_FILTER_TID | ABI_FILTER_COMM | ABI_FILTER_CGROUP);
 }
 
-/* The programs of off-CPU time beside those of the base. */
+/* The programs of off-CPU time alongside those of the base. */
 static void check_off(const char *what, const struct abi_config *cfg, bool wakers)
 {
 	const struct load_offcpu_options o = {.states = 14,
@@ -573,7 +573,7 @@ static void test_what_nobody_tells_of_is_no_wait(void **state)
 		check_hidden_at_end(i & 1, i & 2);
 }
 
-/* The programs of scheduler statistics beside those of the base. */
+/* The programs of scheduler statistics alongside those of the base. */
 static void check_sched(const char *what, const struct abi_config *cfg,
                         const struct load_sched_options *o)
 {

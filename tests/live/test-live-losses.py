@@ -4,7 +4,7 @@
 import re
 import sys
 
-from livelib import (Workload, capture, capture_beside, check, check_conserved, check_total, count, equal, main, note, test,
+from livelib import (Workload, capture, capture_alongside, check, check_conserved, check_total, count, equal, main, note, test,
                      weight, within)
 
 RUN_S = 40  # of a workload: longer than any test of this file, which ends it
@@ -52,7 +52,7 @@ def sum_holds_when_the_ring_takes_few_stacks():
 def stack_that_never_fits_is_lost_with_its_weight():
     # 512 frames of 8 bytes and a header are more than a ring of 4 KiB, so no such stack ever comes through.
     w = Workload('chain', '--seconds', RUN_S, '--depth', 2000)
-    p, spent, window_ns, edges_ns = capture_beside([w], 2, '--pid', w.pid, '--sample-rate', 999, '--unwind', 'fp',
+    p, spent, window_ns, edges_ns = capture_alongside([w], 2, '--pid', w.pid, '--sample-rate', 999, '--unwind', 'fp',
                                                   '--test-ring-bytes', 4096)
     check_conserved(p)
     gone = lost(p)

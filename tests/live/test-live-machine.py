@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from livelib import (NS, Agent, Workload, capture, capture_beside, check, check_conserved, check_total, count, equal, load,
+from livelib import (NS, Agent, Workload, capture, capture_alongside, check, check_conserved, check_total, count, equal, load,
                      main, start, test, weight, within, workload)
 
 RUN_S = 40  # of a workload: longer than any test of this file, which ends it
@@ -50,7 +50,7 @@ def kernel_threads_have_their_names_and_kernel_frames_only():
 @test
 def two_processes_have_their_numbers_and_totals():
     loads = [Workload('spin', '--seconds', RUN_S), Workload('spin', '--seconds', RUN_S, '--threads', 2)]
-    p, spent, window_ns, edges_ns = capture_beside(loads, 4, '-a', '--sample-rate', 999)
+    p, spent, window_ns, edges_ns = capture_alongside(loads, 4, '-a', '--sample-rate', 999)
     check_conserved(p)
     for w in loads:
         for tid, ns in w.clocks().items():

@@ -29,7 +29,7 @@ def usable_cpu():
 
 def pmu(loads, seconds, *args, counted=False, hidden=0.001, **more):
     """Statistics of a capture of about so many seconds, with .account of the scheduler. counted: switches will be compared,
-    for which it may have to be longer. hidden: share of the switches that the kernel may tell to no program, beside those
+    for which it may have to be longer. hidden: share of the switches that the kernel may tell to no program, alongside those
     around threads that it hides [tried: 6.18 in a virtual machine; up to 12 a second, 34 of a ping-pong, and 2 % of
     wake-ups by timers, which nobody is told of where they interrupt such a thread]."""
     for _ in range(3):
@@ -310,7 +310,7 @@ def check_table(*loads):
 @test
 def per_pid_is_a_table_by_cpu_time_with_names():
     check_table(Waits('sleep'), Waits('pool'), Waits('spin', '--threads', 2), Waits('pipe'))
-    # Beside this one spinners would be preempted ten thousand times a second: where a virtual CPU is interrupted, it
+    # Alongside this one spinners would be preempted ten thousand times a second: where a virtual CPU is interrupted, it
     # takes 10 µs and more until the next thread runs, which is none of the scheduler's time on a CPU but is ours.
     check_table(Waits('sleep'), Waits('pingpong'))
 
@@ -631,7 +631,7 @@ def check_percentiles(entry, values, room_ns, part):
         # A few more or less at the edges of the window: perf's is that of the profile, within a millisecond or so.
         room = 20 + part * len(exact)
         within(got['count'], len(exact) - room, len(exact) + room, key, got)
-        # So many ranks the edges may move it. The highest of few values is not to be told from the ones beside it.
+        # So many ranks the edges may move it. The highest of few values is not to be told from the ones alongside it.
         for figure, share, slip in (('p50_ns', 0.5, 0.004), ('p95_ns', 0.95, 0.004), ('p99_ns', 0.99, 0.004),
                                     ('p999_ns', 0.999, 0.0004)):
             slip = max(slip, 1 / len(exact))

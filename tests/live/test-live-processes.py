@@ -17,8 +17,8 @@ SPIN, CHAIN = {'spin_a', 'spin_b'}, {'chain_step', 'chain_leaf', 'chain_run'}
 EXITS = {'exits_work'}
 
 
-def beside(action, *args, seconds=60):
-    """A capture of the whole machine, or of what args say, beside action(); its profile."""
+def alongside(action, *args, seconds=60):
+    """A capture of the whole machine, or of what args say, alongside action(); its profile."""
     agent = Agent('--profile-output', 'p.pb.gz', '--duration', f'{seconds}s', *(args or ('-a',)), '--sample-rate',
                   999).wait_started()
     action()
@@ -59,7 +59,7 @@ def copy(name, path):
 @test
 def process_that_ends_in_the_middle():
     pids = []
-    p = beside(lambda: pids.append(run_to_end(None, '--seconds', 1)))
+    p = alongside(lambda: pids.append(run_to_end(None, '--seconds', 1)))
     check_named(p.of(pid=pids[0]), SPIN, 20)
 
 
@@ -73,7 +73,7 @@ def processes_that_live_for_20_ms():
             w.finish()
             pids.append(w.pid)
 
-    p = beside(many)
+    p = alongside(many)
     samples = [s for s in p.samples if s.pid in pids and s.user]
     # The start of a process is in the dynamic linker.
     work = [s for s in samples if EXITS & set(s.user_names)]
@@ -141,7 +141,7 @@ def number_that_another_process_gets():
                            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
         out.append(r)
 
-    p = beside(both)
+    p = alongside(both)
     r = out[0]
     words = r.stdout.split()
     if r.returncode != 0 or len(words) != 2 or words[0] != words[1]:

@@ -26,7 +26,7 @@ def run(name, *args):
 
 
 def profile_of(runs):
-    """{name: samples of its processes} of one capture beside all of them."""
+    """{name: samples of its processes} of one capture alongside all of them."""
     agent = Agent('--profile-output', 'p.pb.gz', '--duration', '60s', '-a', '--sample-rate', 999).wait_started()
     pids = {'spin': set(), 'chain': set()}
     for name, *args in runs:

@@ -97,7 +97,7 @@ def check_chains(p, samples, chains, share=SHARE, early=True):
 
 
 def profile(w, *args, seconds='1s', while_running=None):
-    """A capture of one program, which must be a good one; while_running(agent) is called beside it."""
+    """A capture of one program, which must be a good one; while_running(agent) is called alongside it."""
     agent = Agent('--profile-output', 'p.pb.gz', '--pid', w.pid, '--duration', seconds, '--sample-rate', RATE_HZ, *args)
     if while_running:
         while_running(agent.wait_started())
@@ -161,7 +161,7 @@ def code_in_60000_mappings_is_unwound():
 
 
 @test
-def code_in_60000_mappings_is_unwound_beside_the_whole_machine():
+def code_in_60000_mappings_is_unwound_alongside_the_whole_machine():
     w = Program('many', entry(lib()), count=mappings())
     r = Agent('--profile-output', 'p.pb.gz', '-a', '--duration', '3s', '--sample-rate', ALL_HZ).finish()
     equal(r.rc, 0, r)
@@ -302,10 +302,10 @@ def files_that_change_while_they_are_mapped():
         for change, path in zip(changes, files):
             change(path)
 
-        def beside(_, changes=changes, files=files):
+        def alongside(_, changes=changes, files=files):
             for change, path in zip(changes, files[len(changes):]):
                 change(path)
-        p = profile(w, '--unwind', how, while_running=beside)
+        p = profile(w, '--unwind', how, while_running=alongside)
         check_rest(p, files)
         # What was replaced by its name or has lost it is read all the same: its inode is mapped.
         kept = {os.path.basename(f) for f in (files[2], files[3])}

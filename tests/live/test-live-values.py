@@ -3,7 +3,7 @@
 """--pid: totals against the threads' own clocks, and every field of the profile against the process itself."""
 import sys
 
-from livelib import (NS, Symbols, Workload, build_id, capture, capture_beside, check, check_conserved, check_share,
+from livelib import (NS, Symbols, Workload, build_id, capture, capture_alongside, check, check_conserved, check_share,
                      check_total, count, equal, main, test, weight, within)
 
 RUN_S = 40  # of a workload: longer than any test of this file, which ends it
@@ -14,7 +14,7 @@ MORE = ['spin_a', 'spin_pair', 'spin_run', 'spin_thread']
 
 def check_spin(rate, threads, seconds):
     w = Workload('spin', '--seconds', RUN_S, '--threads', threads)
-    p, spent, window_ns, edges_ns = capture_beside([w], seconds, '--pid', w.pid, '--sample-rate', rate)
+    p, spent, window_ns, edges_ns = capture_alongside([w], seconds, '--pid', w.pid, '--sample-rate', rate)
     check_conserved(p)
     equal({s.pid for s in p.samples}, {w.pid})
     busy = {tid: ns for tid, ns in spent.items() if ns > window_ns // 100}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of waits share: workloads that time their own waits, and captures beside them.
+"""What the tests of waits share: workloads that time their own waits, and captures alongside them.
 
 A wait is timed around the call, so it is blocked time, the time in the run queue after it, and the few microseconds of
 the call itself. The window of a capture is that of the profile: workloads keep a log of their waits, of which the part

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stack-oracle PID MS COPIES: samples a running process with a copy of registers and stack beside
+ * stack-oracle PID MS COPIES: samples a running process with a copy of registers and stack alongside
  * each walk, stops the process, and unwinds every copy with elfutils' libdwfl. Its frames are
  * compared with those of the walk in the kernel ("bpf") and of the walk in user space over the same
  * copy ("host"); the two walks with each other ("both").

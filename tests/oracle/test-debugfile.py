@@ -134,7 +134,7 @@ def debuglinks(t):
     debug = t.root + "/usr/bin/x.debug"
     t.compile("/usr/bin/x")
     t.split("/usr/bin/x", debug)
-    expect(t.find("/usr/bin/x"), "a debuglink beside the image", kind="debuglink", debug=debug,
+    expect(t.find("/usr/bin/x"), "a debuglink alongside the image", kind="debuglink", debug=debug,
            refused={})
     expect(t.find(t.root + "/usr/bin/x", root=""), "the same with a path of ours",
            kind="debuglink", debug=debug)

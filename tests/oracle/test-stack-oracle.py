@@ -5,7 +5,7 @@
 usage: test-stack-oracle.py STACK-ORACLE [PROGRAM ...]
 
 Each program is started and left to work for a while; stack-oracle then samples it with a copy of registers and stack
-beside each walk, and compares. Two tests a program: the walk in the kernel, and the walk in user space over the same
+alongside each walk, and compares. Two tests a program: the walk in the kernel, and the walk in user space over the same
 copies. A difference without an explanation fails. What is not installed is a SKIP with its name.
 """
 import json

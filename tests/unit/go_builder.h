@@ -50,7 +50,7 @@ struct gb_fn {
 enum gb_module {
 	GB_NO_MODULE,
 	GB_MODULE,           /* pointers stand in the file */
-	GB_RELOCATED_MODULE, /* they stand in relocations, with the dynamic section beside it */
+	GB_RELOCATED_MODULE, /* they stand in relocations, with the dynamic section alongside it */
 };
 struct gb_opts {
 	int version; /* 12, 116, 118, 120 */
@@ -118,7 +118,7 @@ static inline void gb_values(struct sbuf *b, const struct gb_step *step)
 	(void)sbuf_char(b, 0);
 }
 
-/* What a record tells beside its entry; places as they stand in it. */
+/* What a record tells alongside its entry; places as they stand in it. */
 struct gb_places {
 	uint64_t name, pcsp, pcfile, pcln, in;
 	uint64_t tree; /* an address before 1.18, else its distance from the first */

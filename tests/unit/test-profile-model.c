@@ -223,7 +223,7 @@ static void test_equal_samples_merge(void **state)
 
 	(void)state;
 	assert_int_equal(prof_model_sample(m, stack, 2, l, 2, v), 0);
-	l[1].num = 99; /* nothing beside a string */
+	l[1].num = 99; /* nothing alongside a string */
 	assert_int_equal(prof_model_sample(m, stack, 2, l, 2, v), 0);
 	assert_int_equal(m->samples.n, 1);
 	assert_int_equal(m->samples.p[0].value[0], 2);

@@ -15,7 +15,7 @@
 
 /* ---- a track that is made up ----------------------------------------------------------------- */
 
-/* Image i is mapped a page at a time at i << 32, and none of its pages lies beside another. */
+/* Image i is mapped a page at a time at i << 32, and none of its pages lies next to another. */
 #define PAGE       4096ULL
 #define NO_CODE    0x7f0000000000ULL
 #define AT(i, off) (((uint64_t)(i) << 32) + 2 * ((off) / PAGE) * PAGE + (off) % PAGE)

@@ -105,7 +105,7 @@ static void test_what_was_dropped_for_the_budget_comes_back(void **state)
 			check_name(c, k % FILES, fds[k % FILES], offs[k % FILES], name);
 			assert_true(st->bytes_peak <= BUDGET_BYTES);
 		}
-		/* Five or so fit beside one in work: by turns, each has gone when it is its turn.
+		/* Five or so fit alongside one in work: by turns, each has gone when it is its turn.
 		 */
 		assert_true(st->dropped >= ROUNDS * FILES - 8);
 		assert_int_equal(st->rebuilt, (ROUNDS - 1) * FILES);

@@ -178,7 +178,7 @@ static void test_the_file_of_a_split_unit_is_found_by_its_name(void **state)
 		closep(&fd);
 		assert_int_equal(unlink(at(cases[i].place)), 0);
 	}
-	put_elf("outside.dwo", &dwo); /* beside the folder of ours, and beside the root */
+	put_elf("outside.dwo", &dwo); /* alongside the folder of ours, and alongside the root */
 	assert_int_equal(sym_find_dwo(&in_debug, &stats, "/b", "../outside.dwo", root_fd, &fd), 0);
 	assert_int_equal(sym_find_dwo(&in_debug, &stats, "..", "outside.dwo", root_fd, &fd), 0);
 	assert_int_equal(sym_find_dwo(&in_debug, &stats, "", "", root_fd, &fd), 0);

@@ -68,7 +68,7 @@ static void test_paths_that_no_file_has_lead_nowhere(void **state)
 	deep[PATH_MAX - 2] = 0; /* it fits, and nothing behind it does */
 	find(&out, &in_debug, "root/x", deep);
 	assert_int_equal(out.r, SYM_FOUND_NONE);
-	find(&out, &in_debug, "root/x", "/../x"); /* would be beside the folder of ours */
+	find(&out, &in_debug, "root/x", "/../x"); /* would be alongside the folder of ours */
 	assert_int_equal(out.r, SYM_FOUND_NONE);
 	find(&out, &in_debug, "root/x", "/a/..");
 	assert_int_equal(out.r, SYM_FOUND_NONE);

@@ -138,20 +138,20 @@ static void test_our_own_root_is_looked_in_after_that_of_the_process(void **stat
 	uint32_t crc;
 
 	(void)state;
-	crc = put_elf("beside/x.debug", &without_id);
-	put_elf("beside/x", &(struct kind){.link = "x.debug", .crc = crc});
-	snprintf(path, sizeof(path), "%s", at("beside/x"));
-	find(&out, &nowhere, "beside/x", path);
-	expect_file(&out, SYM_FOUND_DEBUGLINK, "beside/x.debug");
+	crc = put_elf("alongside/x.debug", &without_id);
+	put_elf("alongside/x", &(struct kind){.link = "x.debug", .crc = crc});
+	snprintf(path, sizeof(path), "%s", at("alongside/x"));
+	find(&out, &nowhere, "alongside/x", path);
+	expect_file(&out, SYM_FOUND_DEBUGLINK, "alongside/x.debug");
 	closep(&root_fd);
-	find(&out, &nowhere, "beside/x", path);
-	expect_file(&out, SYM_FOUND_DEBUGLINK, "beside/x.debug");
+	find(&out, &nowhere, "alongside/x", path);
+	expect_file(&out, SYM_FOUND_DEBUGLINK, "alongside/x.debug");
 	/* A process with our own root: it is not looked through twice. */
 	root_fd = __real_open64("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	put("beside/x.debug", "text", 4);
-	parents("beside/.debug/x");
-	assert_int_equal(mkfifo(at("beside/.debug/x.debug"), 0644), 0);
-	find(&out, &nowhere, "beside/x", path);
+	put("alongside/x.debug", "text", 4);
+	parents("alongside/.debug/x");
+	assert_int_equal(mkfifo(at("alongside/.debug/x.debug"), 0644), 0);
+	find(&out, &nowhere, "alongside/x", path);
 	assert_int_equal(out.r, SYM_FOUND_REFUSED);
 	expect_counts(&out.stats, 1, 0, 0, 1, 0, 1, 0);
 }

@@ -237,7 +237,7 @@ static void test_target_only(void **state)
 	fake_free(l);
 }
 
-static void test_learnt_beside_the_targets(void **state)
+static void test_learnt_alongside_the_targets(void **state)
 {
 	struct child c = child_start(idle, NULL);
 	uint32_t target = self(), pid = (uint32_t)c.pid;
@@ -522,7 +522,7 @@ int main(void)
 	        cmocka_unit_test(test_big_lists_are_written_rarely),
 	        cmocka_unit_test(test_5000_processes),
 	        cmocka_unit_test(test_target_only),
-	        cmocka_unit_test(test_learnt_beside_the_targets),
+	        cmocka_unit_test(test_learnt_alongside_the_targets),
 	        cmocka_unit_test(test_several_targets),
 	        cmocka_unit_test(test_children_are_followed),
 	        cmocka_unit_test(test_without_loader_or_iterator),

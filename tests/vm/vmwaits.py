@@ -235,7 +235,7 @@ def check_agree(g, p, s, labels):
 
 
 def check_profile(g, name, label):
-    """The on-CPU profile beside the two others: conserved, and where the spinners spin."""
+    """The on-CPU profile alongside the two others: conserved, and where the spinners spin."""
     p = livelib.decode(g.files[name + '.pb.gz'])
     livelib.check_conserved(p)
     pid, tids = spinners(g, label)

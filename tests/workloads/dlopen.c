@@ -2,7 +2,7 @@
 /*
  * dlopen - code that comes and goes: host_work, then rounds of dlopen, plug_work, dlclose.
  *
- * The library is libplug.so beside this program, or --plug PATH; --round-ms is the CPU time of one
+ * The library is libplug.so alongside this program, or --plug PATH; --round-ms is the CPU time of one
  * plug_work.
  */
 #include "workload.h"

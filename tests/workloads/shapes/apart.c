@@ -57,7 +57,7 @@ static bool in_child;
 static uint64_t begun_ns;
 static uint64_t children;
 
-/* No code of a library, which may lie beside anything. */
+/* No code of a library, which may lie alongside anything. */
 static inline long apart_syscall(long nr, long a, long b)
 {
 	long ret;

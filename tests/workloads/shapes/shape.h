@@ -12,7 +12,7 @@
  * or are not yet called), with functions of libraries that the chain does not name above it.
  * Further members, of some shapes only, say where code lies.
  *
- * Unlike the workloads beside this folder these are built without frame pointers and with sibling
+ * Unlike the workloads alongside this folder these are built without frame pointers and with sibling
  * calls, as distributions build: SHAPE_FUNC keeps what is to be a frame from being inlined.
  */
 #ifndef SHAPE_H

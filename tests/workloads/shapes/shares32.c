@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define NEVER_INLINE __attribute__((noinline, noclone))
-#define ROUND        2000000u /* some milliseconds: reading the clock is nothing beside it */
+#define ROUND        2000000u /* some milliseconds: reading the clock is nothing alongside it */
 
 NEVER_INLINE static void shares_a(uint32_t n)
 {

@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function without a body needs an assembly file beside it.
+// A function without a body needs an assembly file alongside it.

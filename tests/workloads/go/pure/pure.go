@@ -9,7 +9,7 @@
 //	closure     a closure in a closure
 //	goroutines  main.worker, main.step, main.spin in four goroutines, whose stacks have grown
 //	system      main.dump asks the runtime for a trace, which it makes on the thread's stack
-//	gc          main.allocate, with the collector beside it
+//	gc          main.allocate, with the collector alongside it
 //	channels    two goroutines that hand a number to each other: parking and waking
 //	signals     main.kick sends a signal to the process itself
 //	grow        main.sprout … 12 times main.sprout in a new goroutine each time: their stacks are copied all the time
