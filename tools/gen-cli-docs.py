@@ -33,7 +33,7 @@ def calls(text):
         if kind != 'word':
             raise SystemExit(f'options.def: {name!r} is no macro call')
         if next(stream) != ('punct', '('):
-            raise SystemExit(f'options.def: ( missing behind {name}')
+            raise SystemExit(f'options.def: ( missing after {name}')
         args, current = [], []
         for kind, value in stream:
             if kind == 'punct' and value in ',)':

@@ -32,7 +32,7 @@ What the agent counts while it samples, so that nothing is lost in silence. The 
 
 A counter is one of four kinds. *tick*: every run of the program in the kernel is exactly one of these. *drop*: a
 reason for which a sample that hit the target is not in the profile. *loss*: something else was lost or degraded; in no
-sum, but a line of each profile in which it is not 0. *info*: a figure alongside them, in no sum.
+sum, but a line of each profile in which it is not 0. *info*: a statistic alongside them, in no sum.
 
 """
 
@@ -42,7 +42,7 @@ class BadTable(Exception):
 
 
 def text_of(strings):
-    """The text of C string literals that stand side by side."""
+    """The text of C string literals that follow each other."""
     parts = re.findall(STRING, strings)
     return re.sub(r"\\(.)", r"\1", "".join(p[1:-1] for p in parts))
 
@@ -75,7 +75,7 @@ def check_unique(tables):
         ids = set()
         for row in rows:
             if row[0] in ids:
-                raise BadTable(f"{path}: {row[0]} stands there twice")
+                raise BadTable(f"{path}: {row[0]} is there twice")
             if row[1] in names:
                 raise BadTable(f"{path}: the name {row[1]} is taken")
             ids.add(row[0])
@@ -87,7 +87,7 @@ def names_of(rows, kind):
 
 
 def sums(tables):
-    """The law that the kinds stand for, in the names of this version."""
+    """The law that the kinds mean, in the names of this version."""
     kernel, *user = [rows for _, _, rows in tables]
     drops = " + ".join(names_of(kernel, "DROP"))
     out = "These hold exactly at the end of a run:\n\n"

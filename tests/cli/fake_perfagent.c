@@ -295,7 +295,7 @@ static int write_output(const char *path, int fd, const char *text, struct pfa_e
 	return rc;
 }
 
-/* All of them, as the real one: the first failure is told. */
+/* All of them, as the real one: the first failure is reported. */
 static int write_outputs(struct pfa_session *s, struct pfa_error *err)
 {
 	const int fds[PRODUCTS] = {s->o.profile.fd, s->o.offcpu.fd, s->o.pmu.fd};

@@ -304,7 +304,7 @@ def failures_of_the_library_are_one_line():
 
 
 @test
-def failure_to_write_is_the_last_line_behind_the_report():
+def failure_to_write_is_the_last_line_after_the_report():
     env = {'FAKE_STOP': f'{errno.ENOSPC} write p: ENOSPC', 'FAKE_TOP': '1 1 /bin/x f', 'FAKE_SEEN': '1'}
     for more in [['--profile-output', 'p'], []]:
         r = run(*ME, *SHORT, *more, env=env)
@@ -383,7 +383,7 @@ def start_line_says_what_is_sampled():
     for words, text, env in cases:
         r = run(*words[:1], *(out if '--profile' in words else []), *words[1:], env=env)
         equal(r.rc, 0, r)
-        # With dwarf a line about what is waited for stands before it.
+        # With dwarf a line about what is waited for is before it.
         check(text in r.lines[1 if 'dwarf' in words else 0], words, r)
 
 
@@ -617,7 +617,7 @@ def addresses_without_a_name_are_one_row_a_module():
         '       9        -          9  [jit] (2 unnamed addresses)  [jit]',
         'perf-agent: profile written: p',
     ], r)
-    # Looked for far behind the ten rows of the table.
+    # Looked for far after the ten rows of the table.
     top = '\n'.join([f'100 100 /m f{i}' for i in range(9)] + [f'9 9 /lib/x 0x{i}' for i in range(20)])
     r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_TOP': top, 'FAKE_SEEN': '1', 'FAKE_UNIT': 'cycles'})
     check(re.search(r' 17 +- +180  \[x\] \(20 unnamed addresses\)', r.err), r)

@@ -110,7 +110,7 @@ def modes_reach_the_library():
     lines = logged('--pmu', '-a', '--per-pid', '--pmu-format', 'json', *SHORT)
     for want in ['modes 4', 'target 2', 'pmu_path (none)', 'pmu_fd 1', 'format 1', f'flags {1 << 1 | 1 << 6}']:
         check(want in lines, want, lines)
-    check('target 2' in logged('--pmu', '--cgroup', 'x', '--per-pid', *SHORT), 'a cgroup alone stands for -a')
+    check('target 2' in logged('--pmu', '--cgroup', 'x', '--per-pid', *SHORT), 'a cgroup alone means -a')
     # What is not asked for has no output, and a default is no word of a mode that is off.
     lines = logged(*PMU, '--offcpu-wakers=false', '--kernel-stacks', '--lines=T', *SHORT)
     check('modes 4' in lines and 'path (none)' in lines and 'offcpu_path (none)' in lines, lines)
@@ -151,7 +151,7 @@ def one_output_that_fails_leaves_the_others_and_is_named():
 
 
 @test
-def a_mode_that_is_left_out_is_told_once_and_has_no_figures():
+def a_mode_that_is_left_out_is_reported_once_and_has_no_statistics():
     three = ['--profile', '--offcpu', '--pmu', '--pid=2147483647', *SHORT, '--profile-output=p', '--offcpu-output=o']
     why = 'off-CPU programs: EINVAL'
     env = {**OFF_ENV, 'FAKE_WITHOUT': f'2 {why}', 'FAKE_NOTES': f'off-CPU profile is left out: {why}'}
@@ -161,7 +161,7 @@ def a_mode_that_is_left_out_is_told_once_and_has_no_figures():
     equal(r.lines[-1], 'perf-agent: off-CPU profile not written: o', r)
     check('off-CPU quality' not in r.err and 'waits' not in r.err.split('\n', 1)[1] and 'metrics' not in r.lines[-2], r)
     check('perf-agent: profile written: p' in r.lines, r)
-    r = run(*three, '--pmu-output=missing/m', env=env)  # a failure of its own is told besides
+    r = run(*three, '--pmu-output=missing/m', env=env)  # a failure of its own is reported besides
     equal(r.lines[-3:], ['perf-agent: off-CPU profile not written: o', 'perf-agent: metrics not written: missing/m',
                          'perf-agent: write missing/m: ENOENT'], (r.rc, r))
     r = run(*three, env={'FAKE_WITHOUT': '4 no counters', 'FAKE_NOTES': 'PMU is left out: no counters'})
@@ -197,7 +197,7 @@ def off_cpu_profile_on_standard_output():
 
 
 @test
-def metrics_on_standard_output_stand_behind_what_the_command_prints():
+def metrics_on_standard_output_stand_after_what_the_command_prints():
     for words in [], ['--pmu-output=-']:
         r = run('--pmu', *words, '--', 'echo', 'from the command')
         equal((r.rc, r.out, files()), (0, 'from the command\nfake metrics\n', []), r)
@@ -260,7 +260,7 @@ def wait_functions_and_their_quality():
         '2 open at the end, 99 % complete stacks',
     ]
     equal(r.lines[1:], waits[:-1] + [waits[-1] + ', agent 0.2 % CPU'], r)
-    # Alongside a profile: behind it, and what perf-agent took is said once. Neither has the other's figures.
+    # Alongside a profile: after it, and what perf-agent took is said once. Neither has the other's statistics.
     r = run(*ME, '--offcpu', *SHORT, '--profile-output=p', '--offcpu-output=o',
             env={**OFF_ENV, 'FAKE_TOP': '5 5 /bin/x f', 'FAKE_SEEN': '3', 'FAKE_QUALITY': 'complete_stacks_pct: 88.00\n'
                  'agent_cpu_pct: 0.3'})

@@ -23,7 +23,7 @@ def info(*words, **more):
     return finish(start(AGENT, ['unwind-info', *words], **more))
 
 
-def figures(path):
+def statistics(path):
     r = info(path)
     equal((r.rc, r.err), (0, ''), r)
     return dict(line.split(': ', 1) for line in r.out.splitlines())
@@ -61,8 +61,8 @@ def is_x86():
 
 
 @test
-def figures_of_a_program():
-    f = figures(PROGRAM)
+def statistics_of_a_program():
+    f = statistics(PROGRAM)
     equal(list(f), ['sources', *NUMBERS])
     check('eh_frame' in f['sources'].split(), f)
     n = {k: int(f[k]) for k in NUMBERS}
@@ -76,7 +76,7 @@ def functions_are_those_that_readelf_counts():
     if not shutil.which('readelf'):
         return 'needs readelf'
     out = subprocess.run(['readelf', '--debug-dump=frames', PROGRAM], capture_output=True, text=True, check=True).stdout
-    equal(int(figures(PROGRAM)['functions']), len(re.findall(r' FDE cie=', out)))
+    equal(int(statistics(PROGRAM)['functions']), len(re.findall(r' FDE cie=', out)))
 
 
 @test
@@ -100,7 +100,7 @@ def rule_at_the_start_of_a_function():
 
 
 @test
-def outermost_frame_is_told():
+def outermost_frame_is_reported():
     at = symbol('_start')
     if not at:
         return 'needs nm and symbols'
@@ -185,7 +185,7 @@ def stripped_program_has_the_same_table():
     if not shutil.which('strip'):
         return 'needs strip'
     subprocess.run(['strip', '-o', 'stripped', PROGRAM], check=True, capture_output=True)
-    equal(figures('stripped')['rows'], figures(PROGRAM)['rows'])
+    equal(statistics('stripped')['rows'], statistics(PROGRAM)['rows'])
 
 
 @test

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Areas of an ELF file of others: they lie in it, and give no more bytes than asked for. */
+/* Areas of an untrusted ELF file: they lie in it, and give no more bytes than asked for. */
 #include "image/image.h"
 
 #define MAX_BYTES ((size_t)4 << 20)

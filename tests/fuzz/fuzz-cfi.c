@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call-frame information of others: functions lie in code, their rows are in order and in bounds,
+ * Call-frame information that is untrusted: functions lie in code, their rows are in order and in bounds,
  * and there are no more of them than bytes. The first byte chooses .debug_frame.
  */
 #include "../unit/elf_builder.h"

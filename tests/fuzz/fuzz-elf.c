@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An ELF file of others: headers, build-id, symbols with their names, look-ups. */
+/* An untrusted ELF file: headers, build-id, symbols with their names, look-ups. */
 #include "symbolize/symbolize.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

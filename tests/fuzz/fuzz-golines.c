@@ -2,7 +2,7 @@
 /*
  * Names and lines by .gopclntab, with the segment around it. Input: a byte of flags; two bytes, how
  * long the code is; two bytes, where the dynamic section is in the rest; the code; the table and
- * what lies behind it.
+ * what lies after it.
  */
 #include "../unit/go_builder.h"
 #include "gotab/gotab.h"

@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			break;
 		rows[t.n_rows++] = (struct uw_row){.rel = (uint32_t)rel, .code = code};
 	}
-	/* Twice: behind a filler of any size, and behind the first one. */
+	/* Twice: after a filler of any size, and after the first one. */
 	filler.n_chunks = base + 1;
 	if (uw_store_install(s, 1, &filler) < 0 || uw_store_install(s, 2, &t) < 0 ||
 	    uw_store_install(s, 3, &t) < 0)

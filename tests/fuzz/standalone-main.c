@@ -67,7 +67,7 @@ static const uint64_t edges[] = {
         0x7fffffff, 0x80000000, 0xffffffff, INT64_MAX, UINT64_MAX, UINT64_MAX - 1, 4096,   1 << 20,
 };
 
-/* Puts @n bytes at @at, moving what is behind; does nothing at the limit. */
+/* Puts @n bytes at @at, moving what is after; does nothing at the limit. */
 static void insert(struct input *m, size_t at, const uint8_t *src, size_t n)
 {
 	if (n > INPUT_MAX_BYTES - m->len)

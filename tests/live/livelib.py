@@ -328,7 +328,7 @@ class Frame:
         self.id, self.address, self.mapping, self.functions, self.lines = ident, address, mapping, functions, lines
         self.name = functions[-1].name if functions else None
         self.kernel = bool(mapping) and mapping.path == '[kernel]'
-        # perf-agent's own words for what is no frame stand in brackets and have no mapping.
+        # perf-agent's own words for what is no frame are in brackets and have no mapping.
         self.synthetic = not mapping and bool(self.name) and self.name.startswith('[')
         self.named = bool(self.name) and not self.name.startswith('0x')
 
@@ -421,7 +421,7 @@ class Profile:
         return int(self.comments.get(key, 0))
 
     def files(self, key):
-        """What the lines of a key that stands there several times say: (file, share)."""
+        """What the lines of a key that is there several times say: (file, share)."""
         words = [c[len(key) + 2:].rsplit(' ', 1) for c in self.comment_lines if c.startswith(key + ': ')]
         return [(name, float(share)) for name, share in words]
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Captures of scheduler statistics and the processes that they are of, for test-live-sched and
- * test-live-unseen. */
+ * test-live-missed. */
 #ifndef PA_TEST_SCHED_CAPTURE_H
 #define PA_TEST_SCHED_CAPTURE_H
 
@@ -136,7 +136,7 @@ static inline void cap_named(struct cap *c, pid_t pid, const char *name)
 		fail_msg("%s", err.msg);
 }
 
-/* Is its last interval still open? Of one that left its CPU unseen nobody knows how long it ran. */
+/* Is its last interval still open? Of one that left its CPU missed it is not known how long it ran. */
 static bool is_open(const struct abi_sched_thread *t)
 {
 	return t->phase != ABI_PHASE_NONE && t->phase != ABI_PHASE_LOST;
@@ -190,7 +190,7 @@ static void check_sums(struct cap *c)
 		       (unsigned long long)v->t.sums.ns[2], v->t.phase,
 		       (unsigned long long)(c->total.end_ns - v->t.since_ns));
 	}
-	printf("# %llu switches were told to nobody\n", (unsigned long long)c->total.missed);
+	printf("# %llu switches were missed\n", (unsigned long long)c->total.missed);
 	vec_each (v, &c->threads) {
 		if (v->t.phase == ABI_PHASE_LOST)
 			continue;
@@ -214,7 +214,7 @@ static uint64_t in_hist(const struct abi_cpu_hist *h)
 
 /* ---- children -------------------------------------------------------------------------------- */
 
-/* How long a CPU may stand still between two looks at clocks: said where it is emulated. */
+/* How long a CPU may stop between two looks at clocks: said where it is emulated. */
 static inline uint64_t stall_ns(void)
 {
 	const char *ms = getenv("TEST_STALL_MS");
@@ -292,7 +292,7 @@ static void stop(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* A process that runs stands still while programs are loaded: that takes an emulated CPU seconds,
+/* A process that runs stops while programs are loaded: that takes an emulated CPU seconds,
  * and alongside two that spin on it three times as many. */
 static void hold(pid_t pid)
 {

@@ -25,7 +25,7 @@ struct cap_copy {
 	uint64_t hash; /* of the kernel side's walk */
 	uint32_t tid;
 	uint64_t pc, reg[EV_DEFERRED_REGS];
-	bool in_syscall; /* pc is behind the instruction of a system call */
+	bool in_syscall; /* pc is after the instruction of a system call */
 	uint64_t addr;   /* of bytes[0] */
 	uint32_t len;
 	uint8_t *bytes; /* bytes[len] */

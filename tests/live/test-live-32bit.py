@@ -100,7 +100,7 @@ def leaves_of_32_bit_code_without_frame_pointers_have_their_names():
     except Missing as e:
         return str(e)
     samples = check_shares(p)
-    # No caller is made up: what stands there is none, or one of the program.
+    # No caller is made up: what is there is none, or one of the program.
     check(all(set(s.user_names) <= {'shares_a', 'shares_b', 'shares_run', 'main'} for s in samples), *samples[:5])
     check('walk_32_bit_task_pct' in p.comments, p.text())
     check(any('% 32-bit task' in line for line in p.result.lines), p.result)

@@ -190,7 +190,7 @@ static void test_software_counters_see_a_busy_child(void **state)
 	for (uint32_t c = 0; c < PEV_SOFTWARE_CNT; c++) {
 		struct pev_count sum = sum_of(&set, c), again;
 
-		/* They are never multiplexed, and stand still when disabled. */
+		/* They are never multiplexed, and stop when disabled. */
 		assert_true(sum.enabled_ns > 0);
 		assert_true(sum.running_ns == sum.enabled_ns);
 		assert_true(c == MIGRATIONS || sum.value > 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test-live-exporters - the library against the running kernel: what of all modes is handed on, and
- * told while a capture runs */
+ * reported while a capture runs */
 #include <libdeflate.h>
 
 #include "apilib.h"
@@ -24,7 +24,7 @@ static int keep(void *arg, const void *data, size_t len)
 	return 0;
 }
 
-/* Whether a string stands in a gzipped pprof. */
+/* Whether a string is in a gzipped pprof. */
 static bool pprof_has(const struct kept *k, const char *string)
 {
 	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
@@ -51,7 +51,7 @@ static void work(void)
 	}
 }
 
-struct told {
+struct reported {
 	int calls;
 	uint32_t pid;
 	char comm[32], cgroup[512];
@@ -59,7 +59,7 @@ struct told {
 
 static void tell(void *arg, const struct pfa_process *p, struct pfa_label_sink *sink)
 {
-	struct told *t = arg;
+	struct reported *t = arg;
 
 	t->calls++;
 	t->pid = p->pid;
@@ -95,7 +95,7 @@ static void test_labels_of_enrichers_are_in_all_outputs(void **state)
 	const struct pfa_metrics *m;
 	struct pfa_session *s = NULL;
 	struct pfa_error err = {0};
-	struct told told = {0};
+	struct reported reported = {0};
 	char cgroup[512];
 
 	(void)state;
@@ -106,17 +106,17 @@ static void test_labels_of_enrichers_are_in_all_outputs(void **state)
 	o.pmu.write_arg = &pmu;
 	o.pmu_format = PFA_FORMAT_JSON;
 	ok(pfa_new(&o, &s, &err));
-	ok(pfa_add_enricher(s, tell, &told, &err));
+	ok(pfa_add_enricher(s, tell, &reported, &err));
 	ok(pfa_start(s, &err));
-	assert_int_equal(pfa_add_enricher(s, tell, &told, NULL), -EBUSY);
+	assert_int_equal(pfa_add_enricher(s, tell, &reported, NULL), -EBUSY);
 	work();
-	assert_int_equal(told.calls, 0);
+	assert_int_equal(reported.calls, 0);
 	ok(pfa_stop(s, &err));
-	assert_int_equal(told.calls, 1);
-	assert_int_equal(told.pid, getpid());
-	assert_true(strncmp(told.comm, "test-live-expo", 14) == 0);
+	assert_int_equal(reported.calls, 1);
+	assert_int_equal(reported.pid, getpid());
+	assert_true(strncmp(reported.comm, "test-live-expo", 14) == 0);
 	own_cgroup(cgroup, sizeof(cgroup));
-	assert_string_equal(told.cgroup, cgroup);
+	assert_string_equal(reported.cgroup, cgroup);
 	assert_true(pprof_has(&on, "live-shop") && pprof_has(&on, "pod"));
 	assert_true(pprof_has(&off, "live-shop") && pprof_has(&off, "pod"));
 	assert_non_null(strstr(pmu.data, json_labels));

@@ -41,7 +41,7 @@ def profile(name, mode, *args):
     p = capture('--pid', w.pid, '--duration', '5s', '--sample-rate', RATE_HZ, '--unwind', 'auto', *args)
     w.stop()
     check_conserved(p)
-    # The first samples are walked from copies of one stack, until there is a table: what lies on another stack is not
+    # The deferred samples are walked from copies of one stack, until there is a table: what lies on another stack is not
     # in them. The programs stay on one stack meanwhile.
     p.work = [s for s in p.samples if 'main.warm' not in s.names]
     return p

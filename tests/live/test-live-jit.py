@@ -198,7 +198,7 @@ def map_of_another_owner_is_refused():
 
 
 @test
-def map_behind_a_symbolic_link_or_with_two_names_is_refused():
+def map_under_a_symbolic_link_or_with_two_names_is_refused():
     def link(path, text):
         with open(path + '.real', 'w', encoding='utf-8') as f:
             f.write(text)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test-live-known [WAITS]: stacks of waits that are known again without walking them are walked all
- * the same here, and the kernel side counts those that come out otherwise. Then what it remembers
+ * test-live-known [WAITS]: stacks of waits that are cached without walking them are walked all
+ * the same here, and the kernel side counts those that come out otherwise. Then what it caches
  * is spoilt on purpose, to see that this would be noticed.
  *
  * Targets: kinds of the workload WAITS; what python3 does with files, pipes and processes; a
@@ -39,8 +39,8 @@
 #include "bpfmaps.h"
 #include "live_main.h"
 
-#define KNOWN_MIN 300 /* stacks that were known again, before a capture ends */
-/* Percent of the stacks of slow kinds that are known again up to then [tried: 96 to 97; 79 to 88
+#define KNOWN_MIN 300 /* stacks that were cached, before a capture ends */
+/* Percent of the stacks of slow kinds that are cached up to then [tried: 96 to 97; 79 to 88
  * where places of left-overs were looked at for ever]. */
 #define SHARE_MIN  92
 #define LIMIT_MS   60000 /* for as many: emulated machines are slow */
@@ -51,7 +51,7 @@
 #define TURN_NAPS   500
 #define NAPS_MIN    5000
 #define TURN_THUNKS 8
-/* Kernel stacks are remembered: kstack_cache.h. */
+/* Kernel stacks are cached: kstack_cache.h. */
 #if defined(__aarch64__)
 #define KERNEL_KNOWN 0
 #else
@@ -183,7 +183,7 @@ long (*thunk_nap)(size_t) = nap;
 ASM_FUNC(32, thunk_down, CALL_NAP);
 long thunk_down(size_t arg);
 
-/* The outer one calls the inner one, which calls nap. A stack is remembered when it came twice. */
+/* The outer one calls the inner one, which calls nap. A stack is cached when it came twice. */
 static void nap_through_thunks(void)
 {
 	static thunk_fn const outer[] = {thunk_2, thunk_1}, inner[] = {thunk_0, thunk_3};
@@ -284,7 +284,7 @@ static void tell_memory(void)
 	print_message("# %u places taken, %u of stacks that came twice\n", taken, learnt);
 }
 
-/* Adds what was known again to @sum. */
+/* Adds what was cached to @sum. */
 static void check_agree(const char *what, const char *const *argv, struct share *sum)
 {
 	pid_t pid = run(argv);
@@ -302,7 +302,7 @@ static void check_agree(const char *what, const char *const *argv, struct share 
 	ret.seen = counter(s, ABI_CNT_SEEN);
 	differ = counter(s, ABI_CNT_KSTACK_CACHE_DIFFER) + counter(s, ABI_CNT_USTACK_CACHE_DIFFER);
 	user = counter(s, ABI_CNT_WALKS_DIFFER);
-	print_message("# %s: of %llu stacks known again: %llu of the kernel, %llu of user space; "
+	print_message("# %s: of %llu stacks cached: %llu of the kernel, %llu of user space; "
 	              "%llu differ\n",
 	              what, (unsigned long long)ret.seen, (unsigned long long)ret.known,
 	              (unsigned long long)ret.user_known, (unsigned long long)differ);
@@ -320,7 +320,7 @@ static void check_agree(const char *what, const char *const *argv, struct share 
 	end(pid);
 }
 
-static void test_stacks_of_waits_that_are_known_again_are_what_a_walk_finds(void **state)
+static void test_stacks_of_waits_that_are_cached_are_what_a_walk_finds(void **state)
 {
 	static const char *const kinds[] = {"pipe", "futex", "epoll", "mutex", "pingpong", "storm"};
 	struct share slow = {0}, fast = {0};
@@ -389,7 +389,7 @@ static void test_what_one_file_showed_is_not_known_of_another(void **state)
 	run_until(s, ABI_CNT_SEEN, NAPS_MIN);
 	known = counter(s, ABI_CNT_USTACK_CACHE_HIT);
 	seen = counter(s, ABI_CNT_SEEN);
-	print_message("# of %llu user stacks %llu known again, %llu differ; mappings are %s\n",
+	print_message("# of %llu user stacks %llu cached, %llu differ; mappings are %s\n",
 	              (unsigned long long)seen, (unsigned long long)known,
 	              (unsigned long long)counter(s, ABI_CNT_USTACK_CACHE_DIFFER),
 	              hooked ? "marked" : "looked at by each walk");
@@ -404,7 +404,7 @@ static void test_what_one_file_showed_is_not_known_of_another(void **state)
 	(void)close(copies[1]);
 }
 
-/* Captures @child; returns how many user stacks were known again, none of them wrongly. */
+/* Captures @child; returns how many user stacks were cached, none of them wrongly. */
 static uint64_t known_of(void (*child)(void), enum pfa_unwind unwind)
 {
 	pid_t pid = fork();
@@ -418,7 +418,7 @@ static uint64_t known_of(void (*child)(void), enum pfa_unwind unwind)
 	s = start_with(pid, unwind);
 	run_until(s, ABI_CNT_USTACK_CACHE_HIT, KNOWN_MIN);
 	known = counter(s, ABI_CNT_USTACK_CACHE_HIT);
-	print_message("# of %llu user stacks %llu known again, %llu differ\n",
+	print_message("# of %llu user stacks %llu cached, %llu differ\n",
 	              (unsigned long long)counter(s, ABI_CNT_SEEN), (unsigned long long)known,
 	              (unsigned long long)counter(s, ABI_CNT_USTACK_CACHE_DIFFER));
 	assert_int_equal(counter(s, ABI_CNT_USTACK_CACHE_DIFFER), 0);
@@ -449,7 +449,7 @@ static void test_stacks_by_frame_pointers_are_what_a_walk_finds(void **state)
 
 /* ---- the proof ------------------------------------------------------------------------------- */
 
-/* Puts another stack behind all that is remembered; returns how many. */
+/* Puts another stack after all that is cached; returns how many. */
 static uint32_t spoil(int fd, const struct bpf_map_info *info)
 {
 	uint32_t cpus = (uint32_t)libbpf_num_possible_cpus(), spoilt = 0;
@@ -492,7 +492,7 @@ static void check_noticed(struct ses *s, const char *map, enum abi_counter known
 	(void)close(fd);
 }
 
-static void test_what_is_remembered_wrongly_is_noticed(void **state)
+static void test_what_is_cached_wrongly_is_noticed(void **state)
 {
 	const char *const argv[] = {waits, "pingpong", "--seconds", "600", NULL};
 	pid_t pid = run(argv);
@@ -513,12 +513,12 @@ static void test_what_is_remembered_wrongly_is_noticed(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_stacks_of_waits_that_are_known_again_are_what_a_walk_finds),
+	        cmocka_unit_test(test_stacks_of_waits_that_are_cached_are_what_a_walk_finds),
 	        cmocka_unit_test(test_stacks_of_an_interpreter_are_what_a_walk_finds),
 	        cmocka_unit_test(test_what_one_file_showed_is_not_known_of_another),
 	        cmocka_unit_test(test_words_at_each_others_places_are_another_stack),
 	        cmocka_unit_test(test_stacks_by_frame_pointers_are_what_a_walk_finds),
-	        cmocka_unit_test(test_what_is_remembered_wrongly_is_noticed),
+	        cmocka_unit_test(test_what_is_cached_wrongly_is_noticed),
 	};
 
 	if (argc > 1)

@@ -247,7 +247,7 @@ static void test_waits(void **state)
 #define LOOK_MS  300
 #define MS_NS    1000000ULL
 
-/* ns in waits and the run queues behind them, by sleeper. */
+/* ns in waits and the run queues after them, by sleeper. */
 struct waited {
 	uint64_t begin_ns, end_ns;
 	pid_t pid[SLEEPERS];
@@ -344,12 +344,12 @@ static uint64_t ran_of(pid_t pid)
 	return ns;
 }
 
-/* Processes that sleep so many ms at a time: for ever, longer than the look takes, shorter. */
+/* Processes that sleep so many ms at a time: for ever, longer than the scan takes, shorter. */
 static const int sleep_ms[SLEEPERS] = {-1, 4 * LOOK_MS, 10};
 
-/* However long the look at the threads that wait takes, and what waits meanwhile: what is counted
+/* However long the scan of the threads that wait takes, and what waits meanwhile: what is counted
  * is the time from the beginning on, and all of it. */
-static void test_waits_begin_behind_the_look(void **state)
+static void test_waits_begin_after_the_scan(void **state)
 {
 	uint32_t tgids[SLEEPERS];
 	struct off_cap c;
@@ -387,7 +387,7 @@ static void test_waits_begin_behind_the_look(void **state)
 		printf("# sleeps of %d ms: %llu waits, %llu of %llu ns; ran %llu ns\n", sleep_ms[i],
 		       (unsigned long long)w.n[i], (unsigned long long)w.ns[i],
 		       (unsigned long long)elapsed, (unsigned long long)w.ran_ns[i]);
-		/* A switch may be told to nobody. */
+		/* A switch may be missed. */
 		assert_in_range(w.ns[i], elapsed - w.ran_ns[i] - elapsed / 50, elapsed + MS_NS);
 		kill_child(w.pid[i]);
 	}
@@ -396,7 +396,7 @@ static void test_waits_begin_behind_the_look(void **state)
 	off_close(&c);
 }
 
-/* ---- switches that nobody tells -------------------------------------------------------------- */
+/* ---- missed switches -------------------------------------------------------------- */
 
 #define SPIN_NS (200 * MS_NS)
 
@@ -438,7 +438,7 @@ static void set_begin(const struct hidden *h, uint64_t ns)
 	__atomic_store_n(&load_control(h->c.l)->begin_ns, ns, __ATOMIC_SEQ_CST);
 }
 
-/* Up to where it has begun to compute, unseen. @on: it does not stop then. */
+/* Up to where it has begun to compute, missed. @on: it does not stop then. */
 static void hidden_open(struct hidden *h, bool on)
 {
 	uint32_t tgid;
@@ -471,7 +471,7 @@ static void hidden_open(struct hidden *h, bool on)
 	until(&h->shared[0], 1);
 }
 
-/* Ends the capture; the counters are those behind the end. */
+/* Ends the capture; the counters are those after the end. */
 static void hidden_end(struct hidden *h, struct abi_counters *n)
 {
 	off_end(&h->c, &h->w);
@@ -481,7 +481,7 @@ static void hidden_end(struct hidden *h, struct abi_counters *n)
 	close(h->fd[0]);
 	close(h->fd[1]);
 	munmap((void *)(uintptr_t)h->shared, 4096);
-	printf("# %llu waits, %llu ns of %llu; %llu ends and %llu beginnings unseen\n",
+	printf("# %llu waits, %llu ns of %llu; %llu ends and %llu beginnings missed\n",
 	       (unsigned long long)h->w.n[0], (unsigned long long)h->w.ns[0],
 	       (unsigned long long)(h->w.end_ns - h->w.begin_ns),
 	       (unsigned long long)n->v[ABI_CNT_OFFCPU_IN_MISSED],
@@ -521,7 +521,7 @@ static void check_hidden(bool going)
 		assert_in_range(h.w.ns[0], elapsed - elapsed / 10, elapsed + 5 * MS_NS);
 }
 
-/* As if nobody had told of the wake-up either. */
+/* As if the wake-up had been missed too. */
 static void forget_wake(uint32_t tid)
 {
 	struct bpf_map_info info;
@@ -560,11 +560,11 @@ static void check_hidden_at_end(bool going, bool woken)
 	}
 	assert_int_equal(h.w.n[0], 1);
 	/* It has waited for as long as it has not run since then, where it runs: what others had of
-	 * its CPU is not told apart. The scheduler knows up to its last tick. */
+	 * its CPU is not distinguished. The scheduler knows up to its last tick. */
 	assert_in_range(h.w.ns[0], waited, waited + (going ? 0 : idle_ns) + 10 * MS_NS);
 }
 
-static void test_what_nobody_tells_of_is_no_wait(void **state)
+static void test_an_interval_without_a_switch_event_is_no_wait(void **state)
 {
 	(void)state;
 	check_hidden(false);
@@ -655,8 +655,8 @@ int main(void)
 	        cmocka_unit_test(test_command),
 	        cmocka_unit_test(test_filters),
 	        cmocka_unit_test(test_waits),
-	        cmocka_unit_test(test_waits_begin_behind_the_look),
-	        cmocka_unit_test(test_what_nobody_tells_of_is_no_wait),
+	        cmocka_unit_test(test_waits_begin_after_the_scan),
+	        cmocka_unit_test(test_an_interval_without_a_switch_event_is_no_wait),
 	        cmocka_unit_test(test_scheduler_statistics),
 	};
 	struct load_oncpu *l = NULL;

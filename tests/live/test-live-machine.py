@@ -35,7 +35,7 @@ def kernel_threads_have_their_names_and_kernel_frames_only():
             threads.setdefault((s.pid, s.comm), []).append(s)
     check(threads, 'no kernel thread in', *sorted({s.comm for s in p.samples}))
     for (pid, comm), samples in threads.items():
-        # The kernel's own name has 15 characters; /proc shows kernel threads' longer ones, and behind that of a
+        # The kernel's own name has 15 characters; /proc shows kernel threads' longer ones, and after that of a
         # kworker what it does.
         with open(f'/proc/{pid}/comm', encoding='utf-8') as f:
             shown = f.read().strip()
@@ -95,7 +95,7 @@ def idle_and_sampled_time_are_all_time():
         check_conserved(p)
         idle_pct = float(p.comments['idle_pct'])
         within(idle_pct, 0, 100 * (online - 1) / online + 1, 'one CPU is busy')
-        # The kernel's own figure, over a somewhat longer time in which perf-agent starts and ends.
+        # The kernel's own statistic, over a somewhat longer time in which perf-agent starts and ends.
         kernel_s = (after - before) / os.sysconf('SC_CLK_TCK')
         idle_s = idle_pct / 100 * online * p.duration_nanos / 1e9
         within(idle_s, kernel_s - 1.0, kernel_s + 0.1, p.text())

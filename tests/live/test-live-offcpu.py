@@ -18,7 +18,7 @@ from waitlib import (CHAIN, MS, US, Waits, at, capture_waits, check_stack, check
                      is_complete, longest, maps_of_agent, runqueue, switches)
 
 SECONDS = 4
-BLOCKED = {'interruptible', 'uninterruptible', 'iowait'}  # what is told without --offcpu-states
+BLOCKED = {'interruptible', 'uninterruptible', 'iowait'}  # what is reported without --offcpu-states
 
 
 def usable_cpu():
@@ -49,12 +49,12 @@ def workloads_agree_with_the_scheduler():
 def check_kind(kind, name, site, *args, target=None, body='repeat'):
     w = Waits(kind, *args)
     p = capture_waits([w], SECONDS, *(target or ('--pid', w.pid)))
-    check_thread(p, p.told[0], w, name, site, body, target is not None)
+    check_thread(p, p.reported[0], w, name, site, body, target is not None)
     return w, p
 
 
-def check_thread(p, told, w, name, site, body='repeat', everywhere=False):
-    mine = check_waits(p, told, name, w.tids[name], site, body, everywhere=everywhere)
+def check_thread(p, reported, w, name, site, body='repeat', everywhere=False):
+    mine = check_waits(p, reported, name, w.tids[name], site, body, everywhere=everywhere)
     # The rest of the thread's time, by the scheduler.
     spent = p.account.threads[w.tids[name]]
     every = p.of(tid=w.tids[name])
@@ -77,7 +77,7 @@ def four_processes():
 
 def check_one_of_four(kind):
     p, loads = four_processes()
-    check_thread(p, p.told[list(loads).index(kind)], loads[kind], FOUR[kind], f'wait_{kind}')
+    check_thread(p, p.reported[list(loads).index(kind)], loads[kind], FOUR[kind], f'wait_{kind}')
 
 
 @test
@@ -146,7 +146,7 @@ def direct_reads_are_io_wait():
     edges = p.duration_nanos - p.account.ns
     note(f'{weight(mine) / 1e9:.4f} s of {off / 1e9:.4f} s')
     within(weight(mine), off - 0.01 * p.account.ns - p.account.taken, off + edges + 0.01 * p.account.ns)
-    truth = p.told[0].in_window('direct', p.window)
+    truth = p.reported[0].in_window('direct', p.window)
     within(weight(mine) + runqueue(mine), 0, 1.001 * truth.ns, 'blocked only within the calls')
     return None
 
@@ -223,7 +223,7 @@ def a_wait_that_ends_in_the_capture_and_one_that_does_not_are_counted():
         w.go()
 
     p = capture_waits([w], 3, '--pid', w.pid, during=release)
-    mine = check_waits(p, p.told[0], 'stuck', tid, 'wait_stuck')
+    mine = check_waits(p, p.reported[0], 'stuck', tid, 'wait_stuck')
     equal(count(mine), 2, *mine)
     within(weight(mine) + runqueue(mine), 0.99 * p.duration_nanos, 1.001 * p.duration_nanos, *mine)
 
@@ -359,37 +359,37 @@ def waits_that_are_too_short_or_too_long_are_left_out():
     p = capture_waits(loads, 2, *target, '--offcpu-min', '20ms')
     a, b = sites(p)
     # A sleep of 10 ms that takes 20 is rare, but there is other work on the machine.
-    within(count(a), 0, p.told[0].in_window('sleeper', p.window).waits // 20, *a)
+    within(count(a), 0, p.reported[0].in_window('sleeper', p.window).waits // 20, *a)
     # What the edges of the capture leave of a wait may be too short.
-    want = p.told[1].in_window('sleeper', p.window)
-    # Each of them is told.
-    unseen = p.number('offcpu_switch_out_missed')
-    within(count(b), want.waits - 3 - unseen, want.waits, *b)
-    within(weight(b) + runqueue(b), 0.99 * want.ns - 3 * 20 * MS - unseen * want.longest, 1.01 * want.ns, *b)
+    want = p.reported[1].in_window('sleeper', p.window)
+    # Each of them is reported.
+    missed = p.number('offcpu_switch_out_missed')
+    within(count(b), want.waits - 3 - missed, want.waits, *b)
+    within(weight(b) + runqueue(b), 0.99 * want.ns - 3 * 20 * MS - missed * want.longest, 1.01 * want.ns, *b)
     for s in p.samples:
         check(s.ns >= s.count * 20 * MS, s)
     p = capture_waits(loads, 2, *target, '--offcpu-max', '20ms')
     a, b = sites(p)
     # At the edges of the capture a part of a wait is all there is of it.
     within(count(b), 0, 2, *b)
-    want = p.told[0].in_window('sleeper', p.window).waits
+    want = p.reported[0].in_window('sleeper', p.window).waits
     within(count(a), 0.95 * want - 2, want + 2, *a)
     for s in p.samples:
         check(s.labels['longest'] <= 20 * MS, s)
     equal(at(p.samples, 'waits_orders'), [], 'the main threads wait longer')
     p = capture_waits(loads, 2, *target, '--offcpu-min', '20ms', '--offcpu-max', '60ms')
     a, b = sites(p)
-    within(count(b), p.told[1].in_window('sleeper', p.window).waits - 3, 60, *b)
+    within(count(b), p.reported[1].in_window('sleeper', p.window).waits - 3, 60, *b)
     check(all(20 * MS * s.count <= s.ns and s.labels['longest'] <= 60 * MS for s in p.samples), *p.samples)
 
 
 @test
-def a_pool_that_waits_for_work_is_told_from_one_that_is_stuck():
+def a_pool_that_waits_for_work_is_distinguished_from_one_that_is_stuck():
     w = Waits('pool', '--threads', 8, '--busy', 2)
     p = capture_waits([w], SECONDS, '--pid', w.pid)
     for i in range(8):
         name = f'pool-{i}'
-        mine = check_waits(p, p.told[0], name, w.tids[name], 'wait_work')
+        mine = check_waits(p, p.reported[0], name, w.tids[name], 'wait_work')
         if i < 2:
             check(count(mine) > 100 and longest(mine) < p.duration_nanos / 2, *mine)
         else:
@@ -439,7 +439,7 @@ def one_capture_has_both_profiles():
     within(p.time_nanos - on.time_nanos, 0, 200 * MS)
     within(on.duration_nanos - p.duration_nanos, 0, 200 * MS)
     for name in ('pool-0', 'pool-7'):
-        check_waits(p, p.told[0], name, w.tids[name], 'wait_work', everywhere=True)
+        check_waits(p, p.reported[0], name, w.tids[name], 'wait_work', everywhere=True)
     check(at(on.of(pid=spin.pid), 'spin_run'), on.text())
     equal(p.of(pid=spin.pid, state='preempted'), [])
 
@@ -466,7 +466,7 @@ def a_ping_pong_adds_up_to_what_the_scheduler_says():
             # (It does not read its clock anew between a wake-up and the switch that follows from it, and has next to
             # no time in queues.)
             within(weight(mine) + runqueue(mine), 0, p.duration_nanos - 0.5 * spent.cpu)
-            # A few switches are told to no program [tried: 6.18 in a virtual machine].
+            # A few switches are reported to no program [tried: 6.18 in a virtual machine].
             # At the edges, without programs, it switches several times as often.
             within(count(mine), spent.slept * 0.998 - 2, spent.slept * 1.03 + 2)
             good = [s for s in mine if 'thread_main' in s.user_names]
@@ -565,21 +565,21 @@ def sums_hold_in_a_storm_with_small_tables():
 # ---- who wakes ------------------------------------------------------------------------------------------------------
 
 
-def wakes_unseen(p, waits):
-    """Wake-ups that nobody was told of have no waker; the profile says how many: few."""
+def wakes_missed(p, waits):
+    """Wake-ups that were missed have no waker; the profile says how many: few."""
     n = p.number('offcpu_wakeup_missed')
-    within(n, 0, 2 + 0.01 * count(waits), 'wake-ups that nobody told', p.text())
+    within(n, 0, 2 + 0.01 * count(waits), 'wake-ups that were missed', p.text())
     return n
 
 
 def check_wakers(kind, name, site, body, waker, waker_site, waker_body, *args):
     w = Waits(kind, *args)
     p = capture_waits([w], SECONDS, '--pid', w.pid, '--offcpu-wakers')
-    mine = check_waits(p, p.told[0], name, w.tids[name], site, body)
+    mine = check_waits(p, p.reported[0], name, w.tids[name], site, body)
     named = [s for s in mine if s.labels.get('waker') == waker]
     note(f'{count(named)} of {count(mine)} waits have a waker; {named[:1]}')
     # The first and the last may have been cut off it.
-    check(count(named) >= count(mine) - 2 - wakes_unseen(p, mine), *[s for s in mine if s not in named][:5])
+    check(count(named) >= count(mine) - 2 - wakes_missed(p, mine), *[s for s in mine if s not in named][:5])
     where = [s for s in named if s.woken_by]
     check(count(where) >= count(named) - 2, 'from where it was woken', *[s for s in named if s not in where][:5])
     for s in where:
@@ -603,7 +603,7 @@ def a_timer_that_interrupts_a_system_call_is_no_thread_that_wakes():
         wakers[s.labels.get('waker')] = wakers.get(s.labels.get('waker'), 0) + s.count
     note(wakers)
     check(count(mine) > 100, *mine[:5])
-    check(wakers.get('[interrupt]', 0) >= count(mine) - 2 - wakes_unseen(p, mine), wakers)
+    check(wakers.get('[interrupt]', 0) >= count(mine) - 2 - wakes_missed(p, mine), wakers)
     for b in busy:
         b.stop()
 
@@ -633,7 +633,7 @@ def who_wakes_from_a_process_that_is_not_watched_is_named():
         os.close(w)
     mine = p.of(tid=reader.pid)
     named = [s for s in mine if s.labels.get('waker') == 'writer' and s.woken_by]
-    check(count(mine) > 100 and count(named) >= count(mine) - 2 - wakes_unseen(p, mine),
+    check(count(mine) > 100 and count(named) >= count(mine) - 2 - wakes_missed(p, mine),
           *[s for s in mine if s not in named][:5])
     # It is heard of when it wakes for the first time; until its tables are there, callers are guessed.
     whole = [s for s in named if is_complete(s.woken_by, 'feed_pipe', 'feeder')]
@@ -645,9 +645,9 @@ def who_wakes_from_a_process_that_is_not_watched_is_named():
 def a_timer_is_no_thread_that_wakes():
     w = Waits('sleep')
     p = capture_waits([w], 2, '--pid', w.pid, '--offcpu-wakers')
-    mine = check_waits(p, p.told[0], 'sleeper', w.tids['sleeper'], 'wait_sleep')
+    mine = check_waits(p, p.reported[0], 'sleeper', w.tids['sleeper'], 'wait_sleep')
     timers = [s for s in mine if s.labels.get('waker') == '[interrupt]']
-    check(count(timers) >= count(mine) - 2 - wakes_unseen(p, mine), *[s for s in mine if s not in timers][:5])
+    check(count(timers) >= count(mine) - 2 - wakes_missed(p, mine), *[s for s in mine if s not in timers][:5])
     for s in timers:
         check(not s.woken_by or not s.woken_by.user, 'whom it interrupted does not matter', s.woken_by)
 

@@ -48,7 +48,7 @@ static int child_spin(void)
 	return 0;
 }
 
-/* Maps a library, a memfd and generated code, and prints what /proc/self/maps then says. */
+/* Maps a library, a memfd and JIT code, and prints what /proc/self/maps then says. */
 static int child_maps(void)
 {
 	_cleanup_(sbuf_done) struct sbuf b;
@@ -265,7 +265,7 @@ static void test_mappings_are_those_of_proc_maps(void **state)
 		if (!got)
 			fail_msg("no record of %.*s", (int)len, line);
 		/* The kernel and the dynamic linker map a file in one piece at first, and cut off
-		 * what is behind its first segment. Where that one has the code (as linkers for
+		 * what is after its first segment. Where that one has the code (as linkers for
 		 * arm64 lay it out) the record is of the whole piece. */
 		if (m.kind == EV_MAP_FILE && m.pgoff == 0 && !m.deleted)
 			assert_true(got->end >= m.end);

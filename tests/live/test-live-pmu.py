@@ -31,16 +31,16 @@ def pmu(loads, seconds, *args, counted=False, hidden=0.001, **more):
     """Statistics of a capture of about so many seconds, with .account of the scheduler. counted: switches will be compared,
     for which it may have to be longer. hidden: share of the switches that the kernel may tell to no program, alongside those
     around threads that it hides [tried: 6.18 in a virtual machine; up to 12 a second, 34 of a ping-pong, and 2 % of
-    wake-ups by timers, which nobody is told of where they interrupt such a thread]."""
+    wake-ups by timers, which are missed where they interrupt such a thread]."""
     for _ in range(3):
         s = capture(loads, seconds, *args, **more)
         if not counted or edges_of(s) <= EDGES_MAX:
             break
         seconds = max(seconds, min(SECONDS_MAX, 1.5 * EDGES / EDGES_MAX * s.edges_ns / NS))
         note(f'edges of {s.edges_ns / 1e6:.1f} ms: once more, of {seconds:.1f} s')
-    note(f'{s.missed} of {s.all["switches"]} switches or wake-ups were told to nobody')
+    note(f'{s.missed} of {s.all["switches"]} switches or wake-ups were missed')
     few = min(16 * s.duration_ns / NS, 0.03 * s.all['switches'])
-    within(s.missed, 0, 10 + few + hidden * s.all['switches'], 'switches that nobody told', s.notes)
+    within(s.missed, 0, 10 + few + hidden * s.all['switches'], 'switches that were missed', s.notes)
     return s
 
 
@@ -49,8 +49,8 @@ def edges_of(s):
     return EDGES * max(0, s.edges_ns) / s.account.ns
 
 
-def unseen(s, switches):
-    """How many of some threads' switches were told to nobody: their part of all, and what chance adds to it."""
+def missed_of(s, switches):
+    """How many of some threads' switches were missed: their part of all, and what chance adds to it."""
     part = s.missed * switches / max(1, s.all['switches'])
     return min(s.missed, 1 + part + SIGMAS * part ** 0.5)
 
@@ -100,13 +100,13 @@ def check_switches(s, w, tid):
     """Counts of reasons against the kernel's two counts; those of the edges are over."""
     t, spent = s.thread(w.pid, tid), s.account.threads[tid]
     slept, ran_on = sum(t['reasons'][k] for k in SLEPT), sum(t['reasons'][k] for k in RAN_ON)
-    edges, told = edges_of(s), unseen(s, slept + ran_on)
+    edges, reported = edges_of(s), missed_of(s, slept + ran_on)
     within(edges, 0, EDGES_MAX, 'the capture is too short for its edges', s.edges_ns)
     # Without programs a ping-pong does, too.
     fast = 0.03 if spent.slept > 20000 else 0
-    within(slept, spent.slept * 0.998 - 2 - told, spent.slept * (1 + fast + edges) + 3, t, spent)
+    within(slept, spent.slept * 0.998 - 2 - reported, spent.slept * (1 + fast + edges) + 3, t, spent)
     # How many fall into the edges is a matter of chance.
-    within(ran_on, spent.ran_on * 0.998 - 2 - told,
+    within(ran_on, spent.ran_on * 0.998 - 2 - reported,
            spent.ran_on * (1 + fast + edges) + 3 + SIGMAS * spent.ran_on ** 0.5, t, spent)
     return t
 
@@ -198,7 +198,7 @@ def times_of_spinners_on_one_cpu_add_up():
 
 
 @test
-def yielding_is_told_from_preemption():
+def yielding_is_distinguished_from_preemption():
     w, s = check_kind('yield', '--threads', 2, '--cpu', usable_cpu())
     for name in ('yield-0', 'yield-1'):
         t = s.thread(w.pid, w.tids[name])
@@ -281,9 +281,9 @@ def aggregate_of_the_machine_holds_all_its_processes():
     room = 0.01 * s.duration_ns + 6 * US * counted
     check(seen['on_cpu']['sum_ns'] >= spent - room, seen, spent)
     check(seen['on_cpu']['sum_ns'] + seen['run_queue']['sum_ns'] >= spent + queued - room, seen, spent, queued)
-    check(seen['switches'] >= 0.998 * counted - 10 - unseen(s, counted), seen, counted)
+    check(seen['switches'] >= 0.998 * counted - 10 - missed_of(s, counted), seen, counted)
     slept = sum(t.slept for t in account.threads.values())
-    check(seen['off_cpu']['count'] >= 0.998 * slept - 10 - unseen(s, slept), seen)
+    check(seen['off_cpu']['count'] >= 0.998 * slept - 10 - missed_of(s, slept), seen)
 
 
 def check_table(*loads):
@@ -298,10 +298,10 @@ def check_table(*loads):
             check_times(s, w, tid)
             check_switches(s, w, tid)
     for key in TIMES:
-        for figure in ('sum_ns', 'count'):
-            total = sum(p[key][figure] for p in table)
-            note(f'{key} {figure}: {total} of {s.all[key][figure]}')
-            within(total, 0.99 * s.all[key][figure] - 10, 1.01 * s.all[key][figure] + 10, key, figure)
+        for statistic in ('sum_ns', 'count'):
+            total = sum(p[key][statistic] for p in table)
+            note(f'{key} {statistic}: {total} of {s.all[key][statistic]}')
+            within(total, 0.99 * s.all[key][statistic] - 10, 1.01 * s.all[key][statistic] + 10, key, statistic)
     check(len(table) > len(loads), 'the test itself', table)
     for w in loads:
         w.stop()
@@ -341,10 +341,10 @@ def threads_count_while_they_have_the_name():
     w = Waits('rename', '--ms', 20)
     for name in ('one', 'two'):
         s = pmu([w], SECONDS, '--pid', w.pid, '--comm', name)
-        told = w.ask()
+        reported = w.ask()
         equal([t['comm'] for t in s.processes[w.pid]['threads']], [name] * 2)
         for thread, log in (('itself', 'itself'), ('renamed', 'renamer')):
-            t, truth = s.thread(w.pid, w.tids[thread]), told.in_window(log, s.window)
+            t, truth = s.thread(w.pid, w.tids[thread]), reported.in_window(log, s.window)
             want = truth.ns if name == 'one' else s.duration_ns - truth.ns
             note(f'{thread}, {name}: {total_ns(t) / 1e6:.2f} ms of {want / 1e6:.2f} ({100 * total_ns(t) / want - 100:+.2f} %)')
             # One that is renamed from outside may be in the run queue, where it stays the longer the more others run: that
@@ -366,7 +366,7 @@ def threads_count_while_they_have_the_name():
 
 
 @test
-def filters_are_told_and_a_name_that_nobody_has_too():
+def filters_are_reported_and_a_name_that_nobody_has_too():
     w = Waits('sleep', '--ms', 20)
     tags = [(f'key{i}', 'x') for i in range(300)]
     s = pmu([w], 0.3, '--pid', w.pid, '--tid', w.pid, '--comm', 'of,nobody', '--comm', 'neither',
@@ -374,9 +374,9 @@ def filters_are_told_and_a_name_that_nobody_has_too():
     equal([(label['key'], label['value']) for label in s.said['labels']],
           [*tags, ('filter_tid', str(w.pid)), ('filter_comm', 'of,nobody'), ('filter_comm', 'neither')])
     equal((s.said['processes'], s.all['switches']), ([], 0), s.said)
-    told = [text for text in s.notes if text.startswith('--pmu counted nothing: no thread matched the filters')]
-    equal(len(told), 1, s.notes)
-    check(any(line.endswith(f'note: {told[0]}') for line in s.result.lines), s.result)
+    reported = [text for text in s.notes if text.startswith('--pmu counted nothing: no thread matched the filters')]
+    equal(len(reported), 1, s.notes)
+    check(any(line.endswith(f'note: {reported[0]}') for line in s.result.lines), s.result)
     equal(pmu([w], 0.3, '--pid', w.pid).said['labels'], [])
 
 
@@ -432,7 +432,7 @@ def nothing_takes_longer_than_a_short_capture():
     """The first switch on a CPU is a baseline: what was before the capture is in no histogram."""
     w = Waits('stuck')
     for args in (('-a',), ('-a', '--per-pid'), ('--pid', w.pid)):
-        s = pmu([w], 0.3, *args, hidden=0.02)  # Stats checks each figure
+        s = pmu([w], 0.3, *args, hidden=0.02)  # Stats checks each statistic
         check(s.all['on_cpu']['sum_ns'] <= s.said['cpus'] * s.duration_ns * 1.01, s.all)
         for p in s.said['processes']:
             for key in TIMES:
@@ -631,16 +631,16 @@ def check_percentiles(entry, values, room_ns, part):
         # A few more or less at the edges of the window: perf's is that of the profile, within a millisecond or so.
         room = 20 + part * len(exact)
         within(got['count'], len(exact) - room, len(exact) + room, key, got)
-        # So many ranks the edges may move it. The highest of few values is not to be told from the ones alongside it.
-        for figure, share, slip in (('p50_ns', 0.5, 0.004), ('p95_ns', 0.95, 0.004), ('p99_ns', 0.99, 0.004),
+        # So many ranks the edges may move it. The highest of few values is not to be distinguished from the ones alongside it.
+        for statistic, share, slip in (('p50_ns', 0.5, 0.004), ('p95_ns', 0.95, 0.004), ('p99_ns', 0.99, 0.004),
                                     ('p999_ns', 0.999, 0.0004)):
             slip = max(slip, 1 / len(exact))
-            if figure == 'p999_ns' and len(exact) < 5000:
+            if statistic == 'p999_ns' and len(exact) < 5000:
                 slip = max(slip, part / 2)
             low, high = rank(exact, share - slip), rank(exact, min(1, share + slip))
-            note(f'  {figure[:-3]} {got[figure] / 1e3:.2f} µs, exact {rank(exact, share) / 1e3:.2f} '
+            note(f'  {statistic[:-3]} {got[statistic] / 1e3:.2f} µs, exact {rank(exact, share) / 1e3:.2f} '
                  f'({low / 1e3:.2f} … {high / 1e3:.2f})')
-            within(got[figure], 0.99 * low - room_ns, 1.01 * high + room_ns, key, figure)
+            within(got[statistic], 0.99 * low - room_ns, 1.01 * high + room_ns, key, statistic)
         # The edges may take or give the longest ones.
         total, edges_ns = sum(exact), sum(exact[-2:])
         note(f'  total {got["total_ns"] / 1e6:.3f} ms, exact {total / 1e6:.3f}')
@@ -673,7 +673,7 @@ def percentiles_are_those_of_the_events_that_perf_records():
             note(f'{kind} {target}')
             w.stop()
             # Each slice begins with a wait for a CPU: where perf has fewer of them, it has missed wake-ups.
-            # (That the agent counts none too many is told by the kernel's own counts: check_switches.)
+            # (That the agent counts none too many is known from the kernel's own counts: check_switches.)
             if (lost or len(values['run_queue']) < 0.99 * len(values['on_cpu']) - 20
                     or len(values['on_cpu']) < 0.995 * s.all['on_cpu']['count'] - 20):
                 note(f'perf record has missed events: {lost} lost, { {k: len(v) for k, v in values.items()} }')

@@ -90,7 +90,7 @@ def generated_code_in_place_of_a_file_and_back():
 
 @test
 def waits_that_only_a_file_tells_apart():
-    """The same words stand on the stack whichever of two files with the same code is mapped: the system call alone,
+    """The same words are on the stack whichever of two files with the same code is mapped: the system call alone,
     which the kernel's stack shows, tells which one it was. What is known of a stack must not outlive its file."""
     names = {'libfirst.so': '_sys_nanosleep', 'libsecond.so': '_sys_clock_nanosleep'}
     copies = [TABLES.copy_of(TABLES.lib(), name) for name in names]

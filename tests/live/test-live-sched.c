@@ -237,7 +237,7 @@ static void test_short_threads_leave_nothing(void **state)
 	assert_int_equal(c.total.lost, 0);
 	assert_int_equal(c.procs.p[1].ended, short_thread_cnt());
 	assert_int_equal(c.procs.p[1].sums.reason[ABI_REASON_EXITED], short_thread_cnt());
-	/* All of what they did stands in the process. */
+	/* All of what they did is in the process. */
 	for (int i = 0; i < ABI_HIST_CNT; i++)
 		assert_int_equal(c.procs.p[1].sums.ns[i] + c.threads.p[0].t.sums.ns[i],
 		                 c.total.sums.ns[i]);
@@ -481,7 +481,7 @@ static void test_what_never_switches_is_counted(void **state)
 	check_sums(&c);
 	on = in_phase(&c, &c.threads.p[0].t, ABI_PHASE_ON);
 	assert_true(on > 0);
-	/* The clocks of the CPUs are read behind the beginning, and ahead of the end. */
+	/* The clocks of the CPUs are read after the beginning, and ahead of the end. */
 	apart_ns = begun_ns - c.total.begin_ns + c.total.end_ns - ends_ns;
 	printf("# clock %llu ns of %llu ns; begun and ended within %llu ns\n",
 	       (unsigned long long)c.total.counted[0][0].value, (unsigned long long)on,

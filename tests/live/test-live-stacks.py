@@ -59,7 +59,7 @@ def two_kernel_stacks_of_one_call_site_stay_two():
     sites = ['syscalls_enter', 'syscalls_site', 'syscalls_run', 'main']
     for s in p.samples:
         kinds = [f.kernel for f in s.frames]
-        equal(kinds, sorted(kinds, reverse=True), 'kernel frames stand above user frames', s)
+        equal(kinds, sorted(kinds, reverse=True), 'kernel frames are above user frames', s)
     inside = [s for s in p.samples if s.kernel and s.user_names[:4] == sites]
     reads, writes = entry(inside, 'sys_read'), entry(inside, 'sys_pwrite64')
     check(count(reads) > 100 and count(writes) > 100, count(reads), count(writes), *inside[:3])

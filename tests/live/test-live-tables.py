@@ -31,7 +31,7 @@ ALL_SHARE = 0.9   # with -a, which looks at all processes while it samples alrea
 LATE_SHARE = 0.05 # of samples whose mapping came up to a drain interval before
 MAPPINGS = 60000  # fewer where the sysctl vm.max_map_count allows fewer
 PROCESSES = 5000
-# Resident memory with that many: 64 MiB of first samples that wait for their process and 20 MiB of events are the most.
+# Resident memory with that many: 64 MiB of deferred samples that wait for their process and 20 MiB of events are the most.
 AGENT_KB = 128 * 1024
 OWN = ['shape_spin', 'half_inner', 'half_own', 'half_work', 'shape_run', 'main']
 
@@ -388,7 +388,7 @@ def cie(instructions=b'\x0c\x07\x08\x90\x01', augmentation=b'\0', more=b''):
 
 
 def fde(at, first, size, instructions=b''):
-    """At this offset behind the CIE, which is the first entry."""
+    """At this offset after the CIE, which is the first entry."""
     body = struct.pack('<IQQ', at + 4, first, size) + instructions
     body += b'\0' * (-(len(body) + 4) % 8)
     return struct.pack('<I', len(body)) + body
@@ -431,7 +431,7 @@ def hostile_frames(text, size):
         'everything': entries(cie(), (0, (1 << 64) - 1, b'')),
         'half-of-it': entries(cie(), (0, 1 << 63, b''), (text, size, b'')),
         'wraps': entries(cie(), ((1 << 64) - 16, 1 << 20, b'')),
-        'remembers': entries(cie(), (text, size, b'\x0a' * 1_000_000)),
+        'caches': entries(cie(), (text, size, b'\x0a' * 1_000_000)),
         'restores': entries(cie(), (text, size, b'\x0b' * 1000)),
         'advances': entries(cie(), (text, size, b'\x41\x0e\x10\x41\x0e\x18' * 500_000)),
         'length': struct.pack('<I', 0xffffffff) + struct.pack('<Q', (1 << 64) - 1) + b'\0' * 64,
@@ -441,7 +441,7 @@ def hostile_frames(text, size):
 
 
 def hostile(name, blob):
-    """A copy of the library whose .eh_frame is what was added behind its end, in a segment that takes the place of the
+    """A copy of the library whose .eh_frame is what was added after its end, in a segment that takes the place of the
     last program header, PT_GNU_RELRO."""
     path = copy_of(lib(), f'libhostile-{name}.so')
     *_, header = section(path, '.eh_frame')
@@ -477,8 +477,8 @@ def hostile_call_frame_information_is_bounded():
     for path in files:
         r = subprocess.run([*limit, livelib.perf_agent, 'unwind-info', path], capture_output=True,
                            stdin=subprocess.DEVNULL, timeout=WAIT_S, check=False, text=True)
-        told = ' '.join(r.stdout.split('\n')[1:3]) if r.returncode == 0 else r.stderr.strip()
-        note(f'{os.path.basename(path)}: rc {r.returncode}, {told}')
+        reported = ' '.join(r.stdout.split('\n')[1:3]) if r.returncode == 0 else r.stderr.strip()
+        note(f'{os.path.basename(path)}: rc {r.returncode}, {reported}')
         check(r.returncode in (0, 1), path, r)
     w = Program('half', *files)
     for how in ('auto', 'dwarf'):

@@ -254,7 +254,7 @@ class Postgres(Program):
         self.client = start(['pgbench', '-c', '4', '-T', '3600', *reach, 'postgres'])
 
     def end_program(self):
-        # A server that is killed leaves its shared memory behind.
+        # A server that is killed leaves its shared memory after.
         self.p.send_signal(signal.SIGINT)
         self.p.wait(WAIT_S)
 

@@ -4,8 +4,8 @@
 (tests/workloads/shapes/shape.h says how). Each shape is one test.
 
 Of each sample of the program the functions from its first published one on must be one of the published chains, less
-functions at the leaf end, without a gap and without a foreign frame in between; what stands above are functions of
-libraries, at most `above` of them; what stands below ends with the entry point, or with a thread's start.
+functions at the leaf end, without a gap and without a foreign frame in between; what is above are functions of
+libraries, at most `above` of them; what is below ends with the entry point, or with a thread's start.
 """
 import json
 import math
@@ -297,7 +297,7 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
                    if len(below) <= 3 and not any((name or '').startswith('[') for name in below))
         check(ends >= enough, 'frames below a thread', *seen.facts())
     for name, address in [said['exact']] if 'exact' in said else []:
-        # While the handler spins: at its end it says that the program goes on behind that.
+        # While the handler spins: at its end it says that the program goes on after that.
         at = {f.address for s in seen.good if s.user_names[0] == 'shape_spin' for f in s.user if f.name == name}
         check(at == {int(address, 16)}, f'{name} was interrupted at {address}, and not at {at}', *seen.facts())
 
@@ -341,7 +341,7 @@ for each in ('deep', 'pushes', 'tail', 'dynamic', 'align', 'drap'):
     shape(each)
 for each in ('signal', 'sigpush', *only_with(X86, 'sigfirst')):
     shape(each, above=3)
-# The copy that a first sample takes with it holds neither a frame of 100 KB nor a second stack: with tables from the
+# The copy that a deferred sample takes with it holds neither a frame of 100 KB nor a second stack: with tables from the
 # start.
 for each in ('huge', 'sigaltstack', *only_with(X86, 'signested')):
     shape(each, above=3, how='dwarf')
@@ -367,7 +367,7 @@ def in_vdso(seen, _):
 
 
 shape('vdso', more=in_vdso)
-# Frames of generated code are followed by frame pointer, and counted apart.
+# Frames of JIT code are followed by frame pointer, and counted apart.
 shape('jit')
 
 if X86:
@@ -398,7 +398,7 @@ def bare_assembly(name):
 
 @test
 def asm_bare_call():
-    """Nothing says where the return address of this function is: whatever stands below it is a guess and is called one,
+    """Nothing says where the return address of this function is: whatever is below it is a guess and is called one,
     or the stack is incomplete."""
     if not X86:
         return 'no such assembly for this processor'
@@ -409,7 +409,7 @@ def asm_bare_call():
 
 @test
 def asm_bare_pops():
-    """What stands behind the call pops the frame and returns: no guess is needed."""
+    """What is after the call pops the frame and returns: no guess is needed."""
     if not X86:
         return 'no such assembly for this processor'
     p, seen, _ = bare_assembly('asm-bare-pops')
@@ -460,7 +460,7 @@ def in_stub(seen, _):
 
 for each in ('lazy', 'now', *only_with(X86, 'ibt')):
     shape('plt', own('shape-plt-' + each), title=f'plt {each}', more=in_stub)
-# The dynamic linker's own functions stand above: it looks a symbol up in one library after another.
+# The dynamic linker's own functions are above: it looks a symbol up in one library after another.
 for each in ('lazy', *only_with(X86, 'ibt')):
     shape('plt-resolve', own('shape-plt-' + each), title=f'plt {each} resolved again and again', above=8)
 

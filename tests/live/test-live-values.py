@@ -66,7 +66,7 @@ def stacks_run_from_the_leaf_to_main():
         below = [n for n in s.names if n in ('spin_a', 'spin_b', 'spin_pair', 'spin_run', 'main')]
         order = [('spin_a', 'spin_b'), ('spin_pair',), ('spin_run',), ('main',)]
         ranks = [next(i for i, names in enumerate(order) if n in names) for n in below]
-        equal(ranks, sorted(set(ranks)), 'callees stand before callers', s)
+        equal(ranks, sorted(set(ranks)), 'callees are before callers', s)
 
 
 @test

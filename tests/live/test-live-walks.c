@@ -250,7 +250,7 @@ static void test_walks_of_programs_agree(void **state)
 	        NULL};
 	static const char *const openssl[] = {"openssl", "speed",       "-seconds", "60",
 	                                      "-evp",    "aes-256-gcm", NULL};
-	/* Builtins without call-frame information, and generated code. */
+	/* Builtins without call-frame information, and JIT code. */
 	static const char *const node[] = {"node", "-e",
 	                                   "function f(n) { return n ? f(n - 1) : [5, 3, 9, "
 	                                   "1].sort((a, b) => a - b).map(String)"
@@ -279,7 +279,7 @@ static void test_walks_of_programs_agree(void **state)
 
 /* ---- the proof ------------------------------------------------------------------------------- */
 
-/* Puts another rule behind every filled word of the cache; returns how many. */
+/* Puts another rule after every filled word of the cache; returns how many. */
 static uint32_t spoil(int fd, const struct bpf_map_info *info)
 {
 	uint32_t words = info->value_size / 8, spoilt = 0;

@@ -53,7 +53,7 @@ def switches(pid):
     return ret
 
 
-class Told:
+class Report:
     """What a workload measured up to now_ns, by names of threads."""
 
     def __init__(self, said):
@@ -79,7 +79,7 @@ class Waits(Workload):
 
     def ask(self):
         os.kill(self.pid, signal.SIGUSR2)
-        return Told(self.line())
+        return Report(self.line())
 
     def go(self):
         os.kill(self.pid, signal.SIGUSR1)
@@ -137,12 +137,12 @@ def monotonic(realtime_ns):
 
 def capture_waits(loads, seconds, *args, during=None, modes=('--offcpu',)):
     """An off-CPU profile of about so many seconds, with .window (CLOCK_MONOTONIC), .account of the scheduler, and what
-    each workload told at the end (.told, in the order of loads)."""
+    each workload reported at the end (.reported, in the order of loads)."""
     agent = Agent('--offcpu-output', 'o.pb.gz', '--duration', f'{WAIT_S}s', *args, modes=modes).wait_started()
     r, account = around(loads, agent, seconds, during)
-    told = [w.ask() for w in loads]
+    reported = [w.ask() for w in loads]
     p = load('o.pb.gz')
-    p.result, p.account, p.told = r, account, told
+    p.result, p.account, p.reported = r, account, reported
     start_ns = monotonic(p.time_nanos)
     p.window = (start_ns, start_ns + p.duration_nanos)
     within(account.window[0] - p.window[0], -10 * MS, 2 * NS, 'begin of the capture', r)
@@ -210,12 +210,12 @@ def is_complete(s, site, body):
     return True
 
 
-def check_waits(p, told, name, tid, site, body='repeat', state='interruptible', everywhere=False, room=0.01,
+def check_waits(p, reported, name, tid, site, body='repeat', state='interruptible', everywhere=False, room=0.01,
                 late=0.1, hidden=True):
     """One thread's waits against its log. Returns the samples. everywhere: the capture is of the whole machine, where
     tables are read when a program is first met: some stacks end early until then, this share of them (late)
     and a few. room: by which the totals may differ. hidden: the kernel may hide threads from programs."""
-    truth = told.in_window(name, p.window)
+    truth = reported.in_window(name, p.window)
     mine = p.of(tid=tid) if everywhere else at(p.of(tid=tid), site)
     blocked, queued = weight(mine), runqueue(mine)
     note(f'{name}: {count(mine)} waits of {truth.waits}, {(blocked + queued) / 1e9:.4f} s of {truth.ns / 1e9:.4f} s '
@@ -223,14 +223,14 @@ def check_waits(p, told, name, tid, site, body='repeat', state='interruptible', 
          f'longest {longest(mine) / 1e6:.3f} ms of {truth.longest / 1e6:.3f} ms')
     others = [s for s in p.of(tid=tid) if s not in mine]
     # A few switch events are missed [tried: 6.18 in a virtual machine]; each of them is counted.
-    unseen = p.number('offcpu_switch_out_missed')
-    within(unseen, 0, 5 + truth.waits // 50, 'waits that nobody told')
+    missed = p.number('offcpu_switch_out_missed')
+    within(missed, 0, 5 + truth.waits // 50, 'waits that were missed')
     if not hidden:
-        equal((unseen, p.number('offcpu_switch_in_missed')), (0, 0), 'waits that nobody told', p.text())
-    within(count(mine), truth.waits - 2 - unseen, truth.waits + 2, *mine[:3], 'not there:', *others[:3])
+        equal((missed, p.number('offcpu_switch_in_missed')), (0, 0), 'waits that were missed', p.text())
+    within(count(mine), truth.waits - 2 - missed, truth.waits + 2, *mine[:3], 'not there:', *others[:3])
     # Its clock runs on while it is preempted in the call, which is no wait.
     preempted = max(0, p.account.threads[tid].queued - queued) if hasattr(p, 'account') else 0
-    within(blocked + queued, (1 - room) * truth.ns - preempted - unseen * truth.longest, (1 + room) * truth.ns, *mine[:5])
+    within(blocked + queued, (1 - room) * truth.ns - preempted - missed * truth.longest, (1 + room) * truth.ns, *mine[:5])
     # Both are within the call.
     within(longest(mine), 0, truth.longest + MS // 10, *mine[:5])
     equal({s.labels['state'] for s in mine}, {state})

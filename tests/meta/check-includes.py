@@ -85,7 +85,7 @@ def parse_table(text):
             problems.append(f"{TABLE}: module {name}: level '{level}' is not a number")
             continue
         if name in mods:
-            problems.append(f"{TABLE}: module {name} stands there twice")
+            problems.append(f"{TABLE}: module {name} is there twice")
         mods[name] = Module(name, value)
     for level, name, _, may in rows:
         m = mods.get(name.strip("`"))
@@ -159,7 +159,7 @@ def source_files(top):
 
 
 def resolve(root, path, name):
-    """The file behind a quoted include: (path relative to src/, or the name itself if it is generated)."""
+    """The file under a quoted include: (path relative to src/, or the name itself if it is generated)."""
     src = os.path.join(root, "src")
     for base in (os.path.dirname(path), src):
         full = os.path.normpath(os.path.join(base, name))
@@ -186,7 +186,7 @@ def check_quoted(mods, m, target):
     if other.level == m.level:
         return f"{other.name} is of the same level"
     if other.level > m.level:
-        return f"{other.name} stands above it"
+        return f"{other.name} is above it"
     if other.name not in m.modules:
         return f"{other.name} is not among what it may include"
     if target.endswith("_priv.h"):
@@ -239,7 +239,7 @@ def check_tree(root):
         for num, kind, name in includes_of(path):
             seen += 1
             if kind != "<":
-                problems.append(f"{os.path.relpath(path, root)}:{num}: the public header stands alone: {name}")
+                problems.append(f"{os.path.relpath(path, root)}:{num}: the public header includes nothing: {name}")
     if seen == 0:
         problems.append("src: no #include was found: is this the root of the tree?")
     return problems, seen
@@ -283,8 +283,8 @@ GOOD_TREE = {
 }
 # What is added to a file (or replaced in the table), and a part of the message that must come of it.
 BAD = [
-    ("src/event/event.h", '#include "left/left.h"\n', "left stands above it"),
-    ("src/base/vec.c", '#include "top/top.h"\n', "top stands above it"),
+    ("src/event/event.h", '#include "left/left.h"\n', "left is above it"),
+    ("src/base/vec.c", '#include "top/top.h"\n', "top is above it"),
     ("src/right/right.h", '#include "left/left.h"\n', "left is of the same level"),
     ("src/right/right.h", '#include "bpf/abi/abi.h"\n', "bpf/abi is not among"),
     ("src/right/right.h", '\t#  include "../left/left.h"\n', "left is of the same level"),
@@ -304,11 +304,11 @@ BAD = [
     ("src/bpf/abi/abi.h", "#include <stdint.h>\n", "not among the outer headers"),
     ("src/stray.c", "", "src/stray.c: belongs to no module"),
     ("src/extra/extra.c", "", "belongs to no module"),
-    ("include/perfagent/perfagent.h", '#include "base/base.h"\n', "stands alone"),
+    ("include/perfagent/perfagent.h", '#include "base/base.h"\n', "includes nothing"),
     (TABLE, ("base, event |", "base, left |"), "which is of level 2: not below"),
     (TABLE, ("base, event |", "base, nowhere |"), "'nowhere' is no module"),
     (TABLE, ("| 5 |", "| five |"), "level 'five' is not a number"),
-    (TABLE, ("`event`", "`base`"), "stands there twice"),
+    (TABLE, ("`event`", "`base`"), "is there twice"),
     (TABLE, ("| 6 |", "| 6 | `gone` | x | base |\n| 6 |"), "there is no src/gone"),
     (TABLE, ("owns", "has"), "no table"),
     (TABLE, ("the public header only", "the public header only, base"), "and yet other modules"),

@@ -8,11 +8,11 @@
 
 The table has the columns "feature | kind | since | on older kernels". Rules:
  - every helper that a program calls, every map type, program type and attach type of the object, every BPF command
-   and raw system call of the user side stands in it, and nothing of these kinds that is not used;
+   and raw system call of the user side is in it, and nothing of these kinds that is not used;
  - a feature newer than the floor is not "required" but has a twin. The twin of a helper: with all helpers that are
    newer than the floor absent, no call of one can be reached (the guards, CO-RE relocations that ask whether a value
    of enum bpf_func_id exists, are set to 0 and the code followed). The twin of something else names the source that
-   has it, and every other word in backticks stands in that source;
+   has it, and every other word in backticks is in that source;
  - what is not newer than the floor is "required", and the kernel of a helper agrees with its number.
 """
 
@@ -57,7 +57,7 @@ def parse_table(text):
                 continue
             name = cells[0].strip("`")
             if name in rows:
-                problems.append(f"{DOC}: {name} stands there twice")
+                problems.append(f"{DOC}: {name} is there twice")
             rows[name] = Row(cells[1], tuple(map(int, cells[2].split("."))), cells[3])
     if not rows:
         problems.append(f"{DOC}: no table {COLUMNS}")
@@ -312,7 +312,7 @@ BAD = [
     (r"`PERF_EVENT_IOC_SET_BPF`", "`PERF_EVENT_IOC_NOTHING`", "PERF_EVENT_IOC_NOTHING is not in src/loader/load_oncpu.c"),
     (r"`src/loader/load_oncpu.c`", "`src/loader/gone.c`", "there is no src/loader/gone.c"),
     (r"(\| `BPF_PERF_EVENT` \| attach type \| 5.15 \|).*\|\n", r"\1 another way |\n", "names one source"),
-    (r"(\| `bpf_ringbuf_query`.*\n)", r"\1\1", "stands there twice"),
+    (r"(\| `bpf_ringbuf_query`.*\n)", r"\1\1", "is there twice"),
     (r"\| helper \| 5.8 \|", "| helpers | 5.8 |", "not a row of"),
     (r"\| feature \| kind", "| thing | kind", "no table"),
 ]

@@ -36,11 +36,11 @@
 #define MACHINE EM_X86_64
 #endif
 #define SHOWN_MAX 10 /* differences of one file that are printed */
-#define PC_SEEDS  16 /* PLT entries are told apart by the low bits of the pc */
+#define PC_SEEDS  16 /* PLT entries are distinguished by the low bits of the pc */
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-/* Where the table has other rows than this source's on purpose. Where they lie is told by what the
+/* Where the table has other rows than this source's on purpose. Where they lie is known from what the
  * sources cover; a step there may differ, and is counted if it does. */
 enum laid_over {
 	/* Go functions that change stacks: their rows say nothing of the other stack, or call the
@@ -178,7 +178,7 @@ static struct wrong wrong(const char *what, uint64_t ours, uint64_t theirs, uint
 	return (struct wrong){what, ours, theirs, reg};
 }
 
-/* The value behind a place; @same: that of the register in this frame. */
+/* The value after a place; @same: that of the register in this frame. */
 static uint64_t value_of(const struct machine *m, const struct found *f, uint64_t same)
 {
 	return f->place == PLACE_SAME ? same : f->place == PLACE_MEMORY ? memory(m, f->v) : f->v;
@@ -461,7 +461,7 @@ static bool is_ours(int fd)
 	       (e.e_type == ET_EXEC || e.e_type == ET_DYN);
 }
 
-/* Those of all files, as in a capture. Half-full ones are left before a file finds no place. */
+/* Those of all files, as in a capture. Half-full ones are left before a file finds no room. */
 static struct uw_rules *rules;
 
 static int renew_rules(void)
@@ -593,7 +593,7 @@ int main(int argc, char **argv)
 	bool defaults;
 	int i = 1;
 
-	(void)elf_version(EV_CURRENT); /* must be told; it knows this one */
+	(void)elf_version(EV_CURRENT); /* must be reported; it knows this one */
 	if (i < argc && strcmp(argv[i], "-v") == 0) {
 		totals.verbose = true;
 		i++;

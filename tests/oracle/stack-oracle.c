@@ -15,7 +15,7 @@
  *   no_code    that libdwfl puts where no code is mapped, and ours ends instead: while an exception
  *              lands, libgcc has overwritten the saved registers that its call-frame information
  *              points to
- * and copy_end: libdwfl asked for memory outside of the copy, so only what stands before is
+ * and copy_end: libdwfl asked for memory outside of the copy, so only what is before is
  * compared.
  */
 #include "../live/stack_capture.h"
@@ -96,7 +96,7 @@ static const struct ev_mapping *map_of(const struct oracle *o, uint64_t addr)
 	return NULL;
 }
 
-/* Is a frame of ours at this address? A return address may be the first byte behind its mapping. */
+/* Is a frame of ours at this address? A return address may be the first byte after its mapping. */
 static bool same_place(const struct oracle *o, const struct ev_frame *f, uint64_t pc)
 {
 	const struct ev_mapping *m = map_of(o, f->exact ? pc : pc - 1);
@@ -233,7 +233,7 @@ struct ours {
 	bool copy_end; /* it ended with memory outside of the copy */
 };
 
-/* Why what comes behind frame @at may differ. */
+/* Why what comes after frame @at may differ. */
 static enum cause explain(const struct oracle *o, const struct ours *w, uint32_t at)
 {
 	const struct theirs *t = &o->theirs;

@@ -146,7 +146,7 @@ def check_addr2line(go):
 
 
 def linkers():
-    """Those that gcc can be told to use."""
+    """Linkers that gcc accepts by name."""
     return [name for name in ('gold', 'lld') if shutil.which(f'ld.{name}')]
 
 

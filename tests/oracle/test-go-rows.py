@@ -58,7 +58,7 @@ def check(name, path, stripped):
 if not shutil.which('go'):
     skip('no Go toolchain')
 if os.uname().machine != 'x86_64':
-    skip('frame pointers are told from x86-64 code')
+    skip('frame pointers are distinguished from x86-64 code')
 with tempfile.TemporaryDirectory() as folder:
     go = Go(sources, folder)
     if not go.build('probe', './pure'):

@@ -154,7 +154,7 @@ def changed(doc):
 
 
 def check_consistency(doc):
-    """What must hold between figures. The hostile snapshot's are made up, and so exempt."""
+    """What must hold between statistics. The hostile snapshot's are made up, and so exempt."""
     for e in entries(doc):
         assert e["switches"] == sum(e["reasons"].values()), e["pid"]
         for key in ("on_cpu", "run_queue", "off_cpu"):
@@ -178,7 +178,7 @@ ROWS = ("min", "max", "mean", "p50", "p95", "p99", "p999")
 
 
 def text_times(text):
-    """All figures in ms of the blocks of times, in their order."""
+    """All statistics in ms of the blocks of times, in their order."""
     return re.findall(r"^  (?:Min|Max|Mean|P[\d.]+): +(\d+\.\d{3}) ms$", text, re.M)
 
 
@@ -231,7 +231,7 @@ def check_sample(driver, name, schema, other):
                 "16 bytes, no NUL", "\t\r\n\x7f", "%s%n%p", ""}
         report(comms == want, "hostile: names come back as they were, wrong bytes as \\xNN")
         return
-    report(check_consistency(doc), f"{name}: figures agree with each other")
+    report(check_consistency(doc), f"{name}: statistics agree with each other")
     if name != "empty":
         report(text_times(text) == json_times(doc), f"{name}: the text has the same times")
         report(text_counters(text) == json_counters(doc), f"{name}: the text has the same counters")

@@ -120,7 +120,7 @@ def symbolized(path, vaddrs):
 
 
 def frames_by_file(p):
-    """{path: {file offset of the look-up: (frame, weight)}} of user frames in files; and those of [jit]."""
+    """{path: {file offset of the scan-up: (frame, weight)}} of user frames in files; and those of [jit]."""
     files, jit = {}, {}
     for s in p.samples:
         for f in s.user:
@@ -206,7 +206,7 @@ def run(agent, name):
                 raise RuntimeError(f'{name} does not work')
             time.sleep(0.01)
         if name == 'java':
-            # Written on demand, as an agent would: before and behind what is sampled.
+            # Written on demand, as an agent would: before and after what is sampled.
             subprocess.run([oracle.need('jcmd'), str(target.pid), 'Compiler.perfmap'], stdout=subprocess.DEVNULL,
                            check=True)
         r = subprocess.run([agent, '--profile', '--pid', str(target.pid), '--duration', f'{SECONDS}s', '--sample-rate',
@@ -251,7 +251,7 @@ def main():
                 trouble = str(e)
             finally:
                 os.chdir(home)
-        # Of programs with code generated at run time much must be there.
+        # Of programs with JIT code much must be there.
         least = 0.2 if name in ('node', 'java') else 0
         for what, same, known, enough in (('names', t.same, t.known, t.known and t.jit >= least * t.known),
                                           ('lines and inlined calls', t.same_lines, t.lines, True)):

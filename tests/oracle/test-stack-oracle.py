@@ -245,7 +245,7 @@ def cpu_s(pid):
 
 
 def run(oracle, name):
-    """{walk: figures}, or the reason why there are none."""
+    """{walk: statistics}, or the reason why there are none."""
     argv = PROGRAMS[name]()
     env = {**os.environ, 'LC_ALL': 'C', 'GIT_CONFIG_NOSYSTEM': '1', 'HOME': os.getcwd()}
     env.pop('DEBUGINFOD_URLS', None)
@@ -269,8 +269,8 @@ def run(oracle, name):
     notes = []
     for line in r.stdout.splitlines():
         if line.startswith('{'):
-            figures = json.loads(line)
-            sides[figures.pop('walk')] = figures
+            statistics = json.loads(line)
+            sides[statistics.pop('walk')] = statistics
         else:
             notes.append(line)
     if r.returncode not in (0, 1) or not sides:

@@ -71,7 +71,7 @@ struct insn_case {
 	const char *name;
 	const uint8_t *insn;
 	size_t len;
-	const char *want; /* behind "100-140: " */
+	const char *want; /* after "100-140: " */
 	uint64_t unsupported;
 };
 
@@ -112,7 +112,7 @@ static const struct insn_case insn_cases[] = {
         {"set_loc backwards", CB("\x60\x01\x10\x11\x40\x00\x00\x00\x00\x00\x0e\x10"), "0 bad", 0},
         {"rows that are equal are one", CB("\x41\x0e\x10\x41\x0e\x10\x41\x00\x41\x0e\x08"),
          "0 " CALL "; 1 r7+16 ra=[c-8]; 4 " CALL, 0},
-        {"rows behind the end are left out", CB("\x7f\x0e\x10\x41\x0e\x18\x41\x3f"),
+        {"rows after the end are left out", CB("\x7f\x0e\x10\x41\x0e\x18\x41\x3f"),
          "0 " CALL "; 3f r7+16 ra=[c-8]", 0},
         {"an advance past all addresses", CB("\x1d\xff\xff\xff\xff\xff\xff\xff\xff"), "0 bad", 0},
         {"offset", CB("\x0e\x10\x83\x02"), "0 " SAVED, 0},
@@ -131,7 +131,7 @@ static const struct insn_case insn_cases[] = {
         {"register in itself", CB("\x09\x03\x03"), "0 " CALL, 0},
         {"register in a vector register", CB("\x09\x03\x11"), "0 r7+8 ra=[c-8] r3=lost", 0},
         {"return address in a vector register", CB("\x09\x10\x11"), "0 bad", 0},
-        {"remember and restore state", CB("\x0a\x0e\x10\x83\x02\x0a\x41\x0e\x18\x41\x0b\x41\x0b"),
+        {"cache and restore state", CB("\x0a\x0e\x10\x83\x02\x0a\x41\x0e\x18\x41\x0b\x41\x0b"),
          "0 " SAVED "; 1 r7+24 ra=[c-8] r3=[c-16]; 2 " SAVED "; 3 " CALL, 0},
         {"restore_state of nothing", CB("\x0b"), "0 bad", 0},
         {"def_cfa", CB("\x0c\x06\x10"), "0 r6+16 ra=[c-8]", 0},

@@ -194,7 +194,7 @@ static inline void make(struct file *t, bool is32)
 	img_file_free(f);
 }
 
-/* How much of a damaged file's names can be told. */
+/* How much of a damaged file's names can be reported. */
 enum trust {
 	ANY,    /* other bytes may be symbols or their names now */
 	SUBSET, /* names are names of the file, and may be missing, or others' */

@@ -207,7 +207,7 @@ static inline void db_patch(struct db *b, enum dw_sec_kind k, uint64_t at, uint6
 	memcpy(b->secs[k].p + at, &v, n);
 }
 
-/* The bytes of a section as they stand in a file. */
+/* The bytes of a section as they are in a file. */
 static inline void db_pack(const struct db *b, const struct sbuf *in, struct sbuf *out)
 {
 	const uint64_t chdr[3] = {b->compression, in->len, 1};

@@ -63,7 +63,7 @@ static inline int on_frame(void *arg, size_t i, const struct dw_frame *f, bool l
 	return 0;
 }
 
-/* Frames of addrs[n] as text, and the figures. */
+/* Frames of addrs[n] as text, and the statistics. */
 static inline void check_with(struct db *b, const struct dw_options *o, const uint64_t *addrs,
                               size_t n, const char *want, struct dw_stats *ret)
 {

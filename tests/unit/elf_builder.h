@@ -2,7 +2,7 @@
 /*
  * elf-builder - small ELF files in memory for tests
  * Layout: header, 3 program headers, note, [text at 0x1000 … 0x2000), symbol and string tables,
- * section headers. Text stands at 0x401000, data (no bytes) at 0x403000.
+ * section headers. Text is at 0x401000, data (no bytes) at 0x403000.
  */
 #ifndef PA_TEST_ELF_BUILDER_H
 #define PA_TEST_ELF_BUILDER_H
@@ -39,7 +39,7 @@ struct eb_opts {
 	size_t n_syms, n_dynsyms;
 	size_t id_len;  /* of the build-id; its bytes are 1, 2, 3 … */
 	bool no_shdrs;  /* no section headers */
-	bool ext_shnum; /* their number stands in the first of them */
+	bool ext_shnum; /* their number is in the first of them */
 	bool swap;      /* text in two segments, the second half at the lower addresses */
 };
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* It has one thread: behind fork() ThreadSanitizer makes another one, which sleeps now and then. */
+/* It has one thread: after fork() ThreadSanitizer makes another one, which sleeps now and then. */
 static inline pid_t child(void)
 {
 	pid_t pid = _Fork();

@@ -41,7 +41,7 @@ struct load_oncpu {
 	uint64_t settled_ns;
 	bool hooked;
 	uint32_t ended;           /* the last one */
-	uint32_t watch;           /* a place, and what stood there when programs were last told */
+	uint32_t watch;           /* a place, and what was there when programs were last reported */
 	struct abi_range watched; /* to read the table of processes anew */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the tests of unwind tables and first samples: track, builder, store and walk are made up, and
+/* For the tests of unwind tables and deferred samples: track, builder, store and walk are made up, and
  * B is the test's thread. */
 #ifndef PA_TESTS_FAKE_TABLES_H
 #define PA_TESTS_FAKE_TABLES_H

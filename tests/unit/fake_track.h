@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the tests of session without a real track: up to when events were heard of, and its figures.
+/* For the tests of session without a real track: up to when events were heard of, and its statistics.
  */
 #ifndef PA_TESTS_FAKE_TRACK_H
 #define PA_TESTS_FAKE_TRACK_H

@@ -2,7 +2,7 @@
 /*
  * go-builder - small ELF files in memory with code and a .gopclntab of any version, for tests
  * Layout: header, one program header, text at 0x1000, the table, section names, section headers.
- * The text stands at GB_TEXT_VADDR; functions one behind the other, each with its padding.
+ * The text is at GB_TEXT_VADDR; functions one after the other, each with its padding.
  */
 #ifndef PA_TEST_GO_BUILDER_H
 #define PA_TEST_GO_BUILDER_H
@@ -49,8 +49,8 @@ struct gb_fn {
 };
 enum gb_module {
 	GB_NO_MODULE,
-	GB_MODULE,           /* pointers stand in the file */
-	GB_RELOCATED_MODULE, /* they stand in relocations, with the dynamic section alongside it */
+	GB_MODULE,           /* pointers are in the file */
+	GB_RELOCATED_MODULE, /* they are in relocations, with the dynamic section alongside it */
 };
 struct gb_opts {
 	int version; /* 12, 116, 118, 120 */
@@ -62,7 +62,7 @@ struct gb_opts {
 	size_t lead;         /* text before the first function: what a C compiler put there */
 	const char *files[GB_FILES];
 	bool go112;            /* places of inlined calls in records as 1.12 has them, not 1.14 */
-	enum gb_module module; /* with in_data: moduledata behind the table */
+	enum gb_module module; /* with in_data: moduledata after the table */
 };
 struct gb_map {
 	size_t table, table_len, text_len;
@@ -118,7 +118,7 @@ static inline void gb_values(struct sbuf *b, const struct gb_step *step)
 	(void)sbuf_char(b, 0);
 }
 
-/* What a record tells alongside its entry; places as they stand in it. */
+/* What a record tells alongside its entry; places as they are in it. */
 struct gb_places {
 	uint64_t name, pcsp, pcfile, pcln, in;
 	uint64_t tree; /* an address before 1.18, else its distance from the first */

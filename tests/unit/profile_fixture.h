@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include "profile/profile.h"
 
-/* ---- an allocator that fails when told ------------------------------------------------------ */
+/* ---- an allocator that fails when reported ------------------------------------------------------ */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define OWN_ALLOCATOR 0

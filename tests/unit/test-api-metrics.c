@@ -364,7 +364,7 @@ static void test_nothing_is_registered_or_started_while_it_runs(void **state)
 	pfa_free(s);
 }
 
-struct told {
+struct reported {
 	int calls;
 	struct pfa_process p;
 	char comm[32];
@@ -372,7 +372,7 @@ struct told {
 
 static void tell(void *arg, const struct pfa_process *p, struct pfa_label_sink *sink)
 {
-	struct told *t = arg;
+	struct reported *t = arg;
 
 	t->calls++;
 	t->p = *p;
@@ -381,22 +381,22 @@ static void tell(void *arg, const struct pfa_process *p, struct pfa_label_sink *
 	assert_int_equal(pfa_label_add(sink, "pod", "shop-1"), 0);
 }
 
-static void test_an_enricher_is_told_of_the_process(void **state)
+static void test_an_enricher_is_reported_of_the_process(void **state)
 {
 	const struct ev_proc_id id = {.pid = UINT32_MAX, .start_ns = 6};
 	struct pfa_session *s = new_session();
 	struct label_list of;
-	struct told told = {0};
+	struct reported reported = {0};
 
 	(void)state;
-	assert_int_equal(pfa_add_enricher(s, tell, &told, NULL), 0);
+	assert_int_equal(pfa_add_enricher(s, tell, &reported, NULL), 0);
 	assert_int_equal(labels_of(s->ses->labels, NULL, &id, false, "shop", &of), 0);
-	assert_int_equal(told.calls, 1);
-	assert_int_equal(told.p.size, sizeof(told.p));
-	assert_int_equal(told.p.pid, UINT32_MAX);
-	assert_int_equal(told.p.start_ns, 6);
-	assert_null(told.p.cgroup);
-	assert_string_equal(told.comm, "shop");
+	assert_int_equal(reported.calls, 1);
+	assert_int_equal(reported.p.size, sizeof(reported.p));
+	assert_int_equal(reported.p.pid, UINT32_MAX);
+	assert_int_equal(reported.p.start_ns, 6);
+	assert_null(reported.p.cgroup);
+	assert_string_equal(reported.comm, "shop");
 	assert_int_equal(of.n, 1);
 	assert_string_equal(of.v[0].value, "shop-1");
 	pfa_free(s);
@@ -412,7 +412,7 @@ int main(void)
 	        cmocka_unit_test(test_all_exporters_are_called_and_the_first_failure_stands),
 	        cmocka_unit_test(test_exporters_that_are_refused),
 	        cmocka_unit_test(test_nothing_is_registered_or_started_while_it_runs),
-	        cmocka_unit_test(test_an_enricher_is_told_of_the_process),
+	        cmocka_unit_test(test_an_enricher_is_reported_of_the_process),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

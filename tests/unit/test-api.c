@@ -233,7 +233,7 @@ static void test_out_of_memory_at_each_allocation(void **state)
 
 /* ---- before a start -------------------------------------------------------------------------- */
 
-static void test_figures_before_a_start(void **state)
+static void test_statistics_before_a_start(void **state)
 {
 	struct pfa_options o = all_processes();
 	struct {
@@ -323,7 +323,7 @@ int main(void)
 	        cmocka_unit_test(test_size_that_was_not_set),
 	        cmocka_unit_test(test_bad_options_are_named),
 	        cmocka_unit_test(test_out_of_memory_at_each_allocation),
-	        cmocka_unit_test(test_figures_before_a_start),
+	        cmocka_unit_test(test_statistics_before_a_start),
 	        cmocka_unit_test(test_unwind_info_of_files),
 	};
 

@@ -214,7 +214,7 @@ static void test_cursor_parts(void **state)
 	assert_int_equal(cursor_left(&c), 0);
 	assert_int_equal(cursor_str(&sub, &s), 0);
 	assert_string_equal(s, "de");
-	assert_int_equal(cursor_str(&sub, &s), -ENODATA); /* the NUL behind is not ours */
+	assert_int_equal(cursor_str(&sub, &s), -ENODATA); /* the NUL after is not ours */
 	assert_int_equal(cursor_bytes(&sub, buf, 1), 0);
 	assert_string_equal(buf, "f");
 	assert_int_equal(cursor_sub(&sub, 0, &rest), 0);
@@ -240,7 +240,7 @@ static void test_cursor_lines(void **state)
 	assert_int_equal(cursor_line(&c, &line, &len), 0);
 	assert_int_equal(len, 1);
 	assert_int_equal(cursor_line(&c, &line, &len),
-	                 -ENODATA); /* no empty line behind the last \n */
+	                 -ENODATA); /* no empty line after the last \n */
 }
 
 int main(void)

@@ -334,7 +334,7 @@ static void test_intern_keys_are_bytes(void **state)
 		const char *p = intern_get(in, (uint32_t)i, &len);
 
 		assert_int_equal(len, keys[i].len);
-		assert_memory_equal(p, keys[i].p, len + 1); /* with the NUL behind */
+		assert_memory_equal(p, keys[i].p, len + 1); /* with the NUL after */
 		assert_int_equal((uintptr_t)p % 8, 0);
 	}
 }

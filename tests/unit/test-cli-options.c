@@ -192,7 +192,7 @@ static void test_filters_are_lists_of_words(void **state)
 	                 CLI_ACTION_RUN);
 	assert_false(o.all);
 	assert_true(o.follow_children);
-	assert_string_equal(o.comms[0], "a,b"); /* a comma may stand in a name */
+	assert_string_equal(o.comms[0], "a,b"); /* a comma may are in a name */
 	assert_string_equal(o.comms[1], " x ");
 	assert_null(o.comms[2]);
 	assert_string_equal(o.cgroups[0], "c/d");

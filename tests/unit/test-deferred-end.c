@@ -128,7 +128,7 @@ static void test_wait_before_sampling_can_be_interrupted(void **state)
 	capture_free(s);
 }
 
-static void test_figures_of_the_end(void **state)
+static void test_statistics_of_the_end(void **state)
 {
 	struct capture *s = new_capture(false, 16, 64);
 
@@ -151,7 +151,7 @@ int main(void)
 	        cmocka_unit_test_setup(test_end_without_a_process_counts_it_as_gone, setup),
 	        cmocka_unit_test_setup(test_abandoned_capture_waits_for_nothing, setup),
 	        cmocka_unit_test_setup(test_wait_before_sampling_can_be_interrupted, setup),
-	        cmocka_unit_test_setup(test_figures_of_the_end, setup),
+	        cmocka_unit_test_setup(test_statistics_of_the_end, setup),
 	};
 
 	make_file();

@@ -206,7 +206,7 @@ static void test_epoch_counts_tenths_of_seconds(void **state)
 	capture_free(s);
 }
 
-/* ---- first samples --------------------------------------------------------------------------- */
+/* ---- deferred samples --------------------------------------------------------------------------- */
 
 static void test_first_sample_waits_for_its_tables(void **state)
 {

@@ -282,7 +282,7 @@ static void test_a_low_opcode_base_makes_more_operations_special(void **state)
 	fix_done(&f);
 }
 
-static void test_without_a_line_range_special_operations_stand_still(void **state)
+static void test_without_a_line_range_special_operations_stop(void **state)
 {
 	struct fix f;
 
@@ -480,7 +480,7 @@ int main(void)
 	        cmocka_unit_test(test_errno_of_a_string_is_handed_on),
 	        cmocka_unit_test(test_standard_operations_advance_as_they_say),
 	        cmocka_unit_test(test_a_low_opcode_base_makes_more_operations_special),
-	        cmocka_unit_test(test_without_a_line_range_special_operations_stand_still),
+	        cmocka_unit_test(test_without_a_line_range_special_operations_stop),
 	        cmocka_unit_test(test_of_rows_at_one_address_the_last_counts),
 	        cmocka_unit_test(test_sequences_come_in_any_order),
 	        cmocka_unit_test(test_of_overlapping_sequences_the_one_that_ends_first_counts),

@@ -13,7 +13,7 @@
 
 /* ---- references ----------------------------------------------------------------------------- */
 
-static void test_a_name_is_looked_for_behind_origin_and_specification(void **state)
+static void test_a_name_is_looked_for_after_origin_and_specification(void **state)
 {
 	const uint64_t addrs[] = {DB_CODE};
 	struct db b = {0};
@@ -316,7 +316,7 @@ static void skeleton(struct db *b)
 	db_unit_end(b);
 }
 
-/* "f" by an index, "g" by ranges; in a package behind @pad bytes of others. */
+/* "f" by an index, "g" by ranges; in a package after @pad bytes of others. */
 static void split(struct db *b, uint64_t id, size_t pad)
 {
 	struct sbuf *s;
@@ -460,7 +460,7 @@ static void test_a_split_unit_is_found_in_a_package(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_a_name_is_looked_for_behind_origin_and_specification),
+	        cmocka_unit_test(test_a_name_is_looked_for_after_origin_and_specification),
 	        cmocka_unit_test(test_a_loop_of_references_ends_and_is_counted),
 	        cmocka_unit_test(test_references_to_nowhere_cost_the_name_alone),
 	        cmocka_unit_test(test_names_and_origins_come_from_the_common_file_of_dwz),

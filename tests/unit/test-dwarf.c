@@ -281,7 +281,7 @@ static void test_each_kind_of_entry_of_a_range_list(void **state)
 		db_uleb(s, 0);
 		db_uleb(s, 0);
 		db_num(s, 0, 1);
-		/* behind the end */
+		/* after the end */
 		db_num(s, 7, 1);
 		db_num(s, DB_CODE + 0x610, 8);
 		db_uleb(s, 0x10);

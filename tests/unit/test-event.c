@@ -51,7 +51,7 @@ static void test_other_values_are_unknown(void **state)
 	}
 }
 
-/* Values and names stand in profiles: append only, so those of the first version never change. */
+/* Values and names are in profiles: append only, so those of the first version never change. */
 static void test_values_and_names_of_the_first_version(void **state)
 {
 	static const char *const walks[] = {

@@ -144,7 +144,7 @@ static void test_addresses_outside_have_no_function(void **state)
 	}
 }
 
-/* In any order: what a look-up remembers of the one before changes nothing. */
+/* In any order: what a look-up caches of the one before changes nothing. */
 static void test_the_order_of_addresses_does_not_matter(void **state)
 {
 	_cleanup_(opened_done) struct opened o = {0};
@@ -178,11 +178,11 @@ static void test_without_moduledata_there_are_names_and_lines_still(void **state
 
 	(void)state;
 	memcpy(fns + 2, program, sizeof(program));
-	for (int told = 0; told < 2; told++) {
+	for (int reported = 0; reported < 2; reported++) {
 		_cleanup_(opened_done) struct opened o = {0};
 
-		opts.no_text_start = !told;
-		opts.lead = told ? 0 : 48;
+		opts.no_text_start = !reported;
+		opts.lead = reported ? 0 : 48;
 		build_open(&o, &opts, fns, ARRAY_SIZE(fns));
 		check(o.t, o.m.at[3] + 8, "main.outer a.go:11 (9)");
 		check(o.t, o.m.at[3] + 40, "main.outer c.go:31 (9)");
@@ -344,7 +344,7 @@ static void test_damage_costs_what_is_damaged(void **state)
 	build_open(&call, &versions[5], fns, ARRAY_SIZE(fns));
 	check(call.t, call.m.at[1] + 40, "main.outer c.go:31 (9)");
 	check(call.t, call.m.at[1] + 20, "main.middle b.go:21 (20); main.outer a.go:11 (9)");
-	/* an entry far behind the tree */
+	/* an entry far after the tree */
 	fns[1] = program[1];
 	fns[1].in[2].value = INT32_MAX;
 	build_open(&index, &versions[5], fns, ARRAY_SIZE(fns));

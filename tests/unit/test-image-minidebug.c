@@ -71,7 +71,7 @@ static void test_the_file_inside_debugdata_is_unpacked(void **state)
 	assert_non_null(packed);
 	es_build(false, &s, 1, &in, NULL);
 	n = pack(in.p, in.len, 6, packed, MIB);
-	memcpy(packed + n, "behind", 6); /* is not looked at */
+	memcpy(packed + n, "after", 6); /* is not looked at */
 	for (size_t more = 0; more <= 6; more += 6) {
 		make_one(&t, ".gnu_debugdata", packed, n + more);
 		assert_int_equal(img_minidebug(t.f, 32 * MIB, &p, &len), 0);

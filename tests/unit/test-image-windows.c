@@ -209,7 +209,7 @@ static void test_zstd_is_read_in_any_order(void **state)
 }
 
 /* Going back costs the distance from a point, not that from the beginning. */
-static void test_points_spare_what_stands_before_them(void **state)
+static void test_points_spare_what_is_before_them(void **state)
 {
 	uint8_t *plain = make_plain(LARGE_BYTES), buf[16];
 	const size_t max = (size_t)4 << 20;
@@ -353,7 +353,7 @@ static void check_damaged(struct packed *p, const uint8_t *plain, size_t n, size
 	img_windows_free(w);
 }
 
-static void test_damage_costs_what_stands_behind_it(void **state)
+static void test_damage_costs_what_is_after_it(void **state)
 {
 	const size_t n = 1 << 20;
 	uint8_t *plain = make_plain(n);
@@ -436,11 +436,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_zlib_is_read_in_any_order),
 	        cmocka_unit_test(test_zstd_is_read_in_any_order),
-	        cmocka_unit_test(test_points_spare_what_stands_before_them),
+	        cmocka_unit_test(test_points_spare_what_is_before_them),
 	        cmocka_unit_test(test_work_ends_a_read_and_not_the_reader),
 	        cmocka_unit_test(test_blocks_without_bytes_cost_work),
 	        cmocka_unit_test(test_a_size_that_lies_costs_what_is_not_there),
-	        cmocka_unit_test(test_damage_costs_what_stands_behind_it),
+	        cmocka_unit_test(test_damage_costs_what_is_after_it),
 	        cmocka_unit_test(test_without_memory_it_is_refused),
 	        cmocka_unit_test(test_a_plain_area_has_no_windows),
 	};

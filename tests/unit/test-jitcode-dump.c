@@ -188,9 +188,9 @@ static void test_a_damaged_record_costs_itself(void **state)
 	assert_string_equal(fr.file, "/in");
 	assert_int_equal(fr.line, 3);
 	assert_string_equal(name_at(f, 0x1000, UINT64_MAX), "");
-	/* Behind one whose length cannot be, nothing can be found. */
+	/* After one whose length cannot be, nothing can be found. */
 	append(f, "\1\0\0\0\1\0\0\0AAAAAAAA", 16);
-	dump_load(f, 100, 0x6000, 0x10, "behind");
+	dump_load(f, 100, 0x6000, 0x10, "after");
 	assert_int_equal(dump_read(f, 1000), 0);
 	assert_int_equal(dump_read(f, 1000), 0);
 	assert_int_equal(jitcode_stats(f->j)->bad, 7);

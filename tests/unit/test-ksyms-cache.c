@@ -16,7 +16,7 @@
 static const char kallsyms[] = "ffffffff81000000 T _stext\n"
                                "ffffffff81000100 t do_it\n"
                                "ffffffff81000200 D data\n"
-                               "ffffffff81001000 t behind_data\n"
+                               "ffffffff81001000 t after_data\n"
                                "ffffffffc0200000 t mod_fn\t[ext4]\n"
                                "ffffffffc0300000 t bpf_prog_12_x\t[bpf]\n"
                                "ffffffffc0301000 t ftrace_trampoline\t[__builtin__ftrace]\n"
@@ -148,7 +148,7 @@ static void test_what_was_kept_gives_the_same_names(void **state)
 	assert_true(named(k, 0xffffffff81000000, "_stext"));
 	assert_true(named(k, 0xffffffff810001ff, "do_it"));
 	assert_true(named(k, 0xffffffff81000200, NULL));
-	assert_true(named(k, 0xffffffff81001000, "behind_data"));
+	assert_true(named(k, 0xffffffff81001000, "after_data"));
 	assert_true(named(k, 0xffffffffc0200000, "mod_fn [ext4]"));
 	assert_true(named(k, 0xffffffffc0400001, "last [xfs]"));
 	/* What comes and goes by itself is not kept, and not taken for what lies before it. */
@@ -297,7 +297,7 @@ static void test_entries_that_contradict_themselves(void **state)
 	} cases[] = {
 	        {{{1, 1, 0, "f"}, {2, 0, 0, ""}, {3, 1, 3, "g\t[m]"}}, 3, 3, 1, 0},
 	        {{{1, 1, 0, "f"}, {2, 0, 0, ""}, {3, 1, 3, "g\t[m]"}}, 3, 3, 2, -EINVAL},
-	        {{{1, 1, 0, "f"}, {2, 1, 0, "g"}}, 2, 1, 1, -EINVAL}, /* something behind them */
+	        {{{1, 1, 0, "f"}, {2, 1, 0, "g"}}, 2, 1, 1, -EINVAL}, /* something after them */
 	        {{{1, 1, 0, "f"}, {2, 1, 0, "g"}}, 2, 3, 1, -EINVAL},
 	        {{{1, 1, 0, "f"}, {2, 1, 0, "g"}}, 2, 0, 1, -EINVAL},
 	        {{{1, 1, 0, "f"}, {2, 1, 0, "g"}}, 2, UINT32_MAX, 1, -EINVAL},
@@ -481,7 +481,7 @@ static void test_records_name_what_the_table_does_not(void **state)
 	         "bpf_prog_2_long"}, /* before the table */
 	        {0xffffffffc0300000, "ftrace_trampoline [__builtin__ftrace]", "ftrace_trampoline"},
 	        {0xffffffffc0301000, "kprobe_insn_page [__builtin__kprobes]", "kprobe_insn_page"},
-	        {0xffffffffc0302000, NULL, NULL}, /* behind its end */
+	        {0xffffffffc0302000, NULL, NULL}, /* after its end */
 	};
 	uint64_t addrs[ARRAY_SIZE(want)];
 	struct ksyms *k = NULL;

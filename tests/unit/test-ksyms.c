@@ -47,7 +47,7 @@ static void check_kernel(struct ksyms *k)
 	        {0xffffffff8100011f, 0xffffffff81000110, "do_it", "do_it"},
 	        {0xffffffff81000121, 0, NULL, NULL}, /* data */
 	        {0xffffffff811001ff, 0xffffffff81000200, "weak_one", "weak_one"},
-	        {0xffffffff81100200, 0, NULL, NULL}, /* more than 1 MiB behind it */
+	        {0xffffffff81100200, 0, NULL, NULL}, /* more than 1 MiB after it */
 	        {0xffffffff81400fff, 0xffffffff81400000, "far_one", "far_one"},
 	        {0xffffffff81401000, 0, NULL, NULL}, /* modules are next, on pages of their own */
 	        {0xffffffffc0100000, 0xffffffffc0100000, "bpf_prog_12_x [bpf]", "bpf_prog_12_x"},
@@ -108,7 +108,7 @@ static void test_code_ends_where_something_else_begins(void **state)
 	                           "ffffffff83000900 T _einittext\n"
 	                           "ffffffff83000900 t code_after_all\n"
 	                           "ffffffff83000a00 T _end\n"
-	                           "ffffffff83000b00 d behind\n"
+	                           "ffffffff83000b00 d after\n"
 	                           "ffffffffc0001ff0 t m1_last\t[m1]\n"
 	                           "ffffffffc0010000 t m2_first\t[m2]\n"
 	                           "ffffffffc0010080 d m2_data\t[m2]\n"
@@ -183,7 +183,7 @@ static void test_kallsyms_from_file(void **state)
 	sbuf_str(&b, "fff0000000000000 t ");
 	for (int i = 0; i < 200000; i++)
 		sbuf_char(&b, 'x');
-	sbuf_str(&b, "\nfff0000000000010 t behind\n");
+	sbuf_str(&b, "\nfff0000000000010 t after\n");
 	assert_int_equal(load_text(b.p, b.len, &k, &err), 0);
 	assert_int_equal(ksyms_cnt(k), 40001);
 	assert_int_equal(ksyms_bad_lines(k), 1);

@@ -219,7 +219,7 @@ static void test_each_process_is_asked_about_once(void **state)
 	labels_free(l);
 }
 
-static void test_the_newest_name_is_told(void **state)
+static void test_the_newest_name_is_reported(void **state)
 {
 	struct asked a = {.say = say_one};
 	struct labels *l = new_labels();
@@ -365,7 +365,7 @@ int main(void)
 	        cmocka_unit_test(test_labels_are_checked),
 	        cmocka_unit_test(test_a_process_has_so_many_labels_at_most),
 	        cmocka_unit_test(test_each_process_is_asked_about_once),
-	        cmocka_unit_test(test_the_newest_name_is_told),
+	        cmocka_unit_test(test_the_newest_name_is_reported),
 	        cmocka_unit_test(test_cgroup_is_that_of_the_very_process),
 	        cmocka_unit_test(test_entries_of_the_metrics_get_the_labels),
 	        cmocka_unit_test(test_without_enrichers_nothing_is_allocated),

@@ -107,7 +107,7 @@ static void test_the_telling_line_is_kept(void **state)
 	load_log_end(&log);
 	assert_string_equal(err.msg, "call: operation not permitted (EPERM)");
 
-	/* A consequence, or mere information, behind the reason. */
+	/* A consequence, or mere information, after the reason. */
 	load_log_begin(&log);
 	say("libbpf: failed to iterate BTF objects: -1\n");
 	say("libbpf: extern (var ksym) 'v': not found in kernel BTF\n");

@@ -26,7 +26,7 @@ static void test_refusals_name_the_call_and_release_everything(void **state)
 	}
 }
 
-/* Loaded once more without it, and what then refuses is told. */
+/* Loaded once more without it, and what then refuses is reported. */
 static void test_a_refused_hook_is_done_without(void **state)
 {
 	const struct abi_config cfg = {.target = ABI_TARGET_ALL};
@@ -52,7 +52,7 @@ static void test_a_refused_hook_is_done_without(void **state)
 	assert_non_null(strstr(err.msg, "ENOMEM"));
 }
 
-static void test_missing_btf_is_told(void **state)
+static void test_missing_btf_is_reported(void **state)
 {
 	const struct abi_config cfg = {.target = ABI_TARGET_ALL};
 	struct load_oncpu *l = NULL;
@@ -127,7 +127,7 @@ int main(void)
 	const struct CMUnitTest injected[] = {
 	        cmocka_unit_test_setup(test_refusals_name_the_call_and_release_everything, reset),
 	        cmocka_unit_test_setup(test_a_refused_hook_is_done_without, reset),
-	        cmocka_unit_test_setup(test_missing_btf_is_told, reset),
+	        cmocka_unit_test_setup(test_missing_btf_is_reported, reset),
 	        cmocka_unit_test_setup(test_two_refusals_give_the_first, reset),
 	};
 	const struct CMUnitTest all[] = {

@@ -280,7 +280,7 @@ static void test_offline_cpu_disables_nothing(void **state)
 }
 
 /* ENODEV for one counter only is not a CPU that is offline. */
-static void test_failure_on_some_cpus_is_told(void **state)
+static void test_failure_on_some_cpus_is_reported(void **state)
 {
 	const struct pev_counter_state *st;
 	struct pev_counters set;
@@ -582,7 +582,7 @@ int main(void)
 	        T(test_machine_without_any),
 	        T(test_refusals_name_setting_and_capability),
 	        T(test_offline_cpu_disables_nothing),
-	        T(test_failure_on_some_cpus_is_told),
+	        T(test_failure_on_some_cpus_is_reported),
 	        T(test_cpu_that_goes_meanwhile_keeps_what_it_has),
 	        T(test_core_type_that_went_offline),
 	        T(test_two_hundred_cpus_with_holes),

@@ -231,7 +231,7 @@ static void test_heads_that_pass_the_end_of_numbers(void **state)
 	pev_sideband_free(s);
 }
 
-static void test_losses_are_counted_and_told(void **state)
+static void test_losses_are_counted_and_reported(void **state)
 {
 	const uint64_t lost[2] = {1, 40}, samples[1] = {7};
 	uint64_t t = now_ns() - NSEC_PER_SEC;
@@ -256,7 +256,7 @@ static void test_losses_are_counted_and_told(void **state)
 	assert_int_equal(st->throttled, 2);
 	assert_int_equal(st->malformed, 1);
 
-	/* What read(2) says of a fake event is what its page begins with: 40 told before, 2 not
+	/* What read(2) says of a fake event is what its page begins with: 40 reported before, 2 not
 	 * yet. */
 	fake.page[0]->offset = 42;
 	assert_int_equal(pev_sideband_read(s, false, on_record, &seen), 0);
@@ -265,7 +265,7 @@ static void test_losses_are_counted_and_told(void **state)
 	assert_int_equal(seen.e[3].lost, 2);
 	assert_int_equal(st->lost, 49);
 	assert_int_equal(lseek(fake.fd[0], 0, SEEK_SET),
-	                 0); /* the same answer again: all is told */
+	                 0); /* the same answer again: all is reported */
 	assert_int_equal(pev_sideband_read(s, true, on_record, &seen), 0);
 	free(seen.e);
 	pev_sideband_free(s);
@@ -325,7 +325,7 @@ static void test_damaged_records(void **state)
 		struct perf_event_header h = {.type = PERF_RECORD_FORK, .size = sizes[i]};
 		uint8_t *data = (uint8_t *)fake.page[0] + page_bytes;
 
-		/* A good record, one whose size is wrong, one that is behind it and out of reach.
+		/* A good record, one whose size is wrong, one that is after it and out of reach.
 		 */
 		fake.page[0]->data_head = fake.page[0]->data_tail = 0;
 		assert_true(put_fork(0, 1, t) && put_fork(0, 2, t) && put_fork(0, 3, t));
@@ -388,7 +388,7 @@ static void test_memory(void **state)
 	uint32_t n = 0;
 
 	(void)state;
-	/* None at all: what cannot be kept is counted, and told. */
+	/* None at all: what cannot be kept is counted, and reported. */
 	fake.no_memory = true;
 	assert_true(put_fork(0, 1, t) && put_fork(1, 2, t));
 	assert_int_equal(pev_sideband_read(s, false, on_record, &seen), 1);
@@ -508,7 +508,7 @@ int main(void)
 	        FAKED(test_young_records_wait),
 	        FAKED(test_nothing_is_lost_or_doubled),
 	        FAKED(test_heads_that_pass_the_end_of_numbers),
-	        FAKED(test_losses_are_counted_and_told),
+	        FAKED(test_losses_are_counted_and_reported),
 	        FAKED(test_old_kernels_cannot_tell_what_was_lost),
 	        FAKED(test_events_that_stand_still_are_counted),
 	        FAKED(test_damaged_records),

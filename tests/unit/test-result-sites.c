@@ -58,7 +58,7 @@ static uint32_t kernel(struct fixture *f, const char *name)
 	return named(f, "[kernel]", name);
 }
 
-/* What stands for frames: in no file, and nowhere. */
+/* What means frames: in no file, and nowhere. */
 static uint32_t mark(struct fixture *f, const char *name)
 {
 	struct prof_function fn = {0};

@@ -207,7 +207,7 @@ static void on_count(void *arg, const struct ev_count *c)
 static uint32_t thread_flags;
 
 /* What a wait that goes on counts, which began so many ns after the beginning (before: negative),
- * and whose thread was woken so many after it (INT64_MAX: not), and went on as many after it unseen
+ * and whose thread was woken so many after it (INT64_MAX: not), and went on as many after it missed
  * (0: not). Returns how long the capture was. */
 static uint64_t at_end(int64_t out, int64_t woken, int64_t ended)
 {

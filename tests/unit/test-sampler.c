@@ -139,7 +139,7 @@ static void test_records_that_contradict_themselves(void **state)
 	        {"unknown outcome",
 	         {.hash = 1, .kind = ABI_STACK_USER, .walk = EV_WALK_KERNEL_CNT, .n = 1},
 	         1},
-	        {"fewer frames than told", {.hash = 1, .kind = ABI_STACK_USER, .n = 2}, 1},
+	        {"fewer frames than reported", {.hash = 1, .kind = ABI_STACK_USER, .n = 2}, 1},
 	        {"count near overflow", {.hash = 1, .kind = ABI_STACK_USER, .n = UINT32_MAX}, 1},
 	        {"deeper than any user stack",
 	         {.hash = 1, .kind = ABI_STACK_USER, .n = ABI_MAX_USER_FRAMES + 1},

@@ -398,7 +398,7 @@ static void test_labels_of_enrichers_are_on_all_samples(void **state)
 	ses_free(s);
 }
 
-static void test_figures_stand_when_the_build_fails(void **state)
+static void test_statistics_stand_when_the_build_fails(void **state)
 {
 	struct ses *s = new_capture();
 	const uint64_t addr = AT(1, 16);
@@ -418,7 +418,7 @@ static void test_figures_stand_when_the_build_fails(void **state)
 	ses_free(s);
 }
 
-static const char *figure(const struct ses *s, const char *key)
+static const char *statistic(const struct ses *s, const char *key)
 {
 	size_t len = strlen(key);
 
@@ -432,7 +432,7 @@ static const char *figure(const struct ses *s, const char *key)
 static void test_share_of_named_is_of_all_frames(void **state)
 {
 	struct ses *s = new_capture();
-	/* The last two are no code: frames without a name where nobody knows better. */
+	/* The last two are no code: frames without a name where it is not known better. */
 	const uint64_t one[] = {AT(1, 16), AT(1, 32), NO_CODE}, two[] = {AT(1, 16), NO_CODE + 1};
 	struct err err = {0};
 
@@ -440,14 +440,14 @@ static void test_share_of_named_is_of_all_frames(void **state)
 	proc_reason = EV_REASON_NOT_PERMITTED;
 	count_stack(s, 1, 1, one, 3, 30);
 	count_stack(s, 2, 2, two, 2, 10);
-	count_stack(s, 3, 2, two, 2, 50); /* refused: in no figure */
+	count_stack(s, 3, 2, two, 2, 50); /* refused: in no statistic */
 	sample_fails_in = 2;
 	sample_error = -E2BIG;
 	assert_int_equal(build(s, &err), 0);
 	/* (2 * 30 + 10) / (3 * 30 + 2 * 10) */
-	assert_string_equal(figure(s, "named_user_pct"), "63.64");
-	assert_string_equal(figure(s, "unnamed_frames_process_not_readable"), "2");
-	assert_string_equal(figure(s, "complete_stacks_pct"), "100.00");
+	assert_string_equal(statistic(s, "named_user_pct"), "63.64");
+	assert_string_equal(statistic(s, "unnamed_frames_process_not_readable"), "2");
+	assert_string_equal(statistic(s, "complete_stacks_pct"), "100.00");
 	ses_free(s);
 }
 
@@ -464,7 +464,7 @@ static void test_an_address_is_placed_once(void **state)
 	assert_int_equal(build(s, &err), 0);
 	assert_int_equal(place_calls, 3);
 	assert_int_equal(s->product[0].result.model->locations.n, 3);
-	assert_string_equal(figure(s, "named_user_pct"), "100.00");
+	assert_string_equal(statistic(s, "named_user_pct"), "100.00");
 	ses_free(s);
 }
 
@@ -504,9 +504,9 @@ static void test_incomplete_stacks_count_for_their_last_frame(void **state)
 	count_walk(s, 4, EV_WALK_JIT, EV_STACK_JIT, &jit, 25);
 	count_walk(s, 5, EV_WALK_FAULT, 0, &raw, 20); /* which lies in the second file */
 	assert_int_equal(build(s, &err), 0);
-	assert_string_equal(figure(s, "complete_stacks_pct"), "40.00");
-	assert_string_equal(figure(s, "heuristic_stacks_pct"), "45.00");
-	assert_string_equal(figure(s, "jit_stacks_pct"), "30.00");
+	assert_string_equal(statistic(s, "complete_stacks_pct"), "40.00");
+	assert_string_equal(statistic(s, "heuristic_stacks_pct"), "45.00");
+	assert_string_equal(statistic(s, "jit_stacks_pct"), "30.00");
 	while (strncmp(s->product[0].quality.v.p[first], "incomplete_in", 13) != 0)
 		first++;
 	assert_string_equal(s->product[0].quality.v.p[first], "incomplete_in: [jit] 25.00");
@@ -560,10 +560,10 @@ static void test_kernel_threads_are_in_no_share_of_user_stacks(void **state)
 	count_stacks(s, 6, false, K_CUT, U_LEFT, 50);
 	count_stacks(s, 7, false, K_WHOLE, U_WHOLE, 150);
 	assert_int_equal(build(s, &err), 0);
-	assert_string_equal(figure(s, "complete_stacks_pct"), "100.00");
-	assert_string_equal(figure(s, "incomplete_in"), "none");
-	assert_string_equal(figure(s, "cut_stacks_pct"), "17.14");  /* 60 of 350 */
-	assert_string_equal(figure(s, "lost_stacks_pct"), "11.43"); /* 40 */
+	assert_string_equal(statistic(s, "complete_stacks_pct"), "100.00");
+	assert_string_equal(statistic(s, "incomplete_in"), "none");
+	assert_string_equal(statistic(s, "cut_stacks_pct"), "17.14");  /* 60 of 350 */
+	assert_string_equal(statistic(s, "lost_stacks_pct"), "11.43"); /* 40 */
 	ses_free(s);
 }
 
@@ -579,8 +579,8 @@ static void test_cut_and_lost_stacks_are_not_complete(void **state)
 	count_stacks(s, 4, false, 0, U_WHOLE, 40);
 	count_stacks(s, 5, true, K_CUT, 0, 900);
 	assert_int_equal(build(s, &err), 0);
-	assert_string_equal(figure(s, "complete_stacks_pct"), "40.00");
-	assert_string_equal(figure(s, "incomplete_in"), "none");
+	assert_string_equal(statistic(s, "complete_stacks_pct"), "40.00");
+	assert_string_equal(statistic(s, "incomplete_in"), "none");
 	ses_free(s);
 }
 
@@ -589,7 +589,7 @@ static void test_stacks_of_other_pid_namespaces_say_so(void **state)
 {
 	static const struct {
 		enum ev_walk walk;
-		const char *here, *there; /* figures of it */
+		const char *here, *there; /* statistics of it */
 	} cases[] = {
 	        {EV_WALK_GONE, "walk_process_gone_pct", "walk_other_pid_namespace_pct"},
 	        {EV_WALK_NO_TABLE, "walk_no_table_yet_pct", "walk_other_pid_namespace_pct"},
@@ -618,7 +618,7 @@ static void test_stacks_of_other_pid_namespaces_say_so(void **state)
 		c.tid = 2; /* by the memory of stacks */
 		assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
 		assert_int_equal(build(s, &err), 0);
-		assert_string_equal(figure(s, foreign ? cases[i / 2].there : cases[i / 2].here),
+		assert_string_equal(statistic(s, foreign ? cases[i / 2].there : cases[i / 2].here),
 		                    "100.00");
 		ses_free(s);
 	}
@@ -702,7 +702,7 @@ static void test_guesses_are_made_where_code_has_no_rule(void **state)
 	count_guessed(s, 4, EV_WALK_FAULT, bare, 4, 14);
 	count_guessed(s, 5, EV_WALK_ROOT, early, 2, 16);
 	assert_int_equal(build(s, &err), 0);
-	assert_string_equal(figure(s, "heuristic_stacks_pct"), "100.00");
+	assert_string_equal(statistic(s, "heuristic_stacks_pct"), "100.00");
 	assert_string_equal(lines(s, "heuristic_in"), "two.so 60.00\n"
 	                                              "one.so 30.00\n"
 	                                              "[before its table] 16.00\n"
@@ -785,7 +785,7 @@ int main(void)
 		cmocka_unit_test_setup(test_frames_past_the_stretches_of_an_image, setup),
 		cmocka_unit_test_setup(test_what_the_model_refuses_is_dropped, setup),
 		cmocka_unit_test_setup(test_labels_of_enrichers_are_on_all_samples, setup),
-		cmocka_unit_test_setup(test_figures_stand_when_the_build_fails, setup),
+		cmocka_unit_test_setup(test_statistics_stand_when_the_build_fails, setup),
 		cmocka_unit_test_setup(test_share_of_named_is_of_all_frames, setup),
 		cmocka_unit_test_setup(test_an_address_is_placed_once, setup),
 		cmocka_unit_test_setup(test_incomplete_stacks_count_for_their_last_frame, setup),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-session - options, commands, counters, quality figures and what refusals are said to mean;
+/* test-session - options, commands, counters, quality statistics and what refusals are said to mean;
  * no kernel side */
 #include "session/session_priv.h"
 #include "source/source_priv.h"
@@ -287,7 +287,7 @@ static void test_a_command_waits_for_go(void **state)
 	ses_command_done(&c);
 }
 
-static void test_an_exec_that_fails_is_told_and_reaped(void **state)
+static void test_an_exec_that_fails_is_reported_and_reaped(void **state)
 {
 	static const struct {
 		const char *program;
@@ -362,7 +362,7 @@ static void test_a_status_that_somebody_else_took(void **state)
 
 /* ---- quality --------------------------------------------------------------------------------- */
 
-static const char *figure(const struct ses *s, const char *key)
+static const char *statistic(const struct ses *s, const char *key)
 {
 	size_t len = strlen(key);
 
@@ -373,7 +373,7 @@ static const char *figure(const struct ses *s, const char *key)
 	return NULL;
 }
 
-static void test_quality_figures(void **state)
+static void test_quality_statistics(void **state)
 {
 	/* [1] … [8]; 2 and 8 are files of one name. */
 	static uint64_t incomplete[] = {20, 10, 30, 0, 40, 1, 2, 3, 31};
@@ -428,22 +428,22 @@ static void test_quality_figures(void **state)
 	s->state = SES_STOPPED;
 	assert_int_equal(add_quality(s, &q), 0);
 
-	assert_string_equal(figure(s, "target"), "all processes");
-	assert_string_equal(figure(s, "event"), "software/cpu-clock");
-	assert_string_equal(figure(s, "sample_rate_hz"), "99");
-	assert_string_equal(figure(s, "duration_s"), "2.000");
-	assert_string_equal(figure(s, "samples_seen"), "60");
-	assert_string_equal(figure(s, "samples_in_profile"), "50");
-	assert_string_equal(figure(s, "dropped"), "10");
-	assert_string_equal(figure(s, "dropped_agent"), "8");
-	assert_string_equal(figure(s, "dropped_unread"), "2");
-	assert_null(figure(s, "dropped_counts_full"));
-	assert_null(figure(s, "empty"));
-	assert_string_equal(figure(s, "complete_stacks_pct"), "58.82"); /* 500 of 850 */
-	assert_string_equal(figure(s, "unwind"), "auto");
-	assert_string_equal(figure(s, "heuristic_stacks_pct"), "10.00");
-	assert_string_equal(figure(s, "jit_stacks_pct"), "2.00");
-	assert_string_equal(figure(s, "incomplete_in"), "a b.so 7.18");
+	assert_string_equal(statistic(s, "target"), "all processes");
+	assert_string_equal(statistic(s, "event"), "software/cpu-clock");
+	assert_string_equal(statistic(s, "sample_rate_hz"), "99");
+	assert_string_equal(statistic(s, "duration_s"), "2.000");
+	assert_string_equal(statistic(s, "samples_seen"), "60");
+	assert_string_equal(statistic(s, "samples_in_profile"), "50");
+	assert_string_equal(statistic(s, "dropped"), "10");
+	assert_string_equal(statistic(s, "dropped_agent"), "8");
+	assert_string_equal(statistic(s, "dropped_unread"), "2");
+	assert_null(statistic(s, "dropped_counts_full"));
+	assert_null(statistic(s, "empty"));
+	assert_string_equal(statistic(s, "complete_stacks_pct"), "58.82"); /* 500 of 850 */
+	assert_string_equal(statistic(s, "unwind"), "auto");
+	assert_string_equal(statistic(s, "heuristic_stacks_pct"), "10.00");
+	assert_string_equal(statistic(s, "jit_stacks_pct"), "2.00");
+	assert_string_equal(statistic(s, "incomplete_in"), "a b.so 7.18");
 	while (strncmp(ses_quality(s, PFA_KIND_ONCPU, first), "incomplete_in", 13) != 0)
 		first++;
 	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 1),
@@ -465,34 +465,34 @@ static void test_quality_figures(void **state)
 	                    "heuristic_in: [unknown] 0.47");
 	assert_string_equal(ses_quality(s, PFA_KIND_ONCPU, first + 4), "heuristic_in: one.so 0.35");
 	assert_null(strstr(ses_quality(s, PFA_KIND_ONCPU, first + 5), "heuristic_in"));
-	assert_string_equal(figure(s, "walk_root_reached_pct"), "58.82"); /* of 850, as above */
-	assert_string_equal(figure(s, "walk_read_fault_pct"), "17.65");
-	assert_string_equal(figure(s, "walk_depth_limit_pct"), "8.24");
-	assert_string_equal(figure(s, "walk_no_walk_pct"), "13.00"); /* of 1000: there is none */
-	assert_string_equal(figure(s, "walk_memory_given_back_pct"), "2.00");
-	assert_null(figure(s, "walk_no_rule_pct"));
-	assert_string_equal(figure(s, "cut_stacks_pct"), "10.00");
-	assert_string_equal(figure(s, "lost_stacks_pct"), "10.00");
-	assert_string_equal(figure(s, "named_user_pct"), "75.00");
-	assert_string_equal(figure(s, "named_kernel_pct"), "25.00");
-	assert_string_equal(figure(s, "unnamed_frames_no_symbol_table"), "4");
-	assert_string_equal(figure(s, "elf_bad_items"), "3");
-	assert_string_equal(figure(s, "images_damaged"), "2");
-	assert_null(figure(s, "kallsyms_bad_lines"));
-	assert_string_equal(figure(s, "idle_pct"), "15.00"); /* 0.6 of 2 x 2 s */
-	assert_string_equal(figure(s, "cpu_time_ms"), "2000.000");
-	assert_string_equal(figure(s, "cpu_time_clock"), "sched_switch");
-	assert_string_equal(figure(s, "cpu_time_covered_pct"), "70.00");
+	assert_string_equal(statistic(s, "walk_root_reached_pct"), "58.82"); /* of 850, as above */
+	assert_string_equal(statistic(s, "walk_read_fault_pct"), "17.65");
+	assert_string_equal(statistic(s, "walk_depth_limit_pct"), "8.24");
+	assert_string_equal(statistic(s, "walk_no_walk_pct"), "13.00"); /* of 1000: there is none */
+	assert_string_equal(statistic(s, "walk_memory_given_back_pct"), "2.00");
+	assert_null(statistic(s, "walk_no_rule_pct"));
+	assert_string_equal(statistic(s, "cut_stacks_pct"), "10.00");
+	assert_string_equal(statistic(s, "lost_stacks_pct"), "10.00");
+	assert_string_equal(statistic(s, "named_user_pct"), "75.00");
+	assert_string_equal(statistic(s, "named_kernel_pct"), "25.00");
+	assert_string_equal(statistic(s, "unnamed_frames_no_symbol_table"), "4");
+	assert_string_equal(statistic(s, "elf_bad_items"), "3");
+	assert_string_equal(statistic(s, "images_damaged"), "2");
+	assert_null(statistic(s, "kallsyms_bad_lines"));
+	assert_string_equal(statistic(s, "idle_pct"), "15.00"); /* 0.6 of 2 x 2 s */
+	assert_string_equal(statistic(s, "cpu_time_ms"), "2000.000");
+	assert_string_equal(statistic(s, "cpu_time_clock"), "sched_switch");
+	assert_string_equal(statistic(s, "cpu_time_covered_pct"), "70.00");
 	/* 30 % is more than 5 % and three deviations of 198 samples, 21.3 %. */
 	assert_non_null(strstr(ses_note(s, 1), "samples cover 70 % of the CPU time"));
 	assert_non_null(strstr(ses_note(s, 1), "ticks came late or not at all"));
 	assert_null(ses_note(s, 2));
-	assert_string_equal(figure(s, "agent_setup_cpu_ms"), "300.0");
+	assert_string_equal(statistic(s, "agent_setup_cpu_ms"), "300.0");
 	/* 10 of D since sampling ended, and what this test itself has spent. */
-	assert_true(strtod(figure(s, "agent_finish_cpu_ms"), NULL) >= 10);
-	assert_true(strtod(figure(s, "agent_finish_cpu_ms"), NULL) < 300);
-	assert_string_equal(figure(s, "agent_cpu_ms"), "20.0");
-	assert_string_equal(figure(s, "agent_cpu_pct"), "1.00");
+	assert_true(strtod(statistic(s, "agent_finish_cpu_ms"), NULL) >= 10);
+	assert_true(strtod(statistic(s, "agent_finish_cpu_ms"), NULL) < 300);
+	assert_string_equal(statistic(s, "agent_cpu_ms"), "20.0");
+	assert_string_equal(statistic(s, "agent_cpu_pct"), "1.00");
 	s->state = SES_RUNNING;
 	assert_null(ses_quality(s, PFA_KIND_ONCPU, 0)); /* not yet */
 	s->state = SES_STOPPED;
@@ -567,7 +567,7 @@ static void test_every_loss_is_a_line(void **state)
 			s->final.seen = s->tally.kernel.v[ABI_CNT_SEEN];
 			assert_int_equal(add_quality(s, &q), 0);
 			s->state = SES_STOPPED;
-			v = figure(s, all[i].name);
+			v = statistic(s, all[i].name);
 			if (n && said)
 				assert_string_equal(v, "9");
 			else if (!said || strcmp(all[i].name, "samples_seen") != 0)
@@ -577,7 +577,7 @@ static void test_every_loss_is_a_line(void **state)
 	}
 }
 
-/* Coverage that chance explains is a figure, and no note. */
+/* Coverage that chance explains is a statistic, and no note. */
 static void test_coverage_within_chance_has_no_note(void **state)
 {
 	static const struct {
@@ -598,13 +598,13 @@ static void test_coverage_within_chance_has_no_note(void **state)
 		((struct oncpu *)s->src[0])->idle_start_ns = 1;
 		assert_int_equal(add_quality(s, &q), 0);
 		s->state = SES_STOPPED;
-		assert_string_equal(figure(s, "cpu_time_covered_pct"), cases[i].covered);
+		assert_string_equal(statistic(s, "cpu_time_covered_pct"), cases[i].covered);
 		assert_int_equal(ses_note(s, 0) != NULL, cases[i].note);
 		/* More than all of the time is no lack of ticks. */
 		if (cases[i].note)
 			assert_int_equal(strstr(ses_note(s, 0), "late") != NULL,
 			                 cases[i].seen < 2000000000);
-		assert_null(figure(s, "idle_pct")); /* of the machine */
+		assert_null(statistic(s, "idle_pct")); /* of the machine */
 		ses_free(s);
 	}
 }
@@ -617,8 +617,8 @@ static void test_quality_of_nothing(void **state)
 	(void)state;
 	s->state = SES_STOPPED;
 	assert_int_equal(add_quality(s, &q), 0);
-	assert_string_equal(figure(s, "empty"), "no samples of the target");
-	assert_null(figure(s, "complete_stacks_pct"));
+	assert_string_equal(statistic(s, "empty"), "no samples of the target");
+	assert_null(statistic(s, "complete_stacks_pct"));
 	for (size_t i = 0; ses_quality(s, PFA_KIND_ONCPU, i); i++)
 		assert_null(strstr(ses_quality(s, PFA_KIND_ONCPU, i), "nan"));
 	ses_free(s);
@@ -829,11 +829,11 @@ int main(void)
 	        cmocka_unit_test_setup(test_strings_of_options_are_copied, setup),
 	        cmocka_unit_test_setup(test_a_note_is_said_once, setup),
 	        cmocka_unit_test_setup(test_a_command_waits_for_go, setup),
-	        cmocka_unit_test_setup(test_an_exec_that_fails_is_told_and_reaped, setup),
+	        cmocka_unit_test_setup(test_an_exec_that_fails_is_reported_and_reaped, setup),
 	        cmocka_unit_test_setup(test_a_command_that_dies_before_go, setup),
 	        cmocka_unit_test_setup(test_a_command_that_is_given_up_never_runs, setup),
 	        cmocka_unit_test_setup(test_a_status_that_somebody_else_took, setup),
-	        cmocka_unit_test_setup(test_quality_figures, setup),
+	        cmocka_unit_test_setup(test_quality_statistics, setup),
 	        cmocka_unit_test_setup(test_agent_cpu_is_of_the_capture, setup),
 	        cmocka_unit_test_setup(test_every_loss_is_a_line, setup),
 	        cmocka_unit_test_setup(test_coverage_within_chance_has_no_note, setup),

@@ -18,7 +18,7 @@
 
 #include "symbolize/sym_process.h"
 
-/* The address of the instruction behind it. */
+/* The address of the instruction after it. */
 #if defined(__x86_64__)
 #define GET_PC(pc) __asm__ volatile("lea 0(%%rip), %0" : "=r"(pc))
 #else
@@ -45,7 +45,7 @@ static __attribute__((noinline)) uint64_t outer_function(void)
 	return pc;
 }
 
-/* Where an address of this program stands in its file. */
+/* Where an address of this program is in its file. */
 static uint64_t file_offset(uint64_t addr)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -376,7 +376,7 @@ static void *ask_many_in_thread(void *arg)
 	return NULL;
 }
 
-static void test_those_behind_a_file_that_ends_the_child_are_asked_for_again(void **state)
+static void test_those_after_a_file_that_ends_the_child_are_asked_for_again(void **state)
 {
 	_cleanup_(sym_files_freep) struct sym_files *c = files_new(false, 0);
 	static struct asking_many a;
@@ -521,7 +521,7 @@ int main(void)
 	        cmocka_unit_test(test_what_the_child_is_at_is_broken_off),
 	        cmocka_unit_test(test_nothing_is_decoded_here_after_the_end),
 	        cmocka_unit_test(test_many_are_answered_in_their_order),
-	        cmocka_unit_test(test_those_behind_a_file_that_ends_the_child_are_asked_for_again),
+	        cmocka_unit_test(test_those_after_a_file_that_ends_the_child_are_asked_for_again),
 	        cmocka_unit_test(test_answers_arrive_as_they_were),
 	        cmocka_unit_test(test_no_answer_leads_outside_of_itself),
 	};

@@ -144,7 +144,7 @@ static size_t open_fds(void)
 	return n;
 }
 
-static void test_want_of_memory_is_told_and_leaves_nothing_open(void **state)
+static void test_want_of_memory_is_reported_and_leaves_nothing_open(void **state)
 {
 	struct sym_find_stats stats = {0};
 	struct img_file *f = NULL;
@@ -199,7 +199,7 @@ int main(void)
 	        TEST(folders_that_are_not_there_are_passed_over),
 	        TEST(without_openat2_only_folders_of_ours_are_looked_in),
 	        TEST(a_race_with_a_rename_is_tried_again_but_not_for_ever),
-	        TEST(want_of_memory_is_told_and_leaves_nothing_open),
+	        TEST(want_of_memory_is_reported_and_leaves_nothing_open),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

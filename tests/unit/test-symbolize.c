@@ -476,7 +476,7 @@ static void cxx_bomb(struct sbuf *b, int levels)
 	}
 }
 
-/* a::<((u…), (u…))> of back references, numbers in base 62 counted from behind "_R". */
+/* a::<((u…), (u…))> of back references, numbers in base 62 counted from after "_R". */
 static void rust_bomb(struct sbuf *b, int levels)
 {
 	static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz"

@@ -43,11 +43,11 @@ static void test_deleted_file(void **state)
 	files_remove(&f);
 }
 
-/* Over the last one, or behind it. */
-static void write_last_byte(const char *path, char b, bool behind)
+/* Over the last one, or after it. */
+static void write_last_byte(const char *path, char b, bool after)
 {
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
-	off_t off = lseek(fd, behind ? 0 : -1, SEEK_END);
+	off_t off = lseek(fd, after ? 0 : -1, SEEK_END);
 
 	assert_true(off > 0);
 	assert_int_equal(pwrite(fd, &b, 1, off), 1);
@@ -282,7 +282,7 @@ static void test_rewritten_file_is_another_image(void **state)
 	b = map_again(t, &id, f.other, tick());
 	assert_int_not_equal(b->id, a->id);
 	assert_int_equal(b->reason, EV_REASON_NAMED);
-	assert_ptr_equal(map_again(t, &id, f.other, before), b); /* told too late to be known */
+	assert_ptr_equal(map_again(t, &id, f.other, before), b); /* reported too late to be known */
 	trk_free(t);
 	fake_free(l);
 	files_remove(&f);

@@ -77,7 +77,7 @@ static void test_mapping_over_part_of_another(void **state)
 	}
 }
 
-static void test_replaced_mappings_are_remembered(void **state)
+static void test_replaced_mappings_are_cached(void **state)
 {
 	struct load_oncpu *l = fake_new(4096);
 	struct trk *t = make_scanned(l);
@@ -90,7 +90,7 @@ static void test_replaced_mappings_are_remembered(void **state)
 	ev_exec(t, kid);
 	ev_mmap(t, kid, 0x10000, 0x20000, 0, 1);
 	ev_mmap(t, kid, 0x10000, 0x20000, 0x1000, 2);
-	/* Not executable any more: only what was there last can be told. */
+	/* Not executable any more: only what was there last can be reported. */
 	ev = mmap_event(kid, 0x10000, 0x18000, 0, 3, path);
 	ev.map.exec = 0;
 	ev.time_ns = tick();
@@ -336,7 +336,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_mapping_over_part_of_another),
-	        cmocka_unit_test(test_replaced_mappings_are_remembered),
+	        cmocka_unit_test(test_replaced_mappings_are_cached),
 	        cmocka_unit_test(test_known_mapping_changes_nothing),
 	        cmocka_unit_test(test_random_mappings_against_a_plain_array),
 	        cmocka_unit_test(test_60000_mappings_in_one_process),

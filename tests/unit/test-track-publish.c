@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * track: what the kernel side is told, and limits.
+ * track: what the kernel side is reported, and limits.
  */
 #include "fake_loader.h"
 
@@ -27,7 +27,7 @@ static void test_full_array_of_ranges(void **state)
 	assert_file_at(t, b, EXEC_ID + 1, 0x1000, 1, 0);
 	trk_flush(t);
 	assert_int_equal(trk_stats(t)->ranges_full, 1); /* one process, once */
-	/* Its list changes and finds no place: the old one must not stay. */
+	/* Its list changes and finds no room: the old one must not stay. */
 	ev_mmap(t, a, 0x10000000, 0x10001000, 0, 2);
 	trk_flush(t);
 	assert_false(fake_slot(l, a)->there);
@@ -123,7 +123,7 @@ static void test_old_places_rest(void **state)
 	}
 	assert_true(reused);
 	assert_true(now_ns() - freed_ns >= 100 * NSEC_PER_MSEC);
-	/* Programs that remember an entry were told to read it anew before anything else stood in
+	/* Programs that cache an entry were reported to read it anew before anything else was in
 	 * that place. */
 	assert_true(l->changes > 0);
 	assert_memory_equal(&l->watched, &old, sizeof(old));
@@ -482,7 +482,7 @@ static void test_endless_replacing_is_bounded(void **state)
 	assert_int_equal(trk_scan(t, NULL), 0);
 	ev_fork(t, PID_BASE, self());
 	ev_exec(t, PID_BASE);
-	/* Two plugins in turn at one address: nothing new to remember. */
+	/* Two plugins in turn at one address: nothing new to cache. */
 	for (k = 0; k < 20000; k++)
 		ev_mmap(t, PID_BASE, 0x10000, 0x11000, 0, 1 + k % 2);
 	assert_int_equal(trk_stats(t)->dropped_mappings, 0);

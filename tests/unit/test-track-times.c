@@ -55,7 +55,7 @@ static void test_an_address_lies_where_it_did_then(void **state)
 	uint64_t then[6];
 
 	(void)state;
-	/* 1 and 2 in turns, then generated code. */
+	/* 1 and 2 in turns, then JIT code. */
 	for (uint32_t i = 0; i < 6; i++)
 		then[i] = put_file(t, i == 4 ? 0 : 1 + i % 2);
 	trk_set_watermark(t, tick());
@@ -134,7 +134,7 @@ static void test_a_fork_keeps_what_was_before_it(void **state)
 	fake_free(l);
 }
 
-/* The kernel side is told what is settled behind the lists that say it, and nothing while events
+/* The kernel side is reported what is settled after the lists that say it, and nothing while events
  * are missing. */
 static void test_settled_follows_the_lists(void **state)
 {

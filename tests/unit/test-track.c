@@ -113,7 +113,7 @@ static void test_pid_reuse_by_fork(void **state)
 	ev_fork(t, id.pid, self());
 	ev_mmap(t, id.pid, 0x10000, 0x12000, 0, 1);
 	trk_flush(t);
-	wait_ms(2); /* so that a time between both forks is told apart by the clock offset too */
+	wait_ms(2); /* so that a time between both forks is distinguished by the clock offset too */
 	between = now_boottime_ns();
 	wait_ms(2);
 	/* No EXIT was seen. */

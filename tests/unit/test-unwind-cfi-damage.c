@@ -77,7 +77,7 @@ static char *read_text(const struct cb *c, struct uw_build_stats *ret)
 	struct cb exact = *c;
 	char *text;
 
-	/* A block of exactly this size: a sanitizer sees what is read behind it. */
+	/* A block of exactly this size: a sanitizer sees what is read after it. */
 	assert_non_null(copy);
 	memcpy(copy, c->b.p, c->b.len);
 	exact.b.p = copy;

@@ -15,7 +15,7 @@ static void test_functions_that_the_linker_dropped(void **state)
 	(void)cb_fde(&c, cie, 0, 0, 0x20, CB(""));               /* at 0 */
 	(void)cb_fde(&c, cie, 0, 0x30, 0x20, CB(""));            /* at an addend */
 	(void)cb_fde(&c, cie, 0, 0x403000, 0x20, CB(""));        /* in data */
-	(void)cb_fde(&c, cie, 0, CB_TEXT + 0x1000, 1, CB(""));   /* behind text */
+	(void)cb_fde(&c, cie, 0, CB_TEXT + 0x1000, 1, CB(""));   /* after text */
 	(void)cb_fde(&c, cie, 0, CB_TEXT + 0x10, 0, CB(""));     /* of no bytes */
 	(void)cb_fde(&c, cie, 0, CB_TEXT + 0xff0, 0x10, CB("")); /* the last there can be */
 	(void)cb_fde(&c, cie, 0, CB_TEXT + 0xff0, 0x11, CB("")); /* beyond */

@@ -137,7 +137,7 @@ static void test_indirect_pointer_is_read_from_the_file(void **state)
 	size_t cie;
 
 	(void)state;
-	/* It stands at the end of text. */
+	/* It is at the end of text. */
 	memcpy(file_bytes.p + EB_TEXT_OFF + 0xf00, &target, sizeof(target));
 	cb_init(&c, false, false);
 	cie = cb_cie(&c, &(struct cb_cie){.enc = 0x9b});

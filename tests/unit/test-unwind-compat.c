@@ -24,7 +24,7 @@ static void test_code_that_cannot_be_read_is_not_called_ordinary(void **state)
 		assert_int_equal(special(m, m->base - 8, kind & 1, kind & 2), UW_UNREAD);
 		assert_int_equal(special(m, end - 8, kind & 1, kind & 2), UW_ORDINARY);
 	}
-	/* A leaf in a system call: what stands before it decides, and may be on another page. */
+	/* A leaf in a system call: what is before it decides, and may be on another page. */
 	assert_int_equal(special(m, m->base, true, false), UW_UNREAD);
 	assert_int_equal(special(m, m->base + UW_SIGRETURN_LEN - 1, true, false), UW_UNREAD);
 	assert_int_equal(special(m, m->base + UW_SIGRETURN_LEN, true, false), UW_ORDINARY);
@@ -39,7 +39,7 @@ static void test_code_that_cannot_be_read_is_not_called_ordinary(void **state)
 }
 
 #ifndef ABI_ARM64
-static void test_frame_that_is_popped_behind_the_call(void **state)
+static void test_frame_that_is_popped_after_the_call(void **state)
 {
 	struct fake_memory *m = chain(1, 0);
 	struct step_mem mem = {read_fake, m};
@@ -141,7 +141,7 @@ static void test_records_of_32_bit_code(void **state)
 	record32(m, LOW + 0x10, LOW + 0x20, 0x8048001);
 	record32(m, LOW + 0x20, LOW + 0x3c, 0x8048002); /* 4-byte aligned is enough */
 	record32(m, LOW + 0x3c, 0, 0x8048003);
-	/* What stands in the upper halves of registers means nothing. */
+	/* What is in the upper halves of registers means nothing. */
 	for (int upper = 0; upper < 2; upper++) {
 		uint64_t high = upper ? 0xdeadbeef00000000 : 0;
 
@@ -195,7 +195,7 @@ static void test_32_bit_leaves_without_a_frame(void **state)
 		if (cases[i].first != 3)
 			assert_int_equal(pcs[2], 0x8048003);
 	}
-	/* In a system call pc is behind its instruction: what follows was not begun. */
+	/* In a system call pc is after its instruction: what follows was not begun. */
 	walk32(m, "\x80\xc3", 2, LOW, LOW + 0x100, false, pcs, 16, &stop);
 	assert_int_equal(pcs[1], 0x8048003);
 	free(m);
@@ -281,7 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_code_that_cannot_be_read_is_not_called_ordinary),
 #ifndef ABI_ARM64
-	        cmocka_unit_test(test_frame_that_is_popped_behind_the_call),
+	        cmocka_unit_test(test_frame_that_is_popped_after_the_call),
 #endif
 #ifndef ABI_ARM64
 	        cmocka_unit_test(test_records_of_32_bit_code),

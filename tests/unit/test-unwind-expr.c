@@ -100,7 +100,7 @@ static const struct expr_case cases[] = {
         {CB("\x30\x2f\x00\x00"), "const, skip", 0, 0},
         {CB("\x30\x2f\x01\x00\x31"), "const, skip 1, const 1", 0, 0},
         {CB("\x30\x2f\xfd\xff"), NULL, -EINVAL, 0},         /* backwards */
-        {CB("\x30\x2f\x01\x00"), NULL, -EINVAL, 0},         /* behind the end */
+        {CB("\x30\x2f\x01\x00"), NULL, -EINVAL, 0},         /* after the end */
         {CB("\x2f\x01\x00\x23\x02\x30"), NULL, -EINVAL, 0}, /* into an operand */
         /* others */
         {CB("\x96\x30\x96"), "const", 0, 0},

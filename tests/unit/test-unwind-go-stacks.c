@@ -379,7 +379,7 @@ static void test_scheduler_under_newstack_is_nobodys(void **state)
 		grow_build(fn, code, G_PREEMPT, G_PARK, &b, &m);
 		assert_int_equal(read_bytes(uw_go_special_read, &b, NO_LIMIT, &g), 0);
 		assert_string_equal(text_at(&g, m.at[G_NEWSTACK]), "r7+8");
-		/* The call of another function; not yet called; called; behind both. */
+		/* The call of another function; not yet called; called; after both. */
 		assert_string_equal(text_at(&g, m.at[G_NEWSTACK] + 8), "r7+16 fp");
 		assert_string_equal(text_at(&g, m.at[G_NEWSTACK] + 9), "r7+16 fp");
 		assert_string_equal(text_at(&g, m.at[G_NEWSTACK] + 13), "root");

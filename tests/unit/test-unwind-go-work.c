@@ -60,7 +60,7 @@ static int on_row(void *arg, uint64_t at, uint16_t code)
 }
 
 /* A file of FUNCTIONS functions with one record, whose name is of letters @name_bytes far, and
- * whose depths change with every byte of code, @steps times; with a zero behind each. */
+ * whose depths change with every byte of code, @steps times; with a zero after each. */
 static void shared_record(struct sbuf *b, size_t name_bytes, size_t steps)
 {
 	const struct gb_opts o = {.version = 120};

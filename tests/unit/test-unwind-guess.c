@@ -183,7 +183,7 @@ static void test_uncovered_code_is_walked_by_frame_pointers(void **state)
 	EXPECT(f, ABI_WALK_UNCOVERED, 0, 0, EXACT(IN(LEAF)), IN(BARE + 1));
 }
 
-static void test_a_zero_is_a_root_only_behind_a_frame_record(void **state)
+static void test_a_zero_is_a_root_only_after_a_frame_record(void **state)
 {
 	struct fake *f = *state;
 
@@ -346,7 +346,7 @@ static void test_an_image_without_a_table_is_named_or_guessed(void **state)
 	assert_int_equal(f->w.image, 0);
 }
 
-static void test_a_leaf_outside_of_known_code_is_kept_and_told(void **state)
+static void test_a_leaf_outside_of_known_code_is_kept_and_reported(void **state)
 {
 	struct fake *f = *state;
 
@@ -378,14 +378,14 @@ int main(void)
 #endif
 	        WALK_TEST(test_an_uncovered_leaf_has_its_return_address_at_hand),
 	        WALK_TEST(test_uncovered_code_is_walked_by_frame_pointers),
-	        WALK_TEST(test_a_zero_is_a_root_only_behind_a_frame_record),
+	        WALK_TEST(test_a_zero_is_a_root_only_after_a_frame_record),
 	        WALK_TEST(test_four_words_are_searched_and_no_fifth),
 	        WALK_TEST(test_a_pointer_into_code_that_no_call_precedes_is_data),
 	        WALK_TEST(test_signed_return_addresses_are_code_where_processors_sign),
 	        WALK_TEST(test_jit_code_is_walked_by_frame_pointers_alone),
 	        WALK_TEST(test_code_with_damaged_rules_is_guessed),
 	        WALK_TEST(test_an_image_without_a_table_is_named_or_guessed),
-	        WALK_TEST(test_a_leaf_outside_of_known_code_is_kept_and_told),
+	        WALK_TEST(test_a_leaf_outside_of_known_code_is_kept_and_reported),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -114,7 +114,7 @@ static void test_a_table_is_installed_once(void **state)
 	assert_null(uw_store_free(NULL));
 }
 
-static void test_none_is_told_from_not_yet(void **state)
+static void test_none_is_distinguished_from_not_yet(void **state)
 {
 	struct fixture f = setup(4, 0);
 	struct uw_table empty = {0};
@@ -428,7 +428,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_a_table_is_installed_once),
-	        cmocka_unit_test(test_none_is_told_from_not_yet),
+	        cmocka_unit_test(test_none_is_distinguished_from_not_yet),
 	        cmocka_unit_test(test_larger_than_the_budget_is_refused),
 	        cmocka_unit_test(test_the_longest_unused_goes_first),
 	        cmocka_unit_test(test_an_image_rests_like_its_words),

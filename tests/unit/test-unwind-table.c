@@ -10,7 +10,7 @@
 #define OTHER_MACHINE EM_AARCH64
 #endif
 
-/* Text at 0x401000 … 0x411000, 0x1000 in the file; data behind it. */
+/* Text at 0x401000 … 0x411000, 0x1000 in the file; data after it. */
 static struct img_file a_file(void)
 {
 	return (struct img_file){

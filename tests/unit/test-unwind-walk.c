@@ -75,7 +75,7 @@ static void test_in_a_system_call_the_leaf_is_not_exact(void **state)
 	struct fake *f = *state;
 
 	usual(f);
-	f->pc = TEXT + ROOT; /* behind the instruction, which is MID's last */
+	f->pc = TEXT + ROOT; /* after the instruction, which is MID's last */
 	f->stack[3] = TEXT + ROOT + 1;
 	f->t.in_syscall = true;
 	walk(f, false);
@@ -201,7 +201,7 @@ static void test_a_caller_outside_of_code_is_not_kept(void **state)
 	assert_true(f->w.unresolved);
 }
 
-static void test_the_deepest_stack_is_told_from_a_cut_one(void **state)
+static void test_the_deepest_stack_is_distinguished_from_a_cut_one(void **state)
 {
 	struct fake *f = *state;
 
@@ -248,7 +248,7 @@ int main(void)
 	        WALK_TEST(test_wide_rules),
 	        WALK_TEST(test_how_a_walk_by_rules_ends),
 	        WALK_TEST(test_a_caller_outside_of_code_is_not_kept),
-	        WALK_TEST(test_the_deepest_stack_is_told_from_a_cut_one),
+	        WALK_TEST(test_the_deepest_stack_is_distinguished_from_a_cut_one),
 	        WALK_TEST(test_a_rule_that_does_not_move_ends),
 	};
 

@@ -254,7 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_chain_is_walked_to_its_root),
-	        cmocka_unit_test(test_limit_is_told_from_the_root),
+	        cmocka_unit_test(test_limit_is_distinguished_from_the_root),
 	        cmocka_unit_test(test_every_way_to_end),
 	        cmocka_unit_test(test_a_loop_in_the_chain_ends),
 	        cmocka_unit_test(test_random_memory_is_bounded),

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.realpath(os.path.join(os.path.dirname(__file__), '..'
 # pylint: disable=wrong-import-position
 import livelib
 from livelib import NS, check, count, equal, weight, within
-from waitlib import (MS, RAN_ON, SLEPT, TIMES, Stats, Told, at, check_stack, check_value, check_waits,
+from waitlib import (MS, RAN_ON, SLEPT, TIMES, Stats, Report, at, check_stack, check_value, check_waits,
                      check_waits_conserved, longest, runqueue, split)
 
 ROOM = 0.04
@@ -45,19 +45,19 @@ class Guest:
 
     def __init__(self, files):
         self.files = files
-        self.told = {}  # label -> Item(pid, told)
+        self.reported = {}  # label -> Item(pid, reported)
         for name, data in files.items():
-            if name.endswith('.told') and name != 'insns.told':
+            if name.endswith('.reported') and name != 'insns.reported':
                 ready, said = data.decode().splitlines()
-                told = Told(json.loads(said))
-                self.told[name[:-len('.told')]] = livelib.Item(pid=int(ready.split()[1]), told=told)
+                reported = Report(json.loads(said))
+                self.reported[name[:-len('.reported')]] = livelib.Item(pid=int(ready.split()[1]), reported=reported)
 
     def text(self, name):
         return self.files.get(name, b'').decode('utf-8', 'replace')
 
     def to_monotonic(self, realtime_ns):
-        told = next(iter(self.told.values())).told
-        return realtime_ns - (told.realtime_ns - told.now_ns)
+        reported = next(iter(self.reported.values())).reported
+        return realtime_ns - (reported.realtime_ns - reported.now_ns)
 
     def ran(self, name):
         """A capture ended well, and none of what libbpf says of first tries reached anybody."""
@@ -82,8 +82,8 @@ class Guest:
 
     def threads(self, label):
         """pid, {name: tid} of a workload."""
-        w = self.told[label]
-        return w.pid, {name: t.tid for name, t in w.told.threads.items()}
+        w = self.reported[label]
+        return w.pid, {name: t.tid for name, t in w.reported.threads.items()}
 
 
 # ---- waits ----------------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def check_kind(g, p, kind, everywhere=False):
     """Totals, counts, states and stacks of the thread that waits."""
     k = KINDS[kind]
     _, tids = g.threads(kind)
-    return check_waits(p, g.told[kind].told, k.thread, tids[k.thread], k.site, k.body, room=ROOM, everywhere=everywhere,
+    return check_waits(p, g.reported[kind].reported, k.thread, tids[k.thread], k.site, k.body, room=ROOM, everywhere=everywhere,
                        late=LATE, hidden=False)
 
 
@@ -143,8 +143,8 @@ def check_off_time(g, s, kind):
     """Waits of a thread that does nothing else, by its log: their times, how many, and what is usual."""
     k = KINDS[kind]
     pid, tids = g.threads(kind)
-    told = g.told[kind].told
-    truth = told.in_window(k.thread, s.window)
+    reported = g.reported[kind].reported
+    truth = reported.in_window(k.thread, s.window)
     t = s.thread(pid, tids[k.thread])
     got = t['off_cpu_ns'] + t['run_queue_ns']
     livelib.note(f'{kind}: {got / 1e9:.4f} s of {truth.ns / 1e9:.4f} s ({100 * got / truth.ns - 100:+.2f} %), '
@@ -158,7 +158,7 @@ def check_off_time(g, s, kind):
 def check_distribution(g, s):
     """The sleeper's histogram: of its waits that began and ended in the capture."""
     pid, _ = g.threads('sleep')
-    log = g.told['sleep'].told.threads['sleeper'].log
+    log = g.reported['sleep'].reported.threads['sleeper'].log
     whole = sorted(e - b for b, e in log if b >= s.window[0] and e <= s.window[1])
     off = s.processes[pid]['off_cpu']
     within(off['count'], len(whole) - 2, 1.05 * len(whole) + 3, off)
@@ -285,7 +285,7 @@ def check_offline(g):
     equal((s.said['cpus'], s.said['cpus_offline']), (1, 1))
     # One CPU, which is never idle; perf-agent itself is not counted.
     within(s.all['on_cpu']['sum_ns'], 0.5 * s.duration_ns, 1.001 * s.duration_ns)
-    check_waits(p, g.told['off-sleep'].told, 'sleeper', g.threads('off-sleep')[1]['sleeper'], 'wait_sleep', room=ROOM,
+    check_waits(p, g.reported['off-sleep'].reported, 'sleeper', g.threads('off-sleep')[1]['sleeper'], 'wait_sleep', room=ROOM,
                 everywhere=True, late=LATE, hidden=False)
     on = check_profile(g, 'offline', 'off-spin')
     equal(on.number('cpus_changed'), 0)
@@ -306,7 +306,7 @@ def check_changed(g, name):
     g.ran(name)
     s, p = g.stats(name), g.off(name)
     # On a CPU that goes, and one that comes, the kernel calls no tracepoint while threads still or already run.
-    check_waits(p, g.told['off-sleep'].told, 'sleeper', g.threads('off-sleep')[1]['sleeper'], 'wait_sleep', room=ROOM,
+    check_waits(p, g.reported['off-sleep'].reported, 'sleeper', g.threads('off-sleep')[1]['sleeper'], 'wait_sleep', room=ROOM,
                 everywhere=True, late=LATE)
     check_elapsed(g, s, ('off-sleep', 'off-spin'), hidden=True)
     on = check_profile(g, name, 'off-spin')
@@ -345,16 +345,16 @@ def check_instructions(counters, derived, want, extra):
     equal((derived['cache_misses_per_1000_instructions'], derived['branch_miss_pct']), (None, None))
 
 
-def insns_told(g):
+def insns_reported(g):
     """Instructions of each run of the loop."""
-    return [json.loads(line)['instructions'] for line in g.text('insns.told').splitlines() if line.startswith('{')]
+    return [json.loads(line)['instructions'] for line in g.text('insns.reported').splitlines() if line.startswith('{')]
 
 
 def check_insns_json(g):
     g.ran('insns-json')
     s = Stats(g.text('insns-json.out'), lambda ns: ns)
     equal(len(s.processes), 1)
-    want = insns_told(g)[0]
+    want = insns_reported(g)[0]
     for e in (s.all, *s.processes.values()):
         # A wake-up, the signal, two lines of output, and ticks of the kernel: 20 ms of them.
         check_instructions({c['name']: c for c in e['counters']}, e['derived'], want, 0.02 * want)
@@ -362,7 +362,7 @@ def check_insns_json(g):
 
 def check_insns_text(g):
     g.ran('insns-text')
-    out, want = g.text('insns-text.out'), insns_told(g)[1]
+    out, want = g.text('insns-text.out'), insns_reported(g)[1]
 
     def line(title):
         m = re.search(rf'^ *{re.escape(title)}: +(.*)$', out, re.M)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * insns - runs a known number of instructions each time it is told to.
+ * insns - runs a known number of instructions each time it is reported to.
  *
  * usage: insns [--seconds S] [--millions N] [--now]
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * manymaps - one file mapped executable in very many places: pages of it, one by one and none
- * next to another, each with a little code that works. What runs a JIT with a file behind it looks
+ * next to another, each with a little code that works. What runs a JIT with a file under it looks
  * like this.
  *
  *   --pages N   that many (default 2,600)

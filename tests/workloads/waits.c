@@ -537,7 +537,7 @@ WL_FUNC static void renames_another(struct thread *t)
 	set_name(t->peer, "two");
 }
 
-/* Threads that have no place in the table: there are too many. */
+/* Threads that have no room in the table: there are too many. */
 WL_FUNC static void maker(struct thread *t)
 {
 	prctl(PR_SET_TIMERSLACK, 1L, 0, 0, 0); /* the threads inherit it */

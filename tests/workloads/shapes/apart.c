@@ -16,7 +16,7 @@
 /* Of the run in so many parts: one between each two. The first comes when perf-agent has the table.
  */
 #define PARTS 3
-/* So that perf-agent knows a child's mappings before it runs: first samples are walked by
+/* So that perf-agent knows a child's mappings before it runs: deferred samples are walked by
  * perf-agent, which reads the child's code, and so its pages are there. */
 #define CHILD_WAIT_NS 200000000L
 /* Further away than the kernel maps pages around one that is touched. */

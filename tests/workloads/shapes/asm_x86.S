@@ -287,7 +287,7 @@ FUNCTION asm_bare_call
 	ret
 END asm_bare_call
 
-/* Its code behind the call says where the return address is. */
+/* Its code after the call says where the return address is. */
 FUNCTION asm_bare_pops
 	sub	$40, %rsp
 	CALL_FN

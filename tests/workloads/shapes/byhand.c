@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * byhand - a stack of its own that ends with a return address that was put there by hand: to the
- * very start of a function without a caller. What stands before that start has no rule.
+ * very start of a function without a caller. What is before that start has no rule.
  *
  * In the second half of the run the time goes on above a function of a library. Its table is not
- * there when the first sample meets it, while that of this program is: nothing that is found out
+ * there when the deferred sample meets it, while that of this program is: nothing that is found out
  * about the end of the stack in that moment may be kept, since it is not asked whether it is one.
  */
 #include "shape.h"

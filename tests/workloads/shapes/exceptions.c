@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exceptions - those of throw.cc; the functions of the C++ library and of libgcc stand above the
+/* exceptions - those of throw.cc; the functions of the C++ library and of libgcc are above the
  * published ones. */
 #include "shape.h"
 

@@ -218,7 +218,7 @@ static void align(void)
 static const char *const align_chains[] = {"shape_spin aligned_2 aligned_1 aligned_0 align", NULL};
 
 /* Arguments on the stack, or a frame of unknown size, and realigned: gcc keeps the address of the
- * arguments in r10 and on the stack, and the CFA is what stands there. */
+ * arguments in r10 and on the stack, and the CFA is what is there. */
 #define DRAP(n, next)                                                                              \
 	WL_FUNC static uint64_t drap_##n(uint64_t a, uint64_t b, uint64_t c, uint64_t d,           \
 	                                 uint64_t e, uint64_t f, uint64_t g, uint64_t h)           \

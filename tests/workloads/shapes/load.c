@@ -47,7 +47,7 @@ static void reload_work(void)
 		shape_die("%s", dlerror());
 	base = (void *)map->l_addr;
 	dlclose(handle);
-	/* Something else stands there for the next round. */
+	/* Something else is there for the next round. */
 	next = mmap(base, LOAD_HELD_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (held != MAP_FAILED)
 		munmap(held, LOAD_HELD_BYTES);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Rust program that publishes its stack as shape.h says. --shape spin: a chain of calls; --shape panic (needs
-// panic=unwind): panics that are caught, in a loop. The frames of Rust's own library stand below rust_main.
+// panic=unwind): panics that are caught, in a loop. The frames of Rust's own library are below rust_main.
 
 use std::hint::black_box;
 use std::io::Write;

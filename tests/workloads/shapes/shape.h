@@ -7,7 +7,7 @@
  * --seconds. It prints "ready PID", then one JSON object:
  *   {"shape": NAME, "pid": PID, "chains": [[leaf, …, "main"], …], …}
  * Each chain is a list of function names, leaf first, that ends with the function that the C
- * library (or the thread's creator) called; "?" stands for exactly one frame of any name. At each
+ * library (or the thread's creator) called; "?" means exactly one frame of any name. At each
  * moment the stack is one of the chains, less some functions at its leaf end (they have returned,
  * or are not yet called), with functions of libraries that the chain does not name above it.
  * Further members, of some shapes only, say where code lies.
@@ -27,7 +27,7 @@ struct shape {
 	const char *name;
 	void (*work)(void);        /* called again and again */
 	void (*begin)(void);       /* before the chains are published; may be NULL */
-	const char *const *chains; /* words, leaf first, behind which "shape_run main" is added;
+	const char *const *chains; /* words, leaf first, after which "shape_run main" is added;
 	                            * NULL-terminated */
 	const char *below;         /* instead of "shape_run main"; NULL: that */
 };

@@ -135,7 +135,7 @@ static const char *const sigpush_chains[] = {
 #if defined(__x86_64__)
 #include <ucontext.h>
 
-/* Two bytes long: what comes behind them is what the handler returns to. */
+/* Two bytes long: what comes after them is what the handler returns to. */
 #define TRAP "ud2\n\t"
 
 static void skip_trap(void *context)
@@ -159,7 +159,7 @@ __asm__("	.text\n"
         "	add $40, %rsp\n"
         "	.cfi_adjust_cfa_offset -40\n"
         "	jmp trap_before\n"
-        "	.cfi_adjust_cfa_offset 88\n" /* what is true of nothing: no code stands behind it */
+        "	.cfi_adjust_cfa_offset 88\n" /* what is true of nothing: no code is after it */
         "	nop\n"
         "	.cfi_endproc\n"
         "	.size trap_before, . - trap_before\n"

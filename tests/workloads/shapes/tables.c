@@ -16,8 +16,8 @@
  * linker puts one where the other was. Each few turns one is held, so that places change too.
  * naps:   as swap, in turns of 250 ms; each side waits, by a system call of its own from the same
  *         instruction, called from the same place: only the file and the system call tell them
- * apart. mixed:  as turns, with generated code in the place of the second file. reuse:  the first
- * file is loaded and unloaded, then generated code stands at its place. sleepers: SHAPE_COUNT
+ * apart. mixed:  as turns, with JIT code in the place of the second file. reuse:  the first
+ * file is loaded and unloaded, then JIT code is at its place. sleepers: SHAPE_COUNT
  * processes that sleep, and this one that works, from SIGUSR1 on below sleepers_late.
  */
 #include "shape.h"
@@ -41,7 +41,7 @@
 
 typedef uint64_t (*plug_fn)(uint64_t (*fn)(uint64_t), uint64_t arg);
 
-/* A file's code as it is mapped: pages of it from @off on, with plug_outer behind @at bytes. */
+/* A file's code as it is mapped: pages of it from @off on, with plug_outer after @at bytes. */
 struct code {
 	int fd;
 	off_t off;

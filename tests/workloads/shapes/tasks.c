@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* First frames of threads, coroutines and of a vfork child, stacks below a system call, the vDSO,
- * code generated at run time. */
+ * JIT code. */
 #include "shape.h"
 
 #include <fcntl.h>
@@ -203,7 +203,7 @@ static void vdso_work(void)
 }
 static const char *const vdso_chains[] = {"vdso_both vdso_many vdso_work", NULL};
 
-/* ---- code generated at run time -------------------------------------------------------------- */
+/* ---- JIT code -------------------------------------------------------------- */
 
 typedef uint64_t (*jit_fn)(uint64_t (*fn)(uint64_t), uint64_t arg);
 

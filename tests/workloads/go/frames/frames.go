@@ -4,7 +4,7 @@
 //
 //	frames SEED COUNT
 //
-// One line a frame, innermost first: file offset of the address, name, file, line, line of the function (0: not told).
+// One line a frame, innermost first: file offset of the address, name, file, line, line of the function (0: not reported).
 // Of an address that is in no Go function there is nothing, of one whose frames are all left out only the offset.
 // Some packages are here for the size and the variety of their code alone.
 package main
@@ -26,7 +26,7 @@ import (
 	_ "unsafe"
 )
 
-// Of the runtime: all frames of the last of these addresses, which stands for a call.
+// Of the runtime: all frames of the last of these addresses, which means a call.
 //
 //go:linkname expand runtime/pprof.runtime_expandFinalInlineFrame
 func expand(stack []uintptr) []uintptr
@@ -85,7 +85,7 @@ func work() int {
 }
 
 func frames(out *bufio.Writer, pc, off uintptr) {
-	// Call-backs are told addresses behind calls.
+	// Call-backs are reported addresses after calls.
 	stack := []uintptr{pc + 1}
 	f, _ := runtime.CallersFrames(stack).Next()
 	if f.PC == 0 || f.Entry == pc+1 {

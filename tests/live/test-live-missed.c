@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Scheduler statistics where it is easy to take for a switch that the kernel told to nobody what is
+ * Scheduler statistics where it is easy to take for a switch that the kernel reported to nobody what is
  * none: threads that leave their CPU after the end of a capture, that get another name while they
  * sleep, and that get another number.
  */
@@ -75,7 +75,7 @@ static uint32_t usable_cpus(void)
 	return (uint32_t)CPU_COUNT(&set);
 }
 
-/* Until each of them has run. The wake-up of one is told only when its CPU has taken it up, which a
+/* Until each of them has run. The wake-up of one is reported only when its CPU has taken it up, which a
  * virtual one does when it runs again: up to then it sleeps, for all that anybody can see. */
 static void wait_spinning(void)
 {
@@ -106,7 +106,7 @@ static void test_what_leaves_its_cpu_after_the_end_is_not_missed(void **state)
 		wait_spinning();
 		cap_begin(&c);
 		run_ms(20 + i);
-		/* What was told to nobody until then, for another thread's sake, is no matter here.
+		/* What was reported to nobody until then, for another thread's sake, is no matter here.
 		 */
 		assert_int_equal(load_sched_read(c.s, NULL, &before), 0);
 		cap_end(&c);
@@ -380,7 +380,7 @@ static void test_threads_that_execute_one_after_the_other_are_one_process(void *
 {
 	uint64_t elapsed, sum = 0, missed;
 	static struct cap c;
-	struct chain told;
+	struct chain reported;
 	pid_t pid;
 
 	(void)state;
@@ -390,10 +390,10 @@ static void test_threads_that_execute_one_after_the_other_are_one_process(void *
 	cap_pid(&c, pid, 0, false);
 	cap_begin(&c);
 	go_on(pid);
-	assert_int_equal(read(chain_fds[0], &told, sizeof(told)), sizeof(told));
+	assert_int_equal(read(chain_fds[0], &reported, sizeof(reported)), sizeof(reported));
 	wait_comm(pid, "sleep");
-	told.both_ns[0] += told.ended_ns - told.began_ns;
-	told.both_ns[1] += now_ns() - told.began_ns;
+	reported.both_ns[0] += reported.ended_ns - reported.began_ns;
+	reported.both_ns[1] += now_ns() - reported.began_ns;
 	run_ms(50);
 	cap_end(&c);
 	stop(pid);
@@ -412,12 +412,12 @@ static void test_threads_that_execute_one_after_the_other_are_one_process(void *
 	printf("# %llu programs: %llu ns, two threads for %llu to %llu ns; counted %llu ns, %llu "
 	       "ended; missed %llu\n",
 	       (unsigned long long)chain_len(), (unsigned long long)elapsed,
-	       (unsigned long long)told.both_ns[0], (unsigned long long)told.both_ns[1],
+	       (unsigned long long)reported.both_ns[0], (unsigned long long)reported.both_ns[1],
 	       (unsigned long long)sum, (unsigned long long)c.procs.p[1].ended,
 	       (unsigned long long)missed);
 	/* Between the two lies what executing takes: the first thread ends in the middle of it. */
-	assert_true(sum + stall_ns() >= elapsed + told.both_ns[0] - elapsed / 100);
-	assert_true(sum <= elapsed + told.both_ns[1] + elapsed / 100 + stall_ns());
+	assert_true(sum + stall_ns() >= elapsed + reported.both_ns[0] - elapsed / 100);
+	assert_true(sum <= elapsed + reported.both_ns[1] + elapsed / 100 + stall_ns());
 	assert_int_equal(c.threads.p[0].kernel_tid, (uint32_t)pid);
 	assert_int_equal(c.threads.p[0].t.tid, (uint32_t)pid);
 	assert_string_equal(c.threads.p[0].t.comm, "sleep");
