@@ -8,7 +8,7 @@
  - file names are unique in src/, include/, tests/, bench/ and tools/;
  - every source file names its licence in its first line (the second after "#!"): BPF code both, the rest Apache-2.0;
  - src/ calls no function of the banned ones;
- - no source file is longer than 1,000 lines;
+ - no source file is longer than 600 lines; those of LONGER are still to be cut;
  - no struct of src/ and include/ has more than 30 members, those of nested anonymous structs included;
  - file names of src/, and of headers and libraries of the tests, are in snake_case; a .c or .h of a module begins with
    the module's prefix, or is MODULE.c, MODULE.h or MODULE_priv.h;
@@ -30,7 +30,34 @@ SOURCE_SUFFIXES = (".c", ".h", ".def", ".inc", ".cc", ".cpp", ".s", ".S", ".rs",
 SOURCE_NAMES = {"meson.build", "meson_options.txt", "Makefile"}
 # One in each folder (meson.build), or two by design: the kernel's and the user side's table (counters.def).
 NOT_UNIQUE = {"meson.build", "counters.def", "README.md"}
-MAX_LINES = 1000
+MAX_LINES = 600
+# Files that are still to be cut by subject, and how long they may be until then.
+LONGER = {
+    "src/bpf/offcpu.bpf.c": 704,
+    "src/bpf/sched.bpf.c": 988,
+    "src/bpf/lib/walk.h": 696,
+    "src/jitcode/jitcode_core.c": 621,
+    "src/step/step.h": 927,
+    "src/symbolize/sym_engine.c": 651,
+    "src/unwind/uw_go_special.c": 611,
+    "src/unwind/uw_insn.c": 610,
+    "src/unwind/uw_rules.c": 636,
+    "tests/cli/test-cli.py": 909,
+    "tests/live/test-live-load.c": 672,
+    "tests/live/test-live-offcpu.py": 723,
+    "tests/live/test-live-pmu.py": 688,
+    "tests/live/test-live-sched.c": 820,
+    "tests/live/test-live-tables.py": 601,
+    "tests/oracle/cfi-oracle.c": 620,
+    "tests/unit/test-base-containers.c": 694,
+    "tests/unit/test-base.c": 747,
+    "tests/unit/test-encode-output.c": 809,
+    "tests/unit/test-perfevent.c": 606,
+    "tests/unit/test-proc.c": 746,
+    "tests/unit/test-session-build.c": 805,
+    "tests/unit/test-session.c": 852,
+    "tests/workloads/waits.c": 796,
+}
 # More than one can keep in mind; what is larger is several things.
 MAX_MEMBERS = 30
 # Prefixes of files and functions, where they are not the module's name.
@@ -120,8 +147,9 @@ def check_banned(root):
 def check_length(root):
     for path in sources_of(root):
         lines = read(root, path).count("\n")
-        if lines > MAX_LINES:
-            yield f"{path}: {lines} lines, over {MAX_LINES}: it has two jobs"
+        most = LONGER.get(path, MAX_LINES)
+        if lines > most:
+            yield f"{path}: {lines} lines, over {most}: it has two jobs"
 
 
 def body_end(code, start):
@@ -270,8 +298,8 @@ BAD = [
     ("tools/gen.py", "#!/usr/bin/python3\n\n" + HASH, "first line must say"),
     ("src/bpf/lib.h", C, f"must say '{DUAL}'"),
     ("src/bpf/abi/counters.def", C, f"must say '{DUAL}'"),
-    ("src/cli/cli_main.c", C + "\n" * MAX_LINES, "1001 lines"),
-    ("tests/unit/test-base.c", C + "\n" * MAX_LINES, "1001 lines"),
+    ("src/cli/cli_main.c", C + "\n" * MAX_LINES, "601 lines"),
+    ("tests/fuzz/fuzz-it.c", C + "\n" * MAX_LINES, "601 lines"),
     ("tests/unit/test-base.c", None, "there is no tests/unit/test-base.c"),
     ("tests/unit/meson.build", HASH, "does not build test-base"),
     ("src/later/later.c", C, "there is no tests/unit/test-later.c"),

@@ -508,94 +508,21 @@ static void test_top_order_and_unnamed_code(void **state)
 	prof_model_free(m);
 }
 
-#if OWN_ALLOCATOR
-static int fill_model(struct prof_model *m, uint32_t n)
-{
-	int64_t v[] = {1, 2};
-	int r = 0;
-
-	m->n_types = 2;
-	for (uint32_t i = 0; i < n && r == 0; i++) {
-		struct prof_function f = {.start_line = i};
-		struct prof_mapping pm = {.start = i * 10, .limit = i * 10 + 10};
-		struct prof_line lines[2] = {{.line = 1}, {.line = 2}};
-		struct prof_label label = {.num = i};
-		uint32_t map_id, loc_id;
-		char name[16];
-
-		(void)snprintf(name, sizeof(name), "f%u", i);
-		r = prof_model_string(m, name, &f.name);
-		if (r == 0)
-			r = prof_model_function(m, &f, &lines[0].function);
-		if (r == 0)
-			r = prof_model_mapping(m, &pm, &map_id);
-		if (r == 0)
-			r = prof_model_location(m, map_id, i * 10 + 1, EV_REASON_NAMED, lines, 2,
-			                        &loc_id);
-		if (r == 0)
-			r = prof_model_sample(m, &loc_id, 1, &label, 1, v);
-		if (r == 0)
-			r = prof_model_comment(m, "%s", name);
-	}
-	return r;
-}
-
-static void test_model_without_memory(void **state)
-{
-	long live = alloc_live, k;
-	int r = -ENOMEM;
-
-	(void)state;
-	for (k = 0; r < 0; k++) {
-		struct prof_model *m = NULL;
-		struct prof_top *top = NULL;
-		size_t n = 0;
-
-		alloc_left = k;
-		r = prof_model_new(&m);
-		if (r == 0)
-			r = fill_model(m, 40);
-		if (r == 0)
-			r = prof_model_top(m, 0, 100, &top, &n);
-		alloc_left = -1;
-		assert_true(r == 0 || r == -ENOMEM);
-		assert_int_equal(n, r == 0 ? 40 + 40 : 0); /* lines without function: by mapping */
-		if (m) {
-			assert_int_equal(fill_model(m, 40), 0);
-			assert_int_equal(m->functions.n, 40);
-			assert_int_equal(m->mappings.n, 40);
-			assert_int_equal(m->locations.n, 40);
-			assert_int_equal(m->lines.n, 80);
-			assert_int_equal(m->samples.n, 40);
-			assert_int_equal(m->loc_ids.n, 40);
-			assert_int_equal(m->labels.n, 40);
-		}
-		free(top);
-		prof_model_free(m);
-		assert_int_equal(alloc_live, live);
-	}
-	assert_true(k > 40);
-}
-#endif
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_strings_and_comments),
-		cmocka_unit_test(test_equal_mappings_and_functions_share_an_id),
-		cmocka_unit_test(test_location_key),
-		cmocka_unit_test(test_address_must_lie_in_its_mapping),
-		cmocka_unit_test(test_mapping_flags_tell_the_truth),
-		cmocka_unit_test(test_equal_samples_merge),
-		cmocka_unit_test(test_sums_stop_at_the_ends),
-		cmocka_unit_test(test_caps_of_the_model),
-		cmocka_unit_test(test_main_mapping_moves_to_the_front),
-		cmocka_unit_test(test_top_self_cum_recursion_inlines),
-		cmocka_unit_test(test_top_self_beyond_what_is_passed_over),
-		cmocka_unit_test(test_top_order_and_unnamed_code),
-#if OWN_ALLOCATOR
-		cmocka_unit_test(test_model_without_memory),
-#endif
+	        cmocka_unit_test(test_strings_and_comments),
+	        cmocka_unit_test(test_equal_mappings_and_functions_share_an_id),
+	        cmocka_unit_test(test_location_key),
+	        cmocka_unit_test(test_address_must_lie_in_its_mapping),
+	        cmocka_unit_test(test_mapping_flags_tell_the_truth),
+	        cmocka_unit_test(test_equal_samples_merge),
+	        cmocka_unit_test(test_sums_stop_at_the_ends),
+	        cmocka_unit_test(test_caps_of_the_model),
+	        cmocka_unit_test(test_main_mapping_moves_to_the_front),
+	        cmocka_unit_test(test_top_self_cum_recursion_inlines),
+	        cmocka_unit_test(test_top_self_beyond_what_is_passed_over),
+	        cmocka_unit_test(test_top_order_and_unnamed_code),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
