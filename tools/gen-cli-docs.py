@@ -69,7 +69,7 @@ class CommandOption:
 
 
 def read_commands(path):
-    """What else there is to do."""
+    """Further texts to generate."""
     with open(path, encoding='utf-8') as f:
         text = f.read()
     commands = {}

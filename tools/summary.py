@@ -28,7 +28,7 @@ FAILED_CHARS = 400  # of each line
 
 
 def failed_subtests(test):
-    """What a TAP stream says of its failures, or else the last words, as lines."""
+    """Failures of a TAP stream, or else its last lines."""
     lines = []
     for match in FAILED.finditer(test.get("stdout") or ""):
         title, *rest = match.group(0).splitlines()
@@ -117,7 +117,7 @@ def main():
         for key, value in count.items():
             total[key] += value
     print_slowest(pathlib.Path(sys.argv[1]))
-    # What failed is printed last, next to the numbers.
+    # Failures are printed last, next to the numbers.
     for remark in sorted(remarks, key=lambda r: (r.startswith("FAIL"), r)):
         print(remark)
     if remarks:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of the command line share: running it, terminals, TAP."""
+"""Shared by tests of the command line: running it, terminals, TAP."""
 import ctypes
 import fcntl
 import os
@@ -34,7 +34,7 @@ class Result:
 
 def environment(env):
     clean = {k: v for k, v in os.environ.items() if not k.startswith('FAKE_')}
-    # What an earlier capture kept of this machine is no part of a test, nor is it to be changed.
+    # The cache that an earlier capture left is no part of a test, and stays as it is.
     return {'XDG_CACHE_HOME': '/nonexistent', **clean, 'TERM': 'xterm', **(env or {})}
 
 
@@ -133,7 +133,7 @@ def children():
 
 
 def end_children():
-    """What a test left running; children of children become ours when their parent ends."""
+    """Ends processes that a test left running; children of children become ours when their parent ends."""
     while pids := list(children()):
         for pid in pids:
             os.kill(pid, signal.SIGKILL)

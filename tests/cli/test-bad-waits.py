@@ -115,7 +115,7 @@ def outputs_that_are_full_are_said():
             r = run([AGENT, *args, *base])
             equal(r.rc, 1, r)
             check(any('/dev/full' in line and 'ENOSPC' in line for line in r.lines), r)
-        # What can be written is.
+        # The other output is written.
         r = run([AGENT, '--offcpu', '--offcpu-output', 'good', '--pmu', '--pmu-output', '/dev/full', *base])
         equal(r.rc, 1, r)
         equal(os.listdir('.'), ['good'])
@@ -170,7 +170,7 @@ def modes_that_cannot_start_leave_the_others_whole():
             check('off-CPU quality' not in r.err and 'no off-CPU intervals' not in r.err, r)
             check(any(line.startswith('quality: ') for line in r.lines), r)
             os.unlink('p')
-        # Where nothing is left it is a start that fails.
+        # With no mode left the start fails.
         refused(['--offcpu', '--pmu', '--pid', str(w.pid), *SHORT], 1, 'EPERM.*seccomp', before=before[:-1])
 
 

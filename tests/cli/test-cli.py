@@ -194,7 +194,7 @@ def options_reach_the_library():
     lines = logged('--profile', '--tid', '9,8', *SHORT, '--profile-output', 'p')
     for want in ['target 1', 'pid 0', 'tid 9', 'tid 8', 'flags 0']:
         check(want in lines, want, lines)
-    # A cgroup alone is one of the whole machine; a command's children are followed without a word.
+    # A cgroup alone is one of the whole machine; a command's children are followed without an option.
     lines = logged('--profile', '--cgroup', 'x', *SHORT, '--profile-output', 'p')
     check('target 2' in lines and 'flags 2' in lines, lines)
     lines = logged('--profile', '--follow-children', '--cgroup', 'x', '--profile-output', 'p', '--', 'true')

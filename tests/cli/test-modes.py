@@ -111,7 +111,7 @@ def modes_reach_the_library():
     for want in ['modes 4', 'target 2', 'pmu_path (none)', 'pmu_fd 1', 'format 1', f'flags {1 << 1 | 1 << 6}']:
         check(want in lines, want, lines)
     check('target 2' in logged('--pmu', '--cgroup', 'x', '--per-pid', *SHORT), 'a cgroup alone means -a')
-    # What is not asked for has no output, and a default is no word of a mode that is off.
+    # A mode that was not requested has no output, and a default is no word of a mode that is off.
     lines = logged(*PMU, '--offcpu-wakers=false', '--kernel-stacks', '--lines=T', *SHORT)
     check('modes 4' in lines and 'path (none)' in lines and 'offcpu_path (none)' in lines, lines)
 
@@ -123,7 +123,7 @@ def one_output_that_fails_leaves_the_others_and_is_named():
     equal((r.rc, files()), (1, ['m', 'p']), r)
     equal(r.lines[-2:], ['perf-agent: off-CPU profile not written: missing/o', 'perf-agent: write missing/o: ENOENT'], r)
     check('perf-agent: profile written: p' in r.lines and 'perf-agent: metrics written: m' in r.lines, r)
-    # What was there before is not taken for ours: the old files stay as they are when nothing is written.
+    # Files that were there before are not overwritten: the old files stay as they are when nothing is written.
     r = run(*three, '--profile-output=p', '--offcpu-output=o', '--pmu-output=m', env={'FAKE_STOP': f'{errno.ENOMEM} no memory'})
     equal((r.rc, files()), (1, ['m', 'p']), r)
     equal(r.lines[-4:], ['perf-agent: profile not written: p', 'perf-agent: off-CPU profile not written: o',

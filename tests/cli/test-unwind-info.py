@@ -159,7 +159,7 @@ def file_without_information_is_refused():
                    check=True, capture_output=True)
     with open('bare', 'r+b') as f:
         data = bytearray(f.read())
-        # The program header stays behind: PT_GNU_EH_FRAME -> PT_NULL.
+        # The program header stays: PT_GNU_EH_FRAME -> PT_NULL.
         off, size, n = struct.unpack_from('<Q', data, 32)[0], *struct.unpack_from('<HH', data, 54)
         for i in range(n):
             if struct.unpack_from('<I', data, off + i * size)[0] == 0x6474e550:

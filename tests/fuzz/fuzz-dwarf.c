@@ -119,7 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(r == 0);
 	assert(!s.begun || s.last);
 	assert(dw_bytes(d) <= o.max_bytes);
-	/* What is kept does not change the answer. */
+	/* The same answer again, from what is cached. */
 	if (dw_stats(d)->over_steps == 0 && dw_stats(d)->over_limit == 0) {
 		struct seen again = {0};
 

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define HEAD_BYTES 5
 #define ADDRESSES  16
-/* What takes no longer than the budget of steps: the same comes out whatever the memory is. */
+/* Inputs that stay below the budget of steps: memory does not change their frames. */
 #define SAME_BYTES 8192
 
 static int on_frame(void *arg, const struct gotab_frame *f, bool last)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .gopclntab and the code alongside it. Input: two bytes, how long the code is; the code; the table.
+ * .gopclntab and the code alongside it. Input: two bytes, how long the code is; the code; the
+ * table.
  */
 #include "../unit/go_builder.h"
 #include "unwind/unwind_priv.h"
@@ -41,7 +42,7 @@ static int on_row(void *arg, uint64_t at, uint16_t code)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* Of all runs: rules are never removed, and a full table is a case as well. */
+	/* One for all runs: rules are never removed, and a full table is a case as well. */
 	static struct uw_rules *rules;
 	const struct uw_build_limits lim = {.rows = 100000};
 	struct uw_build_stats stats = {0};

@@ -27,7 +27,7 @@ static void one(const void *bytes, size_t len, const struct ksyms_cache_key *key
 		assert(batch.names[1].reason == EV_REASON_NO_SYMBOL || end == UINT64_MAX);
 		sym_batch_done(&batch);
 	}
-	/* What is written of it is read again, unless nothing is left. */
+	/* Its cache file can be read again, unless nothing is left. */
 	sbuf_init(&b, 1 << 24);
 	if (ksyms_cache_format(k, key, &b) == 0) {
 		struct ksyms *again = NULL;

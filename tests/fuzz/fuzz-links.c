@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an ELF file says about its debug files: sections by name, links, .gnu_debugdata. */
+/* References of an ELF file to its debug files: sections by name, links, .gnu_debugdata. */
 #include "image/image.h"
 
 #define MAX_BYTES ((size_t)4 << 20)

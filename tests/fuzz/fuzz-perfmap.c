@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (uint64_t t = 0; t < 300; t += 100) {
 			int r = jitcode_find(j, addr, t, &f);
 
-			/* What is there now was there, or something before it. */
+			/* An address with code now had code, this or earlier, at each time. */
 			assert(r == now);
 			if (r == 0)
 				assert(f.name[0] && f.linkage[0] && (!f.file || f.file[0]));

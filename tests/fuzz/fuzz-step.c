@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define OPS   64
 #define CODES 8
 
-/* What the first bytes of the stack are besides: a target writes both. */
+/* The first bytes of the stack are these as well: a target writes both. */
 struct hostile {
 	uint8_t exact, jit;
 	uint16_t codes[CODES]; /* one frame after the other, again and again */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of the library against the running kernel share: what is there before and after, work,
+/* Shared by tests of the library against the running kernel: state before and after, work,
  * and a capture of the test itself. */
 #ifndef PA_TESTS_APILIB_H
 #define PA_TESTS_APILIB_H
@@ -177,7 +177,7 @@ static inline int run_api_tests(const struct CMUnitTest *tests, size_t n)
 	struct pfa_error err;
 	int failed;
 
-	/* What an earlier capture kept of this machine is no part of a test. */
+	/* The cache that an earlier capture left is no part of a test. */
 	(void)setenv("XDG_CACHE_HOME", "/nonexistent", 0);
 	if (!has_cap(CAP_BPF) || !has_cap(CAP_PERFMON)) {
 		printf("1..0 # SKIP needs CAP_BPF and CAP_PERFMON\n");
@@ -192,7 +192,7 @@ static inline int run_api_tests(const struct CMUnitTest *tests, size_t n)
 		perror(folder);
 		return 1;
 	}
-	/* What is made once in a process (libelf, sanitizers' threads) is made here. */
+	/* Makes everything that a process makes once (libelf, sanitizers' threads). */
 	o.target = PFA_TARGET_PID;
 	o.pid = (int32_t)getpid();
 	if (pfa_new(&o, &s, &err) < 0 || pfa_start(s, &err) < 0 || pfa_stop(s, &err) < 0) {

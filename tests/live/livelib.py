@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the live tests share: workloads, runs of perf-agent, a pprof reader of its own, bounds, TAP.
+"""Shared by the live tests: workloads, runs of perf-agent, a pprof reader of its own, bounds, TAP.
 
 A test file is called with the path of perf-agent and those of the workloads. Each test runs in an empty folder of its
 own; what it started is ended by its number when it ends. Bounds are statistical, never of time: these machines are
@@ -106,7 +106,7 @@ def taken_ns():
 
 
 def stolen_ns():
-    """Of that, what a hypervisor took: no tick comes in it."""
+    """The part that a hypervisor took, without a tick."""
     with open('/proc/stat', encoding='ascii') as f:
         return int(f.readline().split()[8]) * (NS // os.sysconf('SC_CLK_TCK'))
 
@@ -174,7 +174,7 @@ class Agent:
     """A run of perf-agent. Standard output is collected, standard error line by line as it comes."""
 
     def __init__(self, *args, modes=('--profile',)):
-        # What an earlier capture kept of this machine is no part of a test, nor is it to be changed.
+        # The cache that an earlier capture left is no part of a test, and stays as it is.
         env = {'XDG_CACHE_HOME': '/nonexistent', **os.environ, 'TERM': 'dumb'}
         self.args = [str(a) for a in args]
         self.p = subprocess.Popen([perf_agent, *modes, *self.args], stdin=subprocess.DEVNULL,
@@ -421,7 +421,7 @@ class Profile:
         return int(self.comments.get(key, 0))
 
     def files(self, key):
-        """What the lines of a key that is there several times say: (file, share)."""
+        """Values of a key that has several lines: (file, share)."""
         words = [c[len(key) + 2:].rsplit(' ', 1) for c in self.comment_lines if c.startswith(key + ': ')]
         return [(name, float(share)) for name, share in words]
 
@@ -478,7 +478,7 @@ def build_id(path):
 
 
 class Symbols:
-    """What nm says of a file's functions, by file offset."""
+    """Functions of a file by nm, by file offset."""
 
     def __init__(self, path):
         with open(path, 'rb') as f:

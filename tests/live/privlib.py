@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of privileges, containers and bad input share: running perf-agent as somebody else, reading a pprof."""
+"""Shared by the tests of privileges, containers and bad input: running perf-agent as another user, reading a pprof."""
 import ctypes
 import gzip
 import os
@@ -16,7 +16,7 @@ NOBODY = 65534
 CAPS = {'CAP_SYS_PTRACE': 19, 'CAP_SYS_ADMIN': 21, 'CAP_SYSLOG': 34, 'CAP_PERFMON': 38, 'CAP_BPF': 39}
 TESTS = []
 
-# What an earlier capture kept of this machine is no part of a test, nor is it to be changed.
+# The cache that an earlier capture left is no part of a test, and stays as it is.
 os.environ.setdefault('XDG_CACHE_HOME', '/nonexistent')
 
 

@@ -25,7 +25,7 @@ def note(text):
 
 
 def note_crash(rc, err):
-    """Of a program that ended: a signal that means a mistake, or a sanitizer's report."""
+    """Notes a program that ended by a signal that means a mistake, or with a sanitizer's report."""
     if rc in CRASHES or 'Sanitizer' in err or 'runtime error:' in err:
         crashed.append((rc, err))
 

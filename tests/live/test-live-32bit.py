@@ -15,7 +15,7 @@ BUILT = {}
 
 
 class Missing(Exception):
-    """What a test needs is not on this machine."""
+    """A tool that a test needs is missing."""
 
 
 def build(name, *flags):

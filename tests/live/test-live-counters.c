@@ -26,7 +26,7 @@ static struct proc_cpus *machine;
 static struct pev_core_type types[PROC_CORE_TYPES_MAX];
 static struct pev_counter_cpus on;
 
-/* What the child measured of itself between its two looks. */
+/* Measured by the child itself, between two readings of its clocks. */
 struct report {
 	uint64_t faults, switches;
 };
@@ -53,7 +53,7 @@ static struct pev_counters open_counters(const struct pev_counter_spec *specs, u
 	return set;
 }
 
-/* Of a counter over all CPUs where it is open. */
+/* Sums a counter over all CPUs where it is open. */
 static struct pev_count sum_of(const struct pev_counters *s, uint32_t counter)
 {
 	struct pev_count sum = {0};

@@ -241,7 +241,7 @@ def threads_of_two_processes():
     tids = [max(w.clocks()) for w in loads]
     p = check_wanted(loads, loads, '--tid', ','.join(map(str, tids)), tids=set(tids))
     equal({s.tid for s in p.samples}, set(tids))
-    # Of two processes only one is a target: its filter has no other.
+    # One of two processes is a target: its filter has no other.
     p = capture('--tid', tids[0], '--duration', '500ms', *RATE)
     equal({s.tid for s in p.samples}, {tids[0]})
 

@@ -125,7 +125,7 @@ def growing_stacks_lead_to_the_functions_that_needed_them():
         names = names_of(sample)
         callers = names[names.index('runtime.newstack') + 1:]
         depth = callers.count('main.sprout')
-        # Where the scheduler goes on with another goroutine, newstack is the outermost frame.
+        # If the scheduler continues with another goroutine, newstack is the outermost frame.
         return callers == ['runtime.morestack', *['main.sprout'] * depth, 'main.seedling', 'main.grow.gowrap1',
                            'runtime.goexit'] and depth <= 12 or not callers and 'runtime.schedule' in names
     most([s for s in inside if good(s)], inside, 'pure grow')

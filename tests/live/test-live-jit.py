@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Code that is generated at run time has the names that its run time tells: perf-maps and jitdumps, of what was there when
+"""JIT code has the names that its run time publishes: perf-maps and jitdumps, of what was there when
 it was sampled."""
 import glob
 import json
@@ -16,7 +16,7 @@ from livelib import (WAIT_S, Agent, Workload, capture, check, check_conserved, c
 
 RUN_S = 40  # of a workload: longer than any test of this file, which ends it
 NOBODY = 65534
-# What is said of the time of a change: one drain interval, one reading of the files, and the grace period in between.
+# Uncertainty of the time of a change: one drain interval, one reading of the files, and the grace period in between.
 RESOLUTION_S = 0.35
 
 

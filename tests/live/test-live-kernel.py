@@ -57,7 +57,7 @@ def bpf_programs_that_are_not_in_the_cache_have_their_names():
         return why
     os.environ['XDG_CACHE_HOME'] = os.getcwd()
     try:
-        w = Workload('bpfcode', '--alone')  # before and after both captures: no record tells of it
+        w = Workload('bpfcode', '--alone')  # before and after both captures: no record reports it
         for _ in range(2):
             p = capture('--sample-rate', 997, '--duration', '1s', '--pid', w.pid)
             alone = with_name(p.samples, 'pa_alone')

@@ -70,7 +70,7 @@ static struct code {
 	off_t off;
 } code;
 
-/* What both sides do from one instruction, with the same words on the stack. */
+/* Both sides do this from one instruction, with the same words on the stack. */
 static long nap(size_t side)
 {
 	static const volatile long calls[] = {SYS_nanosleep, SYS_clock_nanosleep};
@@ -221,7 +221,7 @@ static void end(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* Of the programs that see waits, while they run. */
+/* Reads a counter of the off-CPU programs, while they run. */
 static uint64_t counter(struct ses *s, enum abi_counter id)
 {
 	struct abi_counters c = {0};

@@ -119,7 +119,7 @@ static void check_target(const char *what, uint32_t target, uint32_t nested_ns, 
 		assert_true(info->xlated_prog_len > 0);
 		assert_true(info->verified_insns < VERIFIED_MAX);
 	}
-	/* Where the kernel lets programs see mappings there is one more. */
+	/* One more if the kernel lets programs see mappings. */
 	printf("# %s: mappings are %s\n", what,
 	       load_hooked(l) ? "seen at once" : "known by their records alone");
 	assert_true(!load_hooked(l) || has_program(&p, "record_mapping"));
@@ -488,7 +488,7 @@ static void hidden_end(struct hidden *h, struct abi_counters *n)
 	       (unsigned long long)n->v[ABI_CNT_OFFCPU_OUT_MISSED]);
 }
 
-/* What it computed is no part of a wait, nor of a run queue.
+/* Its own CPU time is no part of a wait, nor of a run queue.
  * @going: its going back to sleep is hidden as well as its coming. */
 static void check_hidden(bool going)
 {
@@ -513,7 +513,8 @@ static void check_hidden(bool going)
 	assert_in_range(n.v[ABI_CNT_OFFCPU_IN_MISSED], 1, 2);
 	assert_in_range(n.v[ABI_CNT_OFFCPU_OUT_MISSED], going, going + 1);
 	assert_in_range(h.w.n[0], going ? 1 : 2, going ? 2 : 3);
-	/* What it computed is left out; and the wait between, where its beginning was hidden. */
+	/* Without its own CPU time; and without the wait between, where its beginning was hidden.
+	 * */
 	elapsed -= 2 * SPIN_NS;
 	if (going)
 		assert_in_range(h.w.ns[0], h.woken_ns - h.w.begin_ns, elapsed - LOOK_MS * MS_NS);

@@ -99,7 +99,7 @@ def idle_and_sampled_time_are_all_time():
         kernel_s = (after - before) / os.sysconf('SC_CLK_TCK')
         idle_s = idle_pct / 100 * online * p.duration_nanos / 1e9
         within(idle_s, kernel_s - 1.0, kernel_s + 0.1, p.text())
-        # What is not idle was sampled, but for interrupts of idle CPUs and perf-agent itself.
+        # All time that is not idle was sampled, but for interrupts of idle CPUs and perf-agent itself.
         all_ns, agent_ns = online * p.duration_nanos, p.number('dropped_agent') * p.period
         check_total(weight(p.samples) + agent_ns, all_ns - idle_s * NS, all_ns, p.period, f'-a at {rate} Hz', p.text(),
                     extra_ns=0.02 * all_ns)

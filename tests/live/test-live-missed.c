@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Scheduler statistics where it is easy to take for a switch that the kernel reported to nobody what is
+ * Scheduler statistics where it is easy to take for a switch that the kernel reported to nobody
+ * what is
  * none: threads that leave their CPU after the end of a capture, that get another name while they
  * sleep, and that get another number.
  */
@@ -75,7 +76,8 @@ static uint32_t usable_cpus(void)
 	return (uint32_t)CPU_COUNT(&set);
 }
 
-/* Until each of them has run. The wake-up of one is reported only when its CPU has taken it up, which a
+/* Until each of them has run. The wake-up of one is reported only when its CPU has taken it up,
+ * which a
  * virtual one does when it runs again: up to then it sleeps, for all that anybody can see. */
 static void wait_spinning(void)
 {
@@ -106,7 +108,7 @@ static void test_what_leaves_its_cpu_after_the_end_is_not_missed(void **state)
 		wait_spinning();
 		cap_begin(&c);
 		run_ms(20 + i);
-		/* What was reported to nobody until then, for another thread's sake, is no matter here.
+		/* Events missed until then, for another thread's sake, do not matter here.
 		 */
 		assert_int_equal(load_sched_read(c.s, NULL, &before), 0);
 		cap_end(&c);
@@ -261,7 +263,8 @@ static void test_a_name_that_comes_and_goes_in_sleeps_is_no_event_that_was_misse
 	       (unsigned long long)in_hist(&c.total.hist[2]), (unsigned long long)all_of(&c, t),
 	       (unsigned long long)c.total.missed);
 	assert_true(shared->rounds >= (stall_ns() ? 19 : 99));
-	/* Where it had the name at both ends; a sleep that is over before it began has no value. */
+	/* Intervals with the name at both ends; a sleep that is over before it began has no value.
+	 * */
 	few = 2 + c.total.missed;
 	assert_near("sleeps", switches(&t->sums) - ran_on, shared->waits, few);
 	assert_near("values of sleeps", in_hist(&c.total.hist[ABI_HIST_BLOCKED]),
@@ -280,7 +283,7 @@ static void test_a_name_that_comes_and_goes_in_sleeps_is_no_event_that_was_misse
 
 static char self[PATH_MAX];
 
-/* What one program hands on to the next. @both_ns: for how long the process had two threads,
+/* Time that one program hands on to the next. @both_ns: for how long the process had two threads,
  * without the time that executing took, and with it. */
 struct chain {
 	uint64_t left; /* how often it still executes itself */
@@ -425,7 +428,7 @@ static void test_threads_that_execute_one_after_the_other_are_one_process(void *
 	assert_string_equal(c.procs.p[1].comm, "sleep");
 	assert_int_equal(c.procs.p[1].ended, chain_len());
 	assert_int_equal(c.total.sums.reason[ABI_REASON_EXITED], chain_len());
-	/* Who leaves its CPU between getting the other number and the event that tells of it does
+	/* A thread that leaves its CPU between getting the other number and that event does
 	 * so as somebody else: now and again at most [tried: 0 to 6 where there is a CPU for it].
 	 */
 	assert_true(missed <= 2 * chain_len());

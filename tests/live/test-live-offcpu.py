@@ -360,7 +360,7 @@ def waits_that_are_too_short_or_too_long_are_left_out():
     a, b = sites(p)
     # A sleep of 10 ms that takes 20 is rare, but there is other work on the machine.
     within(count(a), 0, p.reported[0].in_window('sleeper', p.window).waits // 20, *a)
-    # What the edges of the capture leave of a wait may be too short.
+    # The part of a wait inside the capture may be too short.
     want = p.reported[1].in_window('sleeper', p.window)
     # Each of them is reported.
     missed = p.number('offcpu_switch_out_missed')

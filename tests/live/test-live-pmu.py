@@ -86,7 +86,7 @@ def check_times(s, w, tid, *, elapsed=True):
     # On a CPU that was idle the scheduler lets a thread run from its wake-up on; it has to be switched to first.
     # Interrupts, and what a hypervisor takes, are no time of a thread's to it.
     taken = s.account.taken
-    # Of what hands over thousands of times a second that is a good part of all its time.
+    # A thread that hands over thousands of times a second spends a good part of its time so.
     least = 0.5 if spent.slept > 20000 else 1
     within(t['on_cpu_ns'], least * spent.cpu - room - taken, 1.05 * spent.cpu + room + edges + taken, t)
     within(t['run_queue_ns'], spent.queued - room, NS * 10**6, t)

@@ -279,7 +279,7 @@ def mapping_that_mprotect_splits_and_a_file_mapped_twice():
         user = [s for s in p.samples if s.user]
         for part in parts:
             check_share(count([s for s in user if s.user_names[0] == part]), count(user), 1 / 3, how, part, *user[:3])
-        # Where it is mapped does not matter to what is called the same.
+        # Mappings do not distinguish functions of one name.
         mapped = {f.mapping.path for s in user for f in s.user if f.name in parts}
         check(len(mapped) == 1 and mapped.pop().endswith('/remaps'), how)
         w.stop()

@@ -16,16 +16,16 @@ import livelib
 from livelib import SIGMAS, Agent, check, count, equal, load, main, note, test
 
 SECONDS = 5
-# Of the first turn: what a record takes to be read, and a little.
+# Time of the first turn: until a record is read, and a little.
 FIRST_S = 0.12
-# Of a wait of naps.
+# Time of a wait of naps.
 NAP_S = 0.0005
 # Samples between two frames (prologues, the loader's own code, page faults, interrupts).
 ODD = 0.02
 
 
 def load_tables():
-    """What test-live-tables.py knows of the programs."""
+    """Imports the facts about the programs from test-live-tables.py."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'test-live-tables.py')
     spec = importlib.util.spec_from_file_location('live_tables', path)
     module = importlib.util.module_from_spec(spec)
@@ -84,7 +84,7 @@ def libraries_that_another_thread_loads_and_unloads():
 
 
 @test
-def generated_code_in_place_of_a_file_and_back():
+def jit_code_in_place_of_a_file_and_back():
     check_turns('mixed', files(), (('reuse_lib', 'plug_outer'), ('reuse_jit', '[jit]')))
 
 

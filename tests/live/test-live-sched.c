@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Scheduler statistics of children with known behaviour, against what the kernel tells of them. */
+/* Scheduler statistics of children with known behaviour, against the kernel's own accounts. */
 #include "sched_capture.h"
 
 #include <sys/prctl.h>
@@ -288,7 +288,7 @@ static void many_threads(void)
 		(void)pause();
 }
 
-/* Of all threads of a process, as /proc counts them: ns on a CPU and switches. */
+/* Sums over all threads of a process, as /proc counts them: ns on a CPU and switches. */
 static void proc_counts(pid_t pid, uint64_t *ret_ns, uint64_t *ret_switches)
 {
 	char path[64], line[256];
@@ -641,7 +641,7 @@ static void test_slots_are_for_those_that_run(void **state)
 		if (i < IDLE)
 			assert_int_equal(waitpid((pid_t)tgids[i], &status, WUNTRACED), tgids[i]);
 	}
-	/* What does nothing was there first, and has the lower numbers. */
+	/* Idle processes were there first, and have the lower numbers. */
 	capture_idle_ones(&c, tgids, 1);
 	assert_int_equal(c.procs.n, 2);
 	assert_int_equal(c.procs.p[1].tgid, tgids[IDLE]);
@@ -653,7 +653,7 @@ static void test_slots_are_for_those_that_run(void **state)
 	vec_each (v, &c.threads)
 		assert_int_equal(v->t.slot, v->kernel_tid == tgids[IDLE]);
 	cap_close(&c);
-	/* Where there is room they have one, too. */
+	/* With room they have one, too. */
 	capture_idle_ones(&c, tgids, IDLE + 1);
 	assert_int_equal(c.procs.n, 1 + IDLE + 1);
 	assert_int_equal(c.total.lost_procs, 0);

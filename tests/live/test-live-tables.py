@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is hard on the tables of unwinding and of mappings: very many mappings and processes, a budget that is too small,
+"""Loads that are hard on the tables of unwinding and of mappings: very many mappings and
+processes, a budget that is too small,
 files that change, are damaged or hostile, places that are mapped again. Never fatal, counted, and the rest stays right.
 
 The programs publish their stacks (tests/workloads/shapes/tables.c). In most tests half of a program's time is spent in
@@ -87,7 +88,7 @@ def bad(samples, chains):
 
 
 def check_chains(p, samples, chains, share=SHARE, early=True):
-    """What came before a table, and over the quota of copies, is guessed and said to be so: that may be incomplete."""
+    """Samples before a table, and over the quota of deferred samples, are heuristic and say so: they may be incomplete."""
     wrong = bad(samples, chains)
     room = float(p.comments.get('walk_no_table_yet_pct', 0)) / 100 if early else 0
     check(count(samples) >= ENOUGH, f'{count(samples)} samples', p.text())
@@ -110,7 +111,7 @@ def profile(w, *args, seconds='1s', while_running=None):
 
 
 def check_all(p, w):
-    """Of a capture of everything, what is the program's."""
+    """The program's samples of a capture of the whole machine."""
     mine = p.of(pid=w.pid)
     wrong = count(bad(mine, w.chains))
     note(f'{wrong} of {count(mine)} samples without their chain')
@@ -218,7 +219,7 @@ def stacks_among_5000_processes_are_complete():
     late = [s for s in mine if 'sleepers_late' in s.names]
     early = [s for s in mine if s not in late]
     note(f'{count(bad(early, w.chains))} of {count(early)} samples of the first 4 s without their chain')
-    # What lacks its chain has no sleepers_late either: there must be no more of them than the beginning can have.
+    # A stack without its chain has no sleepers_late either: there must be no more of them than the beginning can have.
     check(count(late) >= ENOUGH, p.text())
     check_chains(p, late, w.chains, early=False)
     check(count(bad(early, w.chains)) <= 0.6 * count(mine), *bad(early, w.chains)[:5], p.text())
@@ -241,7 +242,8 @@ def large_libraries():
 
 @test
 def budget_of_1M_evicts_and_says_so():
-    """Of the target alone, which maps far more than that. What is built before it is sampled pushes out nothing; what it
+    """Tables of the target alone, which maps far more than the budget. A table that is built before it is
+    sampled pushes out nothing; what it
     needs then may, and its own tables are there in the end."""
     large = large_libraries()
     w = Program('half', lib(), preload=large)
@@ -251,7 +253,7 @@ def budget_of_1M_evicts_and_says_so():
     wrong = bad(p.samples, w.chains)
     note(f'{count(wrong)} of {count(p.samples)} samples without their chain')
     check_chains(p, p.samples, w.chains, share=0.6, early=False)
-    # Of all that runs on the machine: more than a megabyte is needed at once.
+    # The whole machine: more than a megabyte is needed at once.
     p = profile(w, '--unwind', 'auto', '--table-budget', '1M', seconds='3s')
     check_chains(p, p.samples, w.chains, share=0.6, early=False)
 
@@ -307,7 +309,7 @@ def files_that_change_while_they_are_mapped():
                 change(path)
         p = profile(w, '--unwind', how, while_running=alongside)
         check_rest(p, files)
-        # What was replaced by its name or has lost it is read all the same: its inode is mapped.
+        # A file whose name is gone or names another one is read all the same: its inode is mapped.
         kept = {os.path.basename(f) for f in (files[2], files[3])}
         mine = [s for s in p.samples if any(f.mapping and os.path.basename(f.mapping.path) in kept for f in s.user)]
         check(not bad(mine, w.chains) or count(bad(mine, w.chains)) <= 0.02 * count(mine) + 1, *bad(mine, w.chains)[:5],
@@ -548,7 +550,7 @@ def replaced_range_is_never_stale_for_longer_than_a_drain():
 
 
 @test
-def generated_code_in_place_of_a_library_is_generated_code():
+def jit_code_in_place_of_a_library_is_jit_code():
     w = Program('reuse', entry(lib()))
     p = profile(w, seconds='4s')
     stale = [s for s in p.samples if 'reuse_jit' in s.names

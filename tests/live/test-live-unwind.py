@@ -45,7 +45,7 @@ PORTABLE = ['shapes.c', 'shape.c', 'frames.c', 'signals.c', 'tasks.c'] + (['asm.
 # ---- programs -------------------------------------------------------------------------------------------------------
 
 class Missing(Exception):
-    """What a test needs and this machine lacks."""
+    """A tool that a test needs is missing."""
 
 
 def built(name, make):
@@ -347,7 +347,7 @@ for each in ('huge', 'sigaltstack', *only_with(X86, 'signested')):
     shape(each, above=3, how='dwarf')
 
 shape('thread', root=None)
-# Where a coroutine's first function returns to says by its code alone that nothing is below.
+# The return address of a coroutine's first function says by its code alone that nothing is below.
 shape('coroutine', root=None)
 # The copy of a first sample goes on behind pages of the stack that are not there.
 shape('hollow', root=None, more=lambda seen, _: check('deferred_samples' in seen.p.comments and
@@ -375,7 +375,7 @@ if X86:
                  'reg-reg', 'ra-reg', 'ra-moved'):
         shape('asm-' + each)
     # A stack pointer below which nothing can be read: every stack is whole, and none is taken for that of a task that
-    # has given its memory back.
+    # has released its mm.
     for each in ('auto', 'dwarf'):
         shape('asm-low', how=each, title='asm-low ' + each, root=None, more=lambda seen, _: check(
             'walk_memory_given_back_pct' not in seen.p.comments and 'walk_read_fault_pct' not in seen.p.comments,
@@ -409,7 +409,7 @@ def asm_bare_call():
 
 @test
 def asm_bare_pops():
-    """What is after the call pops the frame and returns: no guess is needed."""
+    """The code after the call pops the frame and returns: no heuristic frame is needed."""
     if not X86:
         return 'no such assembly for this processor'
     p, seen, _ = bare_assembly('asm-bare-pops')

@@ -186,7 +186,7 @@ static void run(struct cap *c)
 static void report(const struct cap *c, const char *what)
 {
 	print_message(
-	        "# %s: %llu samples, %llu frames, %llu guessed, memo %llu, cache %llu : %llu, "
+	        "# %s: %llu samples, %llu frames, %llu guessed, cpu cache %llu, cache %llu : %llu, "
 	        "differ %llu\n",
 	        what, (unsigned long long)cap_counter(c, ABI_CNT_SEEN),
 	        (unsigned long long)cap_counter(c, ABI_CNT_FRAMES),
@@ -207,7 +207,7 @@ static void check_agree(const char *what, pid_t pid, uint32_t flags)
 	report(c, what);
 	assert_true(cap_counter(c, ABI_CNT_FRAMES) > cap_counter(c, ABI_CNT_SEEN));
 	assert_int_equal(cap_counter(c, ABI_CNT_WALKS_DIFFER), 0);
-	/* What is off cannot hit; what is on does. */
+	/* A cache that is off has no hits; one that is on has. */
 	if (flags & ABI_WALK_NO_CACHE)
 		assert_int_equal(cap_counter(c, ABI_CNT_CACHE_HIT), 0);
 	else
@@ -232,10 +232,10 @@ static void test_walks_of_signal_handlers_and_children_agree(void **state)
 	check_agree("signals", run_signals(), 0);
 }
 
-static void test_walks_agree_without_memo_cache_or_window(void **state)
+static void test_walks_agree_without_cpu_cache_cache_or_window(void **state)
 {
 	(void)state;
-	check_agree("deep, no memo", run_deep(), ABI_WALK_NO_CPU_CACHE);
+	check_agree("deep, no cpu cache", run_deep(), ABI_WALK_NO_CPU_CACHE);
 	check_agree("deep, no cache", run_deep(), ABI_WALK_NO_CACHE);
 	check_agree("deep, no window", run_deep(), ABI_WALK_NO_WINDOW);
 }
@@ -339,7 +339,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_walks_of_code_without_frame_pointers_agree),
 	        cmocka_unit_test(test_walks_of_signal_handlers_and_children_agree),
-	        cmocka_unit_test(test_walks_agree_without_memo_cache_or_window),
+	        cmocka_unit_test(test_walks_agree_without_cpu_cache_cache_or_window),
 	        cmocka_unit_test(test_walks_of_programs_agree),
 	        cmocka_unit_test(test_spoilt_cache_is_noticed),
 	};

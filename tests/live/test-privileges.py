@@ -30,7 +30,7 @@ def result():
 
 
 def may_read(caps, path):
-    """What the kernel says, asked with the same rights."""
+    """Asks the kernel, with the same rights."""
     return subprocess.run(as_nobody(caps, ['cat', path]), stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
 
 

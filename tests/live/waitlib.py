@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of waits share: workloads that time their own waits, and captures alongside them.
+"""Shared by the tests of waits: workloads that time their own waits, and captures alongside them.
 
 A wait is timed around the call, so it is blocked time, the time in the run queue after it, and the few microseconds of
 the call itself. The window of a capture is that of the profile: workloads keep a log of their waits, of which the part
@@ -43,7 +43,7 @@ def state_of(pid, tid):
 
 
 def switches(pid):
-    """What the kernel counted for each thread: went to sleep, was switched out though it could run."""
+    """Switches that the kernel counted for each thread: went to sleep, was switched out though it could run."""
     ret = {}
     for tid in os.listdir(f'/proc/{pid}/task'):
         with open(f'/proc/{pid}/task/{tid}/status', encoding='utf-8', errors='replace') as f:
@@ -54,7 +54,7 @@ def switches(pid):
 
 
 class Report:
-    """What a workload measured up to now_ns, by names of threads."""
+    """Measured by a workload up to now_ns, by names of threads."""
 
     def __init__(self, said):
         self.now_ns, self.realtime_ns = said['now_ns'], said['realtime_ns']
@@ -127,7 +127,7 @@ def around(loads, agent, seconds, during=None):
 
 def monotonic(realtime_ns):
     gap, between = float('inf'), 0
-    # What holds this process up between the clocks would move them apart.
+    # A delay of this process between the clocks would move them apart.
     for _ in range(10):
         begin_ns, now_ns, end_ns = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
         if end_ns - begin_ns < gap:
@@ -261,7 +261,7 @@ class Stats:
             self.check_entry(entry)
 
     def check_entry(self, e):
-        """What holds for every capture of every machine."""
+        """Checks the invariants of every capture of every machine."""
         equal(sum(e['reasons'].values()), e['switches'], e)
         for key in TIMES:
             t = e[key]

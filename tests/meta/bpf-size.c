@@ -23,7 +23,7 @@
 #define VERIFIED_MAX 100000
 #define LOG_BYTES    (1 << 20)
 
-/* What the verifier knows of the configuration decides what it may leave out: the product's, and
+/* The verifier leaves out code by the configuration that it knows: the product's, and
  * with all that only tests use. */
 static const struct config {
 	const char *name;
@@ -78,7 +78,7 @@ quiet(enum libbpf_print_level level, const char *fmt, va_list args)
 	return vprintf(fmt, args);
 }
 
-/* Where the variable cfg lies in .rodata, by the object's own types. */
+/* Returns the offset of the variable cfg in .rodata, by the object's own types. */
 static int cfg_offset(const struct bpf_object *obj)
 {
 	const struct btf *btf = bpf_object__btf(obj);

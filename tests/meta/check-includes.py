@@ -5,7 +5,7 @@
   check-includes.py ROOT          check the tree
   check-includes.py --self-test   check that each kind of violation is found
 
-The table is the one with the columns "level | module | owns | may include". In its last column stand, with commas
+The table is the one with the columns "level | module | owns | may include". In its last column are, with commas
 between them: modules, single headers of other modules (step/step.h), outer headers in angle brackets (then
 the module may include no others), "all below", "the public header only", "libc", and outer libraries, also in
 parentheses.
@@ -281,7 +281,7 @@ GOOD_TREE = {
     "src/cli/cli_main.c": '#include <perfagent/perfagent.h>\n#include "cli_priv.h"\n',
     "src/cli/cli_priv.h": "#include <stdio.h>\n",
 }
-# What is added to a file (or replaced in the table), and a part of the message that must come of it.
+# Text that is added to a file (or replaced in the table), and a part of the message that must come of it.
 BAD = [
     ("src/event/event.h", '#include "left/left.h"\n', "left is above it"),
     ("src/base/vec.c", '#include "top/top.h"\n', "top is above it"),

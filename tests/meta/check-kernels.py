@@ -207,7 +207,7 @@ class Header:
 
 
 class Used:
-    """What there is: features by kind, and the helpers that can be called without the ones in a set."""
+    """All features by kind, and the helpers that can be called without the ones in a set."""
 
     def __init__(self, root, objects):
         self.header = Header()

@@ -286,7 +286,7 @@ GOOD = {
     "tools/gen.py": "#!/usr/bin/python3\n" + HASH,
     "docs/x.c": "not looked at",
 }
-# What a file becomes (None: removed), and a part of the message that must come of it.
+# New contents of a file (None: removed), and a part of the message that must come of it.
 BAD = [
     ("tests/unit/vec.c", C, "tests/unit/vec.c: src/base/vec.c has the same name"),
     ("tools/test-base.c", C, "has the same name"),

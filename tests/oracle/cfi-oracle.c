@@ -40,7 +40,8 @@
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-/* Where the table has other rows than this source's on purpose. Where they lie is known from what the
+/* Reasons for which the table has other rows than this source on purpose. They are known from what
+ * the
  * sources cover; a step there may differ, and is counted if it does. */
 enum laid_over {
 	/* Go functions that change stacks: their rows say nothing of the other stack, or call the
@@ -166,7 +167,7 @@ static void compare_frame(struct job *j, Dwarf_Frame *frame, uint16_t code, uint
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* What is wrong with a step, and how: what is NULL if nothing is. */
+/* A step that differs, and how: what is NULL if it does not. */
 struct wrong {
 	const char *what;
 	uint64_t ours, theirs;
@@ -237,7 +238,7 @@ static struct wrong compare_step(struct job *j, Dwarf_Frame *frame, uint16_t cod
 
 	machine_init(&m, seed, true);
 	mem.m = &m;
-	memset(&u, 0xa5, sizeof(u)); /* nothing but what uw_begin promises */
+	memset(&u, 0xa5, sizeof(u)); /* nothing but what uw_begin guarantees */
 	u.pc = m.reg[ABI_REGS];
 	memcpy(u.reg, m.reg, sizeof(u.reg));
 	uw_begin(&u);

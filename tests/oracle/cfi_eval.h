@@ -49,7 +49,7 @@ static void machine_init(struct machine *m, uint64_t seed, bool user)
 	m->reg[ABI_REGS] = (memory(m, mix(seed)) & ~UINT64_C(15)) | (seed & 15);
 }
 
-/* Where a column is: what both sides come to. */
+/* Location of a column, by either side. */
 enum place { PLACE_SAME, PLACE_UNDEF, PLACE_MEMORY, PLACE_VALUE, PLACE_ERROR };
 struct found {
 	enum place place;
@@ -268,7 +268,7 @@ static struct found their_expr(const Dwarf_Op *ops, size_t n, const struct machi
 	return f;
 }
 
-/* Where the caller's value of a column is. */
+/* Returns the location of the caller's value of a column. */
 static struct found their_col(Dwarf_Frame *frame, int reg, const struct machine *m, uint64_t cfa)
 {
 	Dwarf_Op mem[3], *ops = NULL;

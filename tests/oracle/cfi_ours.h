@@ -252,7 +252,7 @@ static void packed_done(struct packed *p)
 	vec_done(&p->eh);
 }
 
-/* What Go's readers cover. */
+/* Adds what Go's readers cover. */
 static int read_go(struct packed *p)
 {
 	struct reading rd;

@@ -8,7 +8,7 @@ LIMIT_S = 120  # of one command; llvm-dwp 14 does not end with some inputs
 
 
 class Skip(Exception):
-    """What a case needs is not there."""
+    """A tool that a case needs is missing."""
 
 
 class Failed(Exception):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stack-oracle PID MS COPIES: samples a running process with a copy of registers and stack alongside
+ * stack-oracle PID MS COPIES: samples a running process with a copy of registers and stack
+ * alongside
  * each walk, stops the process, and unwinds every copy with elfutils' libdwfl. Its frames are
  * compared with those of the walk in the kernel ("bpf") and of the walk in user space over the same
  * copy ("host"); the two walks with each other ("both").
@@ -49,7 +50,7 @@ struct side {
 	uint32_t examples[CAUSES];
 };
 
-/* What libdwfl made of one copy. */
+/* Frames by libdwfl of one copy. */
 struct theirs {
 	uint64_t pc[THEIRS_MAX];
 	uint32_t n;
@@ -530,7 +531,7 @@ int main(int argc, char **argv)
 	r = cap_start(&co, &o.cap, &err);
 	if (r == 0)
 		r = cap_run(o.cap, (uint32_t)ms);
-	/* What is mapped must stay as it is until all is compared. */
+	/* The target's mappings must stay as they are until all is compared. */
 	if (r == 0 && kill((pid_t)pid, SIGSTOP) < 0)
 		r = -errno;
 	if (r == 0)

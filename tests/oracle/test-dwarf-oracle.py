@@ -34,7 +34,7 @@ results = []
 # ---- tools -----------------------------------------------------------------------------------------------------------
 
 class Log:
-    """What a case has to say; printed whole, in the order of the cases."""
+    """Lines of a case; printed whole, in the order of the cases."""
 
     def __init__(self):
         self.lines = []
@@ -132,7 +132,7 @@ def llvm(path, args, addrs):
 
 
 def gnu(args, addrs):
-    """Of eu-addr2line and addr2line: function and line of each level."""
+    """Function and line of each level, by eu-addr2line or addr2line."""
     out = run(args, ''.join(f'0x{a:x}\n' for a in addrs)).splitlines()
     frames = {}
     i = -1

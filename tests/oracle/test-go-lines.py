@@ -69,7 +69,7 @@ def same(want, got):
 
 
 def check_runtime(path):
-    """What is wrong, or None."""
+    """Returns the problem, or None."""
     want = frames_of(subprocess.run([path, '1', str(ADDRESSES)], check=True, capture_output=True, text=True).stdout)
     text = resolve(path, want, '-o')
     got = frames_of(text)
@@ -115,7 +115,7 @@ def wrappers(go, path, names):
 
 
 def check_addr2line(go):
-    """What is wrong, or None."""
+    """Returns the problem, or None."""
     path = shutil.which(go.path)
     start, size = text_of(path)
     if not size:

@@ -39,7 +39,7 @@ def compare(path):
 
 
 def check(name, path, stripped):
-    """What is wrong, or None."""
+    """Returns the problem, or None."""
     c = compare(path)
     if c is None:
         return 'the driver failed'

@@ -154,7 +154,7 @@ def changed(doc):
 
 
 def check_consistency(doc):
-    """What must hold between statistics. The hostile snapshot's are made up, and so exempt."""
+    """Checks the relations between statistics. The hostile snapshot's are made up, and so exempt."""
     for e in entries(doc):
         assert e["switches"] == sum(e["reasons"].values()), e["pid"]
         for key in ("on_cpu", "run_queue", "off_cpu"):

@@ -251,7 +251,7 @@ def main():
                 trouble = str(e)
             finally:
                 os.chdir(home)
-        # Of programs with JIT code much must be there.
+        # Programs with JIT code must have much of it.
         least = 0.2 if name in ('node', 'java') else 0
         for what, same, known, enough in (('names', t.same, t.known, t.known and t.jit >= least * t.known),
                                           ('lines and inlined calls', t.same_lines, t.lines, True)):

@@ -53,7 +53,7 @@ def text(digits):
 
 
 class Model:
-    """What the driver says it put in."""
+    """The model that the driver says it wrote."""
 
     def __init__(self, path):
         self.sample_types, self.mappings, self.functions = [], [], []

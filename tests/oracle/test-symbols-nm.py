@@ -223,7 +223,7 @@ def module_of(name):
 
 
 def kernel_end(table, starts, i):
-    """Where the code at starts[i] ends: docs/kernel-symbols.md."""
+    """Returns the end of the code at starts[i]: docs/kernel-symbols.md."""
     start, module = starts[i], module_of(table[starts[i]])
     after = starts[i + 1] if i + 1 < len(starts) else None
     end = min(start + (1 << 20), after or 1 << 64)

@@ -73,7 +73,7 @@ static inline void cb_sleb(struct cb *c, int64_t v)
 	}
 }
 
-/* Begins an entry; its id; where its length stands. */
+/* Begins an entry; its id; the offset of its length. */
 static inline size_t cb_begin(struct cb *c, uint64_t id)
 {
 	size_t at;

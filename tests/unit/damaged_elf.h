@@ -173,7 +173,7 @@ static inline const char *name_of(const struct sym_batch *b, size_t i)
 	return b->names[i].n ? sym_batch_frames(b, i)->name : "";
 }
 
-/* What the whole file gives, to compare with. */
+/* Makes a file, and keeps the names of the undamaged one to compare with. */
 static inline void make(struct file *t, bool is32)
 {
 	struct img_file *f = NULL;

@@ -166,7 +166,7 @@ static const struct kind with_id = {.id = id_a, .id_len = 20};
 static const struct kind other_id = {.id = id_b, .id_len = 20};
 static const struct kind without_id = {0};
 
-/* What was found, and what was refused. */
+/* Files that were found, and refused. */
 struct outcome {
 	int r;
 	char path[PATH_MAX];

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include "line_builder.h"
 
-/* What the callbacks read. */
+/* Strings that the callbacks read. */
 #define STRS      "\0one\0two.c\0/three\0"
 #define LINE_STRS "\0four\0five.c\0"
 

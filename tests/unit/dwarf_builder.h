@@ -13,7 +13,7 @@
 #include "dwarf/dwarf_priv.h"
 #include "elf_sections.h"
 
-#define DB_CODE 0x401000 /* where the functions of the tests stand */
+#define DB_CODE 0x401000 /* address of the functions of the tests */
 
 struct db_attr {
 	uint16_t at, form;
@@ -32,7 +32,7 @@ struct db {
 	uint8_t compression;  /* IMG_COMPRESSED_* of all sections */
 	struct sbuf secs[DW_SEC_CNT];
 	uint64_t codes;
-	size_t unit; /* where the unit's length stands */
+	size_t unit; /* offset of the unit's length */
 	struct sbuf file;
 };
 

@@ -43,7 +43,7 @@ struct eb_opts {
 	bool swap;      /* text in two segments, the second half at the lower addresses */
 };
 
-/* Where the parts stand, for tests that damage them. */
+/* Offsets of the parts, for tests that damage them. */
 struct eb_map {
 	size_t phoff, shoff, note, symtab, strtab, strtab_len;
 };

@@ -104,7 +104,7 @@ int load_proc_set(struct load_oncpu *l, uint32_t tgid, const struct abi_proc *p)
 
 	if (l->set_err)
 		return l->set_err;
-	/* What the BPF program relies on. */
+	/* The BPF program relies on this. */
 	assert_true(p->cnt > 0 && p->first < l->cnt && p->cnt <= l->cnt - p->first);
 	for (uint32_t i = p->first; i < p->first + p->cnt; i++) {
 		assert_true(l->r[i].start < l->r[i].end);
@@ -160,7 +160,7 @@ int load_tasks(struct load_oncpu *l, load_task_fn fn, void *arg)
 	return 0;
 }
 
-/* What the BPF program would find: 0 not published, 1 a range (in *ret), -1 none (zeroes in *ret).
+/* Looks up as the BPF program does: 0 not published, 1 a range (in *ret), -1 none (zeroes in *ret).
  */
 static inline int kernel_find(struct load_oncpu *l, uint32_t pid, uint32_t exec_id, uint64_t addr,
                               struct abi_range *ret)

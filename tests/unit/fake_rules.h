@@ -85,7 +85,7 @@ static inline int rec_row(void *arg, uint64_t at, uint16_t code)
 	struct recorder *rec = arg;
 	struct rec_func *f = &rec->funcs.p[rec->funcs.n - 1];
 
-	/* What the sink is promised. */
+	/* Guarantees of the reader to its sink. */
 	assert(rec->funcs.n > 0 && at < f->end && code != ABI_CODE_NONE);
 	assert(f->n ? at > rec->rows.p[rec->rows.n - 1].at : at == f->start);
 	assert(f->n == 0 || rec->rows.p[rec->rows.n - 1].code != code);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the tests of unwind tables and deferred samples: track, builder, store and walk are made up, and
+/* For the tests of unwind tables and deferred samples: track, builder, store and walk are made up,
+ * and
  * B is the test's thread. */
 #ifndef PA_TESTS_FAKE_TABLES_H
 #define PA_TESTS_FAKE_TABLES_H
@@ -328,7 +329,8 @@ static void capture_free(struct capture *s)
 	free(s);
 }
 
-/* A round of W: all that waits, then deferred_round. -EPIPE when the queue is closed and empty. */
+/* A round of the tracker thread: all that waits, then deferred_round. -EPIPE when the queue is
+ * closed and empty. */
 static int w_round(struct capture *s)
 {
 	struct deferred_sample *k;

@@ -118,7 +118,7 @@ static inline void gb_values(struct sbuf *b, const struct gb_step *step)
 	(void)sbuf_char(b, 0);
 }
 
-/* What a record tells alongside its entry; places as they are in it. */
+/* Fields of a record alongside its entry; places as they are in it. */
 struct gb_places {
 	uint64_t name, pcsp, pcfile, pcln, in;
 	uint64_t tree; /* an address before 1.18, else its distance from the first */
@@ -209,7 +209,7 @@ static inline uint64_t gb_values_of(struct sbuf *pctab, const struct gb_step *st
 	return at;
 }
 
-/* Where the parts of a table are, from its header on. */
+/* Offsets of the parts of a table, from its header on. */
 struct gb_parts {
 	size_t names, cutab, filetab, pctab, functab, tree;
 };

@@ -76,7 +76,7 @@ int __wrap_libbpf_probe_bpf_helper(enum bpf_prog_type type, enum bpf_func_id id,
 	return fake.old ? 0 : __real_libbpf_probe_bpf_helper(type, id, o);
 }
 
-/* What asks whether such programs are loaded gets -EINVAL then: its program is wrong. */
+/* A probe for such programs gets -EINVAL then: its program is wrong. */
 int __wrap_bpf_prog_load(enum bpf_prog_type type, const char *name, const char *license,
                          const struct bpf_insn *insns, size_t n, struct bpf_prog_load_opts *o);
 int __wrap_bpf_prog_load(enum bpf_prog_type type, const char *name, const char *license,

@@ -83,7 +83,7 @@ static void test_older_caller_gets_defaults(void **state)
 	struct pfa_session *s = NULL;
 
 	(void)state;
-	/* What lies past its size is not looked at: these would all be refused. */
+	/* Members past its size are ignored: these would all be refused. */
 	o.size = offsetof(struct pfa_options, sample_rate_hz);
 	o.event = 99;
 	o.unwind = 99;

@@ -11,7 +11,7 @@
 
 #include "fake_tables.h"
 
-/* What is read of the stack of a thread that still waits; 0: it does not. */
+/* Bytes read of the stack of a thread that still waits; 0: it does not. */
 static uint32_t reread_len, rereads, reread_needs; /* @reread_needs: the image it leads to */
 
 static bool reread(void *arg, struct ev_deferred *c, uint8_t *buf)
@@ -36,14 +36,14 @@ static int setup_waits(void **state)
 	return setup(state);
 }
 
-#define PROMISE 4711
+#define PLACEHOLDER 4711
 static uint32_t word_reads;
 
 static struct ev_deferred a_wait(void)
 {
 	struct ev_deferred c = a_copy(0x10);
 
-	c.placeholder = PROMISE;
+	c.placeholder = PLACEHOLDER;
 	c.kernel_tid = 78;
 	c.count.samples = 0;
 	return c;
@@ -62,7 +62,7 @@ static void end_of_waits(struct capture *s)
 	capture_free(s);
 }
 
-/* What was copied first, or what was read again. */
+/* Reads the deferred sample's bytes, or those that were read again. */
 static void look_at_both(const struct uw_target *t)
 {
 	uint64_t v = 0;
@@ -91,7 +91,7 @@ static void test_wait_larger_than_its_copy_is_read_again(void **state)
 	assert_int_equal(s->deferred->pending, 0);
 	assert_int_equal(s->deferred->pending_bytes, 0);
 	deferred_merge(s->deferred);
-	assert_int_equal(prof_agg_stack(s->agg, PROMISE)->walk, EV_WALK_ROOT);
+	assert_int_equal(prof_agg_stack(s->agg, PLACEHOLDER)->walk, EV_WALK_ROOT);
 	assert_int_equal(samples_in(s->agg), 0);
 	end_of_waits(s);
 }
@@ -121,7 +121,7 @@ static void test_what_was_read_again_waits_for_its_tables(void **state)
 	assert_int_equal(rereads, 1);
 	assert_int_equal(s->deferred->pending_bytes, 0);
 	deferred_merge(s->deferred);
-	assert_int_equal(prof_agg_stack(s->agg, PROMISE)->walk, EV_WALK_ROOT);
+	assert_int_equal(prof_agg_stack(s->agg, PLACEHOLDER)->walk, EV_WALK_ROOT);
 	end_of_waits(s);
 }
 
@@ -138,8 +138,8 @@ static void test_wait_that_is_over_keeps_what_its_copy_gave(void **state)
 	one_round(s);
 	assert_int_equal(rereads, 1);
 	deferred_merge(s->deferred);
-	assert_int_equal(prof_agg_stack(s->agg, PROMISE)->walk, EV_WALK_FAULT);
-	assert_int_equal(prof_agg_stack(s->agg, PROMISE)->n, 2);
+	assert_int_equal(prof_agg_stack(s->agg, PLACEHOLDER)->walk, EV_WALK_FAULT);
+	assert_int_equal(prof_agg_stack(s->agg, PLACEHOLDER)->n, 2);
 	end_of_waits(s);
 }
 
@@ -162,8 +162,8 @@ static void test_cut_wait_takes_guesses_that_agree(void **state)
 		deferred_add(s->deferred, &c);
 		one_round(s);
 		deferred_merge(s->deferred);
-		assert_int_equal(prof_agg_stack(s->agg, PROMISE)->n, agree ? 3 : 2);
-		assert_int_equal(prof_agg_stack(s->agg, PROMISE)->walk,
+		assert_int_equal(prof_agg_stack(s->agg, PLACEHOLDER)->n, agree ? 3 : 2);
+		assert_int_equal(prof_agg_stack(s->agg, PLACEHOLDER)->walk,
 		                 agree ? EV_WALK_ROOT : EV_WALK_FAULT);
 		assert_int_equal(samples_in(s->agg), 0);
 		assert_int_equal(counter(s, TALLY_DEFERRED_HEURISTIC), 0);

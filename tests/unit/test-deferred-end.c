@@ -36,7 +36,7 @@ static void finish(struct capture *s)
 	deferred_merge(s->deferred);
 }
 
-static void test_end_waits_for_tables_of_first_samples(void **state)
+static void test_end_waits_for_tables_of_deferred_samples(void **state)
 {
 	struct capture *s = new_capture(false, 16, 64);
 
@@ -146,7 +146,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup(test_dwarf_waits_before_sampling, setup),
-	        cmocka_unit_test_setup(test_end_waits_for_tables_of_first_samples, setup),
+	        cmocka_unit_test_setup(test_end_waits_for_tables_of_deferred_samples, setup),
 	        cmocka_unit_test_setup(test_end_guesses_where_no_table_comes, setup),
 	        cmocka_unit_test_setup(test_end_without_a_process_counts_it_as_gone, setup),
 	        cmocka_unit_test_setup(test_abandoned_capture_waits_for_nothing, setup),

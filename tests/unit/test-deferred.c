@@ -186,7 +186,7 @@ static void test_images_past_the_array_are_left_out(void **state)
 	assert_int_equal(do_job(s), 2);
 	round_later(s, 20);
 	assert_int_equal(do_job(s), 0);
-	deferred_ask(s->deferred, 3); /* no place to write to */
+	deferred_ask(s->deferred, 3); /* nowhere to write to */
 	assert_false(deferred_absent(s->deferred, 3));
 	s->deferred->n_images = IMAGES;
 	capture_free(s);
@@ -206,9 +206,10 @@ static void test_epoch_counts_tenths_of_seconds(void **state)
 	capture_free(s);
 }
 
-/* ---- deferred samples --------------------------------------------------------------------------- */
+/* ---- deferred samples ---------------------------------------------------------------------------
+ * */
 
-static void test_first_sample_waits_for_its_tables(void **state)
+static void test_deferred_sample_waits_for_its_tables(void **state)
 {
 	struct capture *s = new_capture(false, 16, 64);
 	const uint64_t frames[] = {FRAME(1, 0x10) | ABI_FRAME_EXACT, FRAME(2, 0x20)};
@@ -492,7 +493,7 @@ int main(void)
 	        cmocka_unit_test_setup(test_full_queue_is_tried_again, setup),
 	        cmocka_unit_test_setup(test_images_past_the_array_are_left_out, setup),
 	        cmocka_unit_test_setup(test_epoch_counts_tenths_of_seconds, setup),
-	        cmocka_unit_test_setup(test_first_sample_waits_for_its_tables, setup),
+	        cmocka_unit_test_setup(test_deferred_sample_waits_for_its_tables, setup),
 	        cmocka_unit_test_setup(test_samples_of_one_stack_are_one, setup),
 	        cmocka_unit_test_setup(test_copies_for_comparison_are_not_counted, setup),
 	        cmocka_unit_test_setup(test_no_sample_is_lost_for_want_of_room, setup),

@@ -165,7 +165,7 @@ static void test_units_that_end_anywhere(void **state)
 		add_sequence(&f.lb, 0x1000, 0x100, 10, 8);
 		c = lb_end(&f.lb);
 		for (size_t n = 0; n < cursor_left(&c); n++) {
-			/* Of just that size, for the sanitizer. */
+			/* A block of just that size, for the sanitizer. */
 			_cleanup_free_ uint8_t *p = malloc(n ? n : 1);
 
 			assert_non_null(p);

@@ -10,7 +10,8 @@
 
 static void test_a_bad_unit_does_not_cost_the_others(void **state)
 {
-	/* Of the first unit: a version that is not known, an address size, abbreviations outside.
+	/* Damage of the first unit: a version that is not known, an address size, abbreviations
+	 * outside.
 	 */
 	static const struct {
 		size_t at;
@@ -164,7 +165,7 @@ static void test_a_call_ends_when_its_steps_are_used_up(void **state)
 	db_done(&b);
 }
 
-/* Of an address that no function has it is asked whether a type has it: that walk comes later. */
+/* An address that no function has is looked for in types: that walk comes later. */
 static void test_what_was_found_stays_when_a_second_walk_has_no_steps(void **state)
 {
 	const uint64_t addrs[] = {DB_CODE, DB_CODE + 0x1000};

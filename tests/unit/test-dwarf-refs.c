@@ -316,7 +316,7 @@ static void skeleton(struct db *b)
 	db_unit_end(b);
 }
 
-/* "f" by an index, "g" by ranges; in a package after @pad bytes of others. */
+/* "f" by an index, "g" by ranges; in a package after @pad bytes of other units. */
 static void split(struct db *b, uint64_t id, size_t pad)
 {
 	struct sbuf *s;

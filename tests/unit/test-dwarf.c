@@ -325,7 +325,7 @@ static void test_code_that_was_thrown_away_claims_nothing(void **state)
 	db_unit(&b, 0, 0);
 	UNIT(&b);
 	function(&b, "f", DB_CODE, 8);
-	/* Of the length of all that there is. */
+	/* The length of all entries. */
 	for (size_t i = 0; i < ARRAY_SIZE(tombstones); i++)
 		function(&b, "dead", tombstones[i], 0x80000000);
 	db_up(&b);

@@ -49,7 +49,7 @@ static uint32_t may_change(const struct file *t, size_t at)
 	return 1U << (i - 1);
 }
 
-/* What the sections besides the symbol table hold is read as before, but for those of @changed. */
+/* Reads each section other than the symbol table as before, but for those of @changed. */
 static void expect_sections(struct img_file *f, uint32_t changed)
 {
 	static struct img_altlink alt;

@@ -53,7 +53,7 @@ static void test_outputs_are_the_golden_ones(void **state)
 	}
 }
 
-/* What a terminal acts upon, or an editor takes for a line that is not there. */
+/* No byte that a terminal acts upon, or that an editor takes for the end of a line. */
 static void assert_harmless(const struct sbuf *b, const char *what)
 {
 	for (size_t i = 0; i < b->len;) {

@@ -189,7 +189,7 @@ static void test_without_moduledata_there_are_names_and_lines_still(void **state
 	}
 }
 
-/* What only looks like moduledata is not taken for it. */
+/* Data that only looks like moduledata is refused. */
 static void test_moduledata_that_contradicts_the_table_is_not_believed(void **state)
 {
 	static const size_t words[] = {1, 4, 7, 10, 13, 20, 21, 22};
@@ -503,7 +503,7 @@ static void test_loading_the_whole_table_is_refused_over_the_limit(void **state)
 	assert_int_equal(gotab_func(t, ARRAY_SIZE(program), &fn), -EINVAL);
 }
 
-/* Every look-up begins far in front of where it ends: sooner or later only names are given. */
+/* Every look-up begins far before where it ends: sooner or later only names are given. */
 static void test_a_table_that_costs_too_much_loses_its_lines(void **state)
 {
 	const uint64_t steps = 150000;

@@ -64,7 +64,7 @@ static void test_other_names_are_not_it(void **state)
 
 static void test_section_without_bytes(void **state)
 {
-	/* Of a file of debug information; the program header would lead into other bytes. */
+	/* A file of debug information; the program header would lead into other bytes. */
 	const struct opts o = {.name = ".eh_frame",
 	                       .bytes = "\x01\x1b\x03\x3b\x04\x00\x00\x00",
 	                       .len = 8,

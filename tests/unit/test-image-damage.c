@@ -177,7 +177,7 @@ static void test_sections_over_the_cap(void **state)
 	}
 }
 
-/* What is there of a table that claims to be longer than its file is read. */
+/* A table that claims to be longer than its file is read up to the end of the file. */
 static void test_table_longer_than_the_file(void **state)
 {
 	struct eb_map m;
@@ -382,7 +382,7 @@ static void test_name_cap(void **state)
 			                      : img_file_open_mem(b.p, b.len, &f, NULL),
 			                 0);
 			assert_int_equal(list(f, &l), 1);
-			/* What is longer is cut, and counted. */
+			/* A longer name is cut, and counted. */
 			assert_int_equal(l.unnamed, 0);
 			assert_int_equal(strspn(l.b.p, "x"), 64 * 1024);
 			assert_int_equal(img_bad_items(f), extra);

@@ -16,7 +16,7 @@
 #define LARGE_BYTES  ((size_t)16 << 20)
 #define HEADER_BYTES 24
 
-/* What compilers write: repeated, but never the same for long. */
+/* Bytes like those of compilers: repeated, but never the same for long. */
 static uint8_t *make_plain(size_t n)
 {
 	uint8_t *p = malloc(n);
@@ -330,7 +330,7 @@ static void test_a_size_that_lies_costs_what_is_not_there(void **state)
 	free(plain);
 }
 
-/* What is read is right, or refused. */
+/* Each read is right, or refused. */
 static void check_damaged(struct packed *p, const uint8_t *plain, size_t n, size_t good)
 {
 	struct img_windows *w = windows_of(p, 4 << 20, 4096, 8192);

@@ -26,7 +26,7 @@ struct fixture {
 	struct prof_agg *agg;
 	struct ev_proc_id id;
 	char map[64], other[64];
-	/* What was reported last, and how often; how many counts were drained for an epoch. */
+	/* The last report, and the number of reports; how many counts were drained for an epoch. */
 	uint64_t addrs[JIT_ADDRS];
 	uint32_t n_addrs, reports, drains;
 	uint16_t epoch;
@@ -116,7 +116,7 @@ static void write_to(const char *path, const char *text)
 	closep(&fd);
 }
 
-/* The next look at the files. */
+/* The next scan of the files. */
 static void look(struct fixture *f)
 {
 	jit_round(f->j, now_ns(), 0);
@@ -428,7 +428,7 @@ static void test_of_a_process_that_has_gone_its_names_are_kept(void **state)
 	assert_int_equal(count_fds(), fds);
 	f->id = child;
 	expect_name(f, 0, "last");
-	/* It takes no place of those that live. */
+	/* It takes no room of those that live. */
 	f->id = self;
 	for (uint32_t i = 0; i < 1024; i++) {
 		f->id.exec_id = 100 + i;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache of the kernel's symbols: what is kept, when it is believed, and where it may stand. */
+/* The cache of the kernel's symbols: what is kept, when it is believed, and where its file may be.
+ * */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -151,7 +152,7 @@ static void test_what_was_kept_gives_the_same_names(void **state)
 	assert_true(named(k, 0xffffffff81001000, "after_data"));
 	assert_true(named(k, 0xffffffffc0200000, "mod_fn [ext4]"));
 	assert_true(named(k, 0xffffffffc0400001, "last [xfs]"));
-	/* What comes and goes by itself is not kept, and not taken for what lies before it. */
+	/* Code of modules is not cached, and does not extend the symbol before it. */
 	assert_true(named(k, 0xffffffffc0300000, NULL));
 	assert_true(named(k, 0xffffffffc0301000, NULL));
 	assert_int_equal(ksyms_cnt(k), 5);

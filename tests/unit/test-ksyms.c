@@ -97,7 +97,7 @@ static void test_kallsyms(void **state)
 	ksyms_free(k);
 }
 
-/* Data in whatever order it stands, names of ends, and one address for two things. */
+/* Data in any order, names of ends, and one address for two things. */
 static void test_code_ends_where_something_else_begins(void **state)
 {
 	static const char text[] = "ffffffff82000000 R data_between\n"

@@ -99,7 +99,7 @@ static void test_the_telling_line_is_kept(void **state)
 	assert_string_equal(err.msg,
 	                    "call: permission denied (EACCES) (R1 invalid mem access 'scalar')");
 
-	/* Of what libbpf guesses without knowing, nothing. */
+	/* Guesses of libbpf are left out. */
 	load_log_begin(&log);
 	say("libbpf: Error in bpf_object__probe_loading():Operation not permitted(1). Couldn't "
 	    "load trivial BPF program.\n");

@@ -79,7 +79,7 @@ static void test_old_kernels_get_preallocated_maps(void **state)
 	load_oncpu_free(l);
 }
 
-/* What a load says that was refused with EPERM under a limit of locked memory. */
+/* A load that is refused with EPERM under a limit of locked memory. */
 static void refuse_with_limit(rlim_t limit, bool old, struct err *err)
 {
 	const struct abi_config cfg = {.target = ABI_TARGET_ALL};

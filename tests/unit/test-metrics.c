@@ -66,7 +66,7 @@ static void test_buckets_are_those_of_the_kernel_side(void **state)
 		assert_int_equal(abi_hist_bucket(high - 1), b);
 		if (b > 0)
 			assert_int_equal(met_hist_high(b - 1), low);
-		/* what the header promises of the middle */
+		/* the header guarantees this of the middle */
 		if (b < MET_BUCKETS - 1)
 			assert_true((high - 1 - low) * 1000 <= low * 16);
 	}

@@ -447,7 +447,7 @@ static void test_cpus_without_core_type_count_in_software_only(void **state)
 	st = pev_counters_state(&set, 1, PEV_COUNTER_NO_CORE_TYPE);
 	assert_int_equal(st->opened, 2);
 	assert_int_equal(st->error, 0);
-	/* Software events are nobody's. */
+	/* Software events belong to no PMU. */
 	assert_int_equal(fake.attr.type, PERF_TYPE_SOFTWARE);
 	assert_true(fake.attr.config == PERF_COUNT_SW_PAGE_FAULTS);
 	assert_int_equal(pev_counters_close(&set), 0);

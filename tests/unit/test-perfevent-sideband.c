@@ -256,7 +256,7 @@ static void test_losses_are_counted_and_reported(void **state)
 	assert_int_equal(st->throttled, 2);
 	assert_int_equal(st->malformed, 1);
 
-	/* What read(2) says of a fake event is what its page begins with: 40 reported before, 2 not
+	/* read(2) of a fake event gives the first words of its page: 40 reported before, 2 not
 	 * yet. */
 	fake.page[0]->offset = 42;
 	assert_int_equal(pev_sideband_read(s, false, on_record, &seen), 0);

@@ -59,7 +59,7 @@ static void test_each_cpu_has_a_period_of_its_own(void **state)
 		                s.period + s.period / 1000);
 		if (rates[k] > 997)
 			continue; /* fewer nanoseconds to choose from than there are CPUs */
-		/* Of up to 64 CPUs no two are nearer than a quarter of an even spread. */
+		/* No two of up to 64 CPUs are nearer than a quarter of an even spread. */
 		for (uint32_t i = 0; i < 64; i++)
 			for (uint32_t j = 0; j < i; j++) {
 				uint64_t apart =

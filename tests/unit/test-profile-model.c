@@ -354,7 +354,7 @@ static void test_main_mapping_moves_to_the_front(void **state)
 		assert_int_equal(m->locations.p[locs[i] - 1].mapping, moved[ids[i]]);
 		assert_string_equal(prof_model_str(m, m->mappings.p[moved[ids[i]] - 1].path),
 		                    names[i]);
-		/* What arrives later meets what is there. */
+		/* A later mapping meets those that are there. */
 		assert_int_equal(map(m, 0x1000 * (i + 1), 0x1000 * (i + 2), 0, names[i]),
 		                 moved[ids[i]]);
 		assert_int_equal(prof_model_location(m, moved[ids[i]], 0x1000 * (i + 1),

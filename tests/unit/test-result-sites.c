@@ -58,7 +58,7 @@ static uint32_t kernel(struct fixture *f, const char *name)
 	return named(f, "[kernel]", name);
 }
 
-/* What means frames: in no file, and nowhere. */
+/* A synthetic frame: in no file, at no address. */
 static uint32_t mark(struct fixture *f, const char *name)
 {
 	struct prof_function fn = {0};
@@ -152,7 +152,7 @@ static void test_what_has_no_such_function(void **state)
 	wait_at(&f, "iowait", 1, 20, 20, STACK(mark(&f, "[kernel thread]")));
 	/* Without kernel stacks. */
 	wait_at(&f, "iowait", 1, 10, 10, STACK(libc, named(&f, "/bin/app", "reads")));
-	/* Where it was interrupted is by chance. */
+	/* It was interrupted at a random place. */
 	wait_at(&f, "preempted", 1, 9, 9,
 	        STACK(kernel(&f, "irqentry_exit"), named(&f, "/bin/app", "spins")));
 	assert_int_equal(result_sites(f.m, w, ROWS), 7);

@@ -48,7 +48,7 @@ struct load_offcpu *__wrap_load_offcpu_free(struct load_offcpu *l)
 	return NULL;
 }
 
-/* What was called, in this order: every thread is known before waits count. */
+/* Calls in this order: every thread is known before waits count. */
 static unsigned int followed, looked, begun;
 static uint64_t begin_ns;
 static struct abi_offcpu_thread thread;
@@ -140,7 +140,7 @@ static void on_deferred(void *arg, const struct ev_deferred *c)
 	n_copies++;
 }
 
-/* What becomes of a thread whose stack pointer is in this very frame. */
+/* Starts with a thread whose stack pointer is in this very frame. */
 static void look(uint32_t flags, bool waits)
 {
 	const struct smp_sink sink = {
@@ -174,7 +174,7 @@ static void test_stack_of_a_thread_that_waits_on_is_handed_on(void **state)
 }
 
 /* It lives: that its stack is lost has another reason than that of processes that ended. */
-static void test_thread_that_went_on_is_said_to_have_done_so(void **state)
+static void test_thread_that_ran_in_between_is_reported(void **state)
 {
 	(void)state;
 	look(0, false);
@@ -206,7 +206,8 @@ static void on_count(void *arg, const struct ev_count *c)
 
 static uint32_t thread_flags;
 
-/* What a wait that goes on counts, which began so many ns after the beginning (before: negative),
+/* Count of a wait that has not ended, which began so many ns after the beginning (before:
+ * negative),
  * and whose thread was woken so many after it (INT64_MAX: not), and went on as many after it missed
  * (0: not). Returns how long the capture was. */
 static uint64_t at_end(int64_t out, int64_t woken, int64_t ended)
@@ -261,7 +262,7 @@ static void test_waits_at_the_end_are_cut_at_both_ends_of_the_capture(void **sta
 	}
 }
 
-static void test_waits_that_ended_unseen_end_where_the_look_at_the_end_says(void **state)
+static void test_waits_whose_end_was_missed_end_at_the_final_scan(void **state)
 {
 	(void)state;
 	(void)at_end(3000, INT64_MAX, 7000);
@@ -291,9 +292,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_waits_at_the_end_are_cut_at_both_ends_of_the_capture),
-	        cmocka_unit_test(test_waits_that_ended_unseen_end_where_the_look_at_the_end_says),
+	        cmocka_unit_test(test_waits_whose_end_was_missed_end_at_the_final_scan),
 	        cmocka_unit_test(test_stack_of_a_thread_that_waits_on_is_handed_on),
-	        cmocka_unit_test(test_thread_that_went_on_is_said_to_have_done_so),
+	        cmocka_unit_test(test_thread_that_ran_in_between_is_reported),
 	        cmocka_unit_test(test_thread_of_another_pid_namespace_cannot_be_read),
 	};
 

@@ -27,7 +27,7 @@ static struct trk_stats track_stats;
 static int code_fd; /* of all images */
 static enum ev_reason proc_reason;
 
-/* What the model and the allocator are made to say. */
+/* Failures that the model and the allocator are made to return. */
 static int sample_fails_in, sample_error;
 
 int __wrap_trk_resolve_any(const struct trk *t, const struct ev_proc_id *id, uint64_t addr,
@@ -517,7 +517,7 @@ static void test_incomplete_stacks_count_for_their_last_frame(void **state)
 	ses_free(s);
 }
 
-/* What this sample has of stacks: (0: none) a kernel stack that is cut at its limit, that failed,
+/* Stacks of this sample: (0: none) a kernel stack that is cut at its limit, that failed,
  * that is whole or that never came; a user stack. */
 enum { K_CUT = 31, K_FAILED, K_WHOLE, K_LOST, U_WHOLE, U_LEFT, U_LOST };
 static void count_stacks(struct ses *s, uint32_t tid, bool kthread, uint64_t kernel, uint64_t user,
@@ -584,7 +584,7 @@ static void test_cut_and_lost_stacks_are_not_complete(void **state)
 	ses_free(s);
 }
 
-/* Of a process without a number here nothing can be looked up: what was not found has not ended. */
+/* A process without a number here cannot be looked up: if it was not found, it has not ended. */
 static void test_stacks_of_other_pid_namespaces_say_so(void **state)
 {
 	static const struct {
@@ -615,7 +615,7 @@ static void test_stacks_of_other_pid_namespaces_say_so(void **state)
 
 		assert_int_equal(prof_agg_add_stack(s->walk.agg, &st, NULL), 0);
 		assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
-		c.tid = 2; /* by the memory of stacks */
+		c.tid = 2; /* from the cache of stacks */
 		assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
 		assert_int_equal(build(s, &err), 0);
 		assert_string_equal(statistic(s, foreign ? cases[i / 2].there : cases[i / 2].here),
@@ -725,7 +725,8 @@ static void test_what_is_known_without_a_rule_is_no_guess(void **state)
 	count_guessed(s, 1, EV_WALK_ROOT, trampoline, 4, 20);
 	count_guessed(s, 2, EV_WALK_ROOT, jit, 3, 20);
 	count_guessed(s, 3, EV_WALK_ROOT, by_hand, 3, 20);
-	/* Where the walk ended is said elsewhere; but where nothing else explains the guess, its
+	/* The end of a walk is reported elsewhere; but if nothing else explains the heuristic
+	 * frame, its
 	 * end was one. */
 	count_guessed(s, 4, EV_WALK_UNCOVERED, failed, 2, 20);
 	count_guessed(s, 5, EV_WALK_ROOT, only, 2, 20);

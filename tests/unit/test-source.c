@@ -87,13 +87,13 @@ static size_t notes_of_unseen(uint64_t seen, uint64_t end, uint64_t begin, uint6
 static void test_missed_switches_are_noted_where_they_are_many(void **state)
 {
 	(void)state;
-	assert_int_equal(notes_of_unseen(1000, 5, 5, 0), 0);
-	assert_int_equal(notes_of_unseen(1000, 6, 5, 0), 1);
-	assert_int_equal(notes_of_unseen(1000, 6, 5, 1), 0);
-	assert_int_equal(notes_of_unseen(2000, 10, 5, 0), 0);
-	assert_int_equal(notes_of_unseen(1000, 11, 0, 0), 1);
-	assert_int_equal(notes_of_unseen(1100, 11, 0, 0), 0);
-	assert_int_equal(notes_of_unseen(0, 0, 11, 0), 1);
+	assert_int_equal(notes_of_missed(1000, 5, 5, 0), 0);
+	assert_int_equal(notes_of_missed(1000, 6, 5, 0), 1);
+	assert_int_equal(notes_of_missed(1000, 6, 5, 1), 0);
+	assert_int_equal(notes_of_missed(2000, 10, 5, 0), 0);
+	assert_int_equal(notes_of_missed(1000, 11, 0, 0), 1);
+	assert_int_equal(notes_of_missed(1100, 11, 0, 0), 0);
+	assert_int_equal(notes_of_missed(0, 0, 11, 0), 1);
 }
 
 /* Each source with what it needs of the others' calls: a table row that lacks one would be called.

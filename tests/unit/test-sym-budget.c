@@ -14,7 +14,7 @@
 #define BUDGET_BYTES ((size_t)1 << 20)
 #define FILES        24
 #define ROUNDS       3
-/* Where es_build puts the text of a file with one segment. */
+/* Address at which es_build puts the text of a file with one segment. */
 #define CODE (ES_BIAS + 0x78)
 
 /* A program of one function, with debug information of some size that nobody asks for: a packed
@@ -105,7 +105,8 @@ static void test_what_was_dropped_for_the_budget_comes_back(void **state)
 			check_name(c, k % FILES, fds[k % FILES], offs[k % FILES], name);
 			assert_true(st->bytes_peak <= BUDGET_BYTES);
 		}
-		/* Five or so fit alongside one in work: by turns, each has gone when it is its turn.
+		/* Five or so fit alongside one in work: by turns, each has gone when it is its
+		 * turn.
 		 */
 		assert_true(st->dropped >= ROUNDS * FILES - 8);
 		assert_int_equal(st->rebuilt, (ROUNDS - 1) * FILES);

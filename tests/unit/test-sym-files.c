@@ -45,7 +45,7 @@ static __attribute__((noinline)) uint64_t outer_function(void)
 	return pc;
 }
 
-/* Where an address of this program is in its file. */
+/* Returns the file offset of an address of this program. */
 static uint64_t file_offset(uint64_t addr)
 {
 	FILE *f = fopen("/proc/self/maps", "re");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What debug files refer to: common files of dwz, packages and files of split units. */
+/* References of debug files: common files of dwz, packages and files of split units. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -65,7 +65,7 @@ static void test_paths_that_no_file_has_lead_nowhere(void **state)
 	put_elf("root/x", &(struct kind){.link = "x.debug", .crc = crc});
 	find(&out, &in_debug, "root/x", deep);
 	assert_int_equal(out.r, SYM_FOUND_NONE);
-	deep[PATH_MAX - 2] = 0; /* it fits, and nothing behind it does */
+	deep[PATH_MAX - 2] = 0; /* it fits, and nothing after it does */
 	find(&out, &in_debug, "root/x", deep);
 	assert_int_equal(out.r, SYM_FOUND_NONE);
 	find(&out, &in_debug, "root/x", "/../x"); /* would be alongside the folder of ours */

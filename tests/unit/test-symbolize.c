@@ -13,7 +13,7 @@
 
 /* ---- ELF ------------------------------------------------------------------------------------ */
 
-/* Where a name is looked for, and what must come; NULL: no symbol. */
+/* An address, and the name that must come; NULL: no symbol. */
 struct want {
 	uint64_t vaddr;
 	const char *name;

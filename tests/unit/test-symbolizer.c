@@ -282,7 +282,7 @@ static void test_what_was_never_finished_is_released(void **state)
 		symbolizer_request(f.s, i, i);
 	assert_false(symbolizer_send(f.s, UINT64_MAX, true));
 	symbolizer_cancel(f.s);
-	end(&f); /* the sanitizer tells of what is left */
+	end(&f); /* the sanitizer reports what is left */
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------ */

@@ -107,7 +107,7 @@ static void test_one_process_is_compared_with_one_number(void **state)
 	assert_true(f->t.ended_fd >= 0); /* its pidfd */
 	assert_false(ended(f));
 	free_target(f);
-	/* What it forks needs the table. */
+	/* Its children need the table. */
 	f = new_target(&(struct pfa_options){.pids = pids, .flags = PFA_FOLLOW_CHILDREN});
 	assert_int_equal(tgt_open(&f->t, NULL), 0);
 	tgt_config(&f->t, &cfg, &sizes);

@@ -183,7 +183,7 @@ static void test_file_of_a_process_that_has_gone(void **state)
 	files_remove(&f);
 }
 
-/* What a process maps: another mapping of the file at each call. */
+/* Maps the file in a process, at another address at each call. */
 static const struct trk_image *map_as(struct trk *t, const struct ev_proc_id *id, const char *file,
                                       const char *path, uint64_t time_ns)
 {

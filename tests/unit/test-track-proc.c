@@ -52,7 +52,7 @@ static void test_lost_events_are_read_again(void **state)
 	assert_true(pl.image->fd >= 0);
 	assert_false(fake_slot(l, (uint32_t)gone.pid)->there);
 	assert_int_equal(fake_slot(l, id.pid)->sets, 2);
-	/* What did not change is not written again. */
+	/* A process that did not change is not written again. */
 	assert_int_equal(fake_slot(l, (uint32_t)calm.pid)->sets, 1);
 	/* Not again at once. */
 	calls = l->tasks_calls;
@@ -173,13 +173,13 @@ static void test_fork_older_than_the_reading(void **state)
 	(void)state;
 	fake_task(l, (uint32_t)c.pid, 3, 4);
 	t = make_scanned(l);
-	/* Of a process that the scan has shown: nothing new. */
+	/* A process that the scan has shown: nothing new. */
 	ev.pid = ev.tid = (uint32_t)c.pid;
 	trk_event(t, &ev);
 	trk_flush(t);
 	assert_int_equal(trk_stats(t)->procs, 2);
 	assert_int_equal(fake_slot(l, ev.pid)->v.exec_id, 3);
-	/* Of one that is gone: what its parent ran at the time is not known for sure. */
+	/* One that is gone: its parent's program at the time is not known for sure. */
 	ev.pid = ev.tid = PID_BASE;
 	trk_event(t, &ev);
 	trk_flush(t);
@@ -284,7 +284,7 @@ static void test_vdso(void **state)
 	assert_int_equal(trk_resolve(t, &other, 0x700000000010, &pl), 0);
 	assert_int_equal(pl.image->id, image);
 	assert_int_equal(pl.off, 0x10);
-	/* Of a 32-bit process, of the same size, which cannot be read. */
+	/* A 32-bit process, of the same size, which cannot be read. */
 	ev.map.start = 0x800000;
 	ev.map.end = 0x800000 + pl.image->mem_len;
 	ev.time_ns = tick();
@@ -298,7 +298,7 @@ static void test_vdso(void **state)
 }
 
 #ifdef __x86_64__
-/* What a process shows at these addresses: here our own, copies of the vDSO that we have. */
+/* A process has this at these addresses: here our own, copies of the vDSO that we have. */
 static void test_vdso_of_a_32_bit_process_is_read_from_it(void **state)
 {
 	uint64_t vdso = getauxval(AT_SYSINFO_EHDR), image[2];
@@ -506,7 +506,7 @@ static void test_slow_reading_leaves_time_for_events(void **state)
 	assert_int_equal(trk_resync_rest_ns(0), NSEC_PER_SEC);
 	assert_int_equal(trk_resync_rest_ns(250 * NSEC_PER_MSEC), NSEC_PER_SEC);
 	assert_int_equal(trk_resync_rest_ns(NSEC_PER_SEC), 4 * NSEC_PER_SEC);
-	/* What was lost is found all the same, sooner or later. */
+	/* Lost events are made up for, sooner or later. */
 	assert_int_equal(trk_resync_rest_ns(30 * NSEC_PER_SEC), 5 * NSEC_PER_SEC);
 	assert_int_equal(trk_resync_rest_ns(UINT64_MAX), 5 * NSEC_PER_SEC);
 }

@@ -4,7 +4,7 @@
 
 /* ---- what code says about itself ------------------------------------------------------------- */
 
-/* Of a frame at @pc, and in code that @m holds. */
+/* Classifies a frame at @pc, and in code that @m holds. */
 static enum uw_special special(struct fake_memory *m, uint64_t pc, bool leaf, bool exact)
 {
 	const struct uw_state u = {.pc = pc, .leaf = leaf, .exact = exact};
@@ -141,7 +141,7 @@ static void test_records_of_32_bit_code(void **state)
 	record32(m, LOW + 0x10, LOW + 0x20, 0x8048001);
 	record32(m, LOW + 0x20, LOW + 0x3c, 0x8048002); /* 4-byte aligned is enough */
 	record32(m, LOW + 0x3c, 0, 0x8048003);
-	/* What is in the upper halves of registers means nothing. */
+	/* The upper halves of registers mean nothing. */
 	for (int upper = 0; upper < 2; upper++) {
 		uint64_t high = upper ? 0xdeadbeef00000000 : 0;
 

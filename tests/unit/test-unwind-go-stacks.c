@@ -418,7 +418,7 @@ static void test_stack_that_grows_in_an_unknown_way_ends_there(void **state)
 		memcpy(more, morestack, sizeof(more));
 		fn[G_MORESTACK].code = more;
 		if (i >= ARRAY_SIZE(cases)) {
-			/* Of its instructions, up to the switch, each byte counts but the offsets
+			/* Each byte of its instructions, up to the switch, counts but the offsets
 			 * of g0 and of what is saved. */
 			if (byte >= 28 || byte == 7 || byte == 20 || byte == 21 || byte == 22 ||
 			    byte == 23) {
@@ -471,7 +471,8 @@ static void mutate(const struct gb_opts *o, const struct gb_fn *fn, size_t n)
 			continue;
 		for (size_t k = 0; k < ARRAY_SIZE(with); k++) {
 			b.p[i] = (char)((uint8_t)b.p[i] ^ with[k]);
-			/* The sink checks order and bounds. Code that is damaged moves no function. */
+			/* The sink checks order and bounds. Code that is damaged moves no function.
+			 * */
 			r = read_bytes(uw_go_read, &b, NO_LIMIT, &g);
 			assert_true(r == 0 || r == -ENOENT || r == -E2BIG);
 			if (i < GB_TEXT_OFF + m.text_len)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a hostile .gopclntab can make its reader do: counted, not timed. Its functions take 8 bytes
+/* Work that a hostile .gopclntab can make its reader do: counted, not timed. Its functions take 8
+ * bytes
  * each and may all point at one record, so what is read for each of them must be bounded, and what
  * is read for all of them together. */
 #include <setjmp.h>

@@ -75,7 +75,7 @@ static void test_a_signal_trampoline_without_rules_restores_all_registers(void *
 	walk(f, false);
 	EXPECT(f, ABI_WALK_ROOT, 0, 0, IN(end), EXACT(IN(MID + 4 * (ABI_REGS - 1))),
 	       IN(ROOT + ABI_REGS));
-	/* What follows it is another function. */
+	/* Another function follows it. */
 	f->t.in_syscall = false;
 	walk(f, false);
 	EXPECT(f, ABI_WALK_UNCOVERED, 0, 0, EXACT(IN(end)));
@@ -123,7 +123,7 @@ static void test_where_a_coroutine_ends_is_a_root(void **state)
 		walk(f, false);
 		EXPECT(f, ABI_WALK_ROOT, 0, 0, EXACT(IN(LEAF)), IN(BARE + 0x40));
 	}
-	/* What is only like it. */
+	/* Code that is only like it. */
 	for (size_t k = 0; k < sizeof(co_end); k++) {
 		f->text[BARE + 0x40 + k] ^= 1;
 		walk(f, false);
@@ -240,7 +240,7 @@ static void test_a_pointer_into_code_that_no_call_precedes_is_data(void **state)
 	walk(f, false);
 	EXPECT(f, ABI_WALK_ROOT, 2, 0, EXACT(IN(LEAF)), IN(BARE + 1), IN(CODE_BYTES),
 	       IN(ROOT + 0x40));
-	/* Where the code cannot be read it is believed. */
+	/* Code that cannot be read is believed. */
 	f->blind = true;
 	walk(f, false);
 	EXPECT(f, ABI_WALK_ROOT, 1, 0, EXACT(IN(LEAF)), IN(BARE + 1), IN(ROOT + 0x60));

@@ -63,7 +63,7 @@ static void test_one_file_cannot_fill_the_tables(void **state)
 	uw_rules_stats(rules, &st);
 	assert_int_equal(st.rules, 2048);
 	assert_int_equal(st.refused, ABI_RULES_MAX - 2048);
-	/* What is known costs nothing, and another file has its own share. */
+	/* A known rule costs nothing, and another file has its own share. */
 	r.cfa_off = 0;
 	assert_int_equal(uw_rules_code(rules, &q, &r, &code), 0);
 	assert_int_equal(code, first);

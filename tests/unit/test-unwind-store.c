@@ -404,7 +404,7 @@ static void test_random_installs_and_evictions_keep_extents_apart(void **state)
 		assert_int_equal(serial, installed);
 	}
 	assert_true(installed > 200 && st.evicted > 100 && again > 50);
-	/* What is still there is what was installed. */
+	/* Tables that are still there are as they were installed. */
 	for (uint32_t k = 0; k < R_IMAGES; k++) {
 		for (uint32_t n = 0; m[k].live && n < 200; n++) {
 			uint32_t rel = below(t[k]->n_chunks << ABI_CHUNK_SHIFT);

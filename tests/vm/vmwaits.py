@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What guests bring back of --offcpu and --pmu, against what the workloads measured in the guest themselves.
+"""Results of guests for --offcpu and --pmu, against what the workloads measured in the guest themselves.
 
 The same comparisons as those of the live tests, by their modules. A guest's CPU is emulated, and what emulates it shares
 its own CPUs with others: a guest's clocks agree with each other all the same, and only they are compared. What differs
@@ -41,7 +41,7 @@ CYCLES_PER_INSTRUCTION = 2
 
 
 class Guest:
-    """What a guest delivered, by names of files."""
+    """Files that a guest delivered, by name."""
 
     def __init__(self, files):
         self.files = files
@@ -257,7 +257,7 @@ def check_table(s):
 
 
 def check_states(g, p):
-    """What is asked for and nothing else: preempted and stopped threads."""
+    """Exactly the selected states: preempted and stopped threads."""
     equal({s.labels['state'] for s in p.samples}, {'preempted', 'stopped'}, *p.samples[:5])
     pid, tids = g.threads('stopped')
     for tid in (pid, tids['spin-0']):

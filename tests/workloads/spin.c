@@ -15,7 +15,7 @@
 
 static uint64_t spin_until_ns;
 
-/* What it says of one thread, by that thread. */
+/* Output of one thread, by that thread. */
 struct spin_result {
 	uint64_t a_ns, b_ns;
 };
@@ -42,7 +42,8 @@ WL_FUNC static uint64_t spin_b(uint64_t ns)
 	return now - start;
 }
 
-/* What one turn overshoots is taken off the next, so that the ratio holds over the whole run. */
+/* The overshoot of one turn is subtracted from the next, so that the ratio holds over the whole
+ * run. */
 WL_FUNC static void spin_pair(struct spin_result *res)
 {
 	res->a_ns += spin_a(2 * SPIN_UNIT_NS);

@@ -5,7 +5,7 @@
  * Every workload takes --seconds S (wall time, decimals allowed) and prints "ready <pid>" as its
  * first line, flushed, before it begins: a test reads that line instead of sleeping. What it
  * measured of itself it prints at the end, one JSON object a line. They are built with frame
- * pointers and without sibling calls, never inlined where WL_FUNC stands, and never with a
+ * pointers and without sibling calls, never inlined with WL_FUNC, and never with a
  * sanitizer, so that their stacks are known by construction.
  */
 #ifndef WORKLOAD_H

@@ -13,7 +13,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* Of the run in so many parts: one between each two. The first comes when perf-agent has the table.
+/* Pauses, one between each two of so many parts of the run. The first comes when perf-agent has the
+ * table.
  */
 #define PARTS 3
 /* So that perf-agent knows a child's mappings before it runs: deferred samples are walked by
@@ -105,7 +106,7 @@ WL_FUNC static uint64_t apart_fork(uint64_t x)
 		;
 	return x + 1;
 }
-/* What a child takes is not the parent's time. */
+/* A child's CPU time is not the parent's. */
 static void apart_work(void)
 {
 	uint64_t now = wl_now_ns(), away;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What plug.c is, with other frames under other names: code that takes the place of plug's. */
+/* As plug.c, with other frames under other names: code that takes the place of plug's. */
 #include <stdint.h>
 
 #define SHAPE_EXPORT __attribute__((visibility("default")))

@@ -12,7 +12,8 @@
  * or are not yet called), with functions of libraries that the chain does not name above it.
  * Further members, of some shapes only, say where code lies.
  *
- * Unlike the workloads alongside this folder these are built without frame pointers and with sibling
+ * Unlike the workloads alongside this folder these are built without frame pointers and with
+ * sibling
  * calls, as distributions build: SHAPE_FUNC keeps what is to be a frame from being inlined.
  */
 #ifndef SHAPE_H
@@ -35,10 +36,10 @@ struct shape {
 /* More members of the JSON object, ", " first; a shape's begin() fills it. */
 extern char shape_more[256];
 extern uint64_t shape_until_ns;
-/* What --file says: a library to load; NULL: not given. */
+/* Value of --file: a library to load; NULL: not given. */
 extern const char *shape_file;
 
-/* Where the time goes. */
+/* Spends the time. */
 WL_FUNC __attribute__((unused)) static uint64_t shape_spin(uint64_t batches)
 {
 	for (uint64_t i = 0; i < batches; i++)

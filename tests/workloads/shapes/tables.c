@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tables - what is hard on the tables of unwinding and of mappings.
+ * tables - loads that are hard on the tables of unwinding and of mappings.
  *
  * --file FILE[=HEX][:FILE[=HEX]…]: libraries with plug_outer; HEX is where it lies in the file, for
  * the shapes that map a file's code themselves.
@@ -36,7 +36,7 @@
 #define PAGE      4096UL
 /* One of the alternating codes runs so long; a test counts the rounds and what shows the other. */
 #define ROUND_NS (500 * WL_NSEC_PER_MSEC)
-/* Of remaps: no multiple of what user space does at intervals. */
+/* Interval of remaps: no multiple of user space's intervals. */
 #define SHORT_ROUND_NS (137 * WL_NSEC_PER_MSEC)
 
 typedef uint64_t (*plug_fn)(uint64_t (*fn)(uint64_t), uint64_t arg);
@@ -342,7 +342,7 @@ static void reuse_work(void)
 	for (until_ns = wl_now_ns() + ROUND_NS; wl_now_ns() < until_ns;)
 		wl_sink += reuse_lib(fn_at(place + c->at));
 	munmap(place, c->len);
-	/* Of the kernel's mmap2 events only those of executable memory come: as JITs do it. */
+	/* Only mmap2 events of executable memory come: as JITs do it. */
 	if (mmap(place, c->len, PROT_READ | PROT_WRITE | PROT_EXEC,
 	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 		shape_die("mmap: %s", strerror(errno));

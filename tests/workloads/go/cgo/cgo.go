@@ -40,7 +40,7 @@ func spin() {
 	sink = x
 }
 
-// What it does first, so that a profiler that reads the program's tables when it first meets it has them.
+// The first work, so that a profiler that reads the program's tables when it first meets it has them.
 //
 //go:noinline
 func warm() {

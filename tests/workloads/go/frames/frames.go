@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What Go's own runtime says of addresses of this program: an oracle for inlined calls.
+// Frames of addresses of this program by Go's own runtime: an oracle for inlined calls.
 //
 //	frames SEED COUNT
 //
@@ -26,7 +26,7 @@ import (
 	_ "unsafe"
 )
 
-// Of the runtime: all frames of the last of these addresses, which means a call.
+// Calls the runtime: all frames of the last of these addresses, which is that of a call.
 //
 //go:linkname expand runtime/pprof.runtime_expandFinalInlineFrame
 func expand(stack []uintptr) []uintptr
