@@ -355,11 +355,7 @@ static void test_opening_and_freeing_leaves_nothing(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest injected[] = {};
-	const struct CMUnitTest all[] = {
-	        injected[0],
-	        injected[1],
-	        injected[2],
+	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup(test_process_map_is_written_and_read, reset),
 	        cmocka_unit_test_setup(test_tasks_of_the_machine, reset),
 	        cmocka_unit_test_setup(test_tables_that_nobody_wrote, reset),
@@ -372,8 +368,10 @@ int main(void)
 	        cmocka_unit_test_setup(test_opening_and_freeing_leaves_nothing, reset),
 	};
 
+	if (!permitted()) {
+		puts("1..0 # SKIP BPF objects may not be loaded here");
+		return 0;
+	}
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	if (!permitted())
-		return cmocka_run_group_tests(injected, NULL, NULL);
-	return cmocka_run_group_tests(all, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

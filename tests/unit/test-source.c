@@ -66,7 +66,7 @@ static void test_sleepers_without_an_interval_are_noted(void **state)
 }
 
 /* Returns the number of notes with so many intervals, and so many more that were missed. */
-static size_t notes_of_unseen(uint64_t seen, uint64_t end, uint64_t begin, uint64_t min_ns)
+static size_t notes_of_missed(uint64_t seen, uint64_t end, uint64_t begin, uint64_t min_ns)
 {
 	const struct pfa_options o = {.offcpu_min_ns = min_ns};
 	struct tally tally = {0};

@@ -17,7 +17,7 @@ static void test_chain_is_walked_to_its_root(void **state)
 	free(m);
 }
 
-static void test_limit_is_told_from_the_root(void **state)
+static void test_limit_is_distinguished_from_the_root(void **state)
 {
 	struct fake_memory *m = chain(512, 0);
 	uint64_t pcs[512];
