@@ -201,7 +201,7 @@ void *__wrap_realloc(void *p, size_t size)
 	return __real_realloc(p, size);
 }
 
-static unsigned int open_fds(void)
+static inline unsigned int open_fds(void)
 {
 	unsigned int n = 0;
 	DIR *d = opendir("/proc/self/fd");

@@ -6,8 +6,7 @@
 #define CPU_END   300 /* CPUs of these tests: 0 … 299 */
 #define EXT(type) ((uint64_t)(type) << 32)
 
-static const uint32_t cpus[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-static const uint32_t alike[8] = {0};
+static const uint32_t cpus[8] = {0, 1, 2, 3, 4, 5, 6, 7}, alike[8] = {0};
 static const struct pev_core_type plain[1] = {{"", UINT32_MAX}};
 static const struct pev_counter_cpus eight = {cpus, alike, 8, plain, 1};
 
