@@ -21,6 +21,29 @@
 int enc_pprof(const struct prof_model *m, struct sbuf *out);
 int enc_pprof_raw(const struct prof_model *m, struct sbuf *out);
 
+/* What is put before the outermost frame. */
+enum enc_folded_root {
+	ENC_FOLDED_NO_ROOT = 0,
+	ENC_FOLDED_PROCESS = 1, /* "comm-PID", comm of the main thread */
+	ENC_FOLDED_THREAD = 2,  /* "comm-PID/TID" */
+};
+
+struct enc_folded_options {
+	enum enc_folded_root root;
+	uint32_t type_idx; /* which of the values, < n_types */
+	int64_t divisor;   /* of the values: 1,000 for microseconds of nanoseconds; 0: 1 */
+};
+/**
+ * enc_folded - a model as folded stacks: one line a stack, root first, and its value
+ * @out: appended to; after a failure its length is as it was and the error sticks in it
+ * Inlined calls are frames. Kernel frames end in "_[k]", code without a name is "FILE+0xOFFSET".
+ * Semicolons of names become colons, control bytes and what is not UTF-8 '?'. Lines are in the
+ * order of their bytes; equal stacks are one line. Values are rounded, and at least 1.
+ * Returns: 0, -ENOMEM, -E2BIG (the cap of @out, or 1 GiB), or the error that stood in @out already.
+ * Source: stackcollapse-perf.pl and flamegraph.pl of github.com/brendangregg/FlameGraph.
+ */
+int enc_folded(const struct prof_model *m, const struct enc_folded_options *o, struct sbuf *out);
+
 /**
  * enc_metrics_text, enc_metrics_json - scheduler statistics and counters as text and as JSON
  * @s:   in the order of met_snapshot_sort
