@@ -14,7 +14,6 @@
 #define GZIP_LEVEL       6
 #define GZIP_LEVEL_LARGE 2
 #define GZIP_LARGE_BYTES ((size_t)1 << 20)
-#define VARINT_MAX       10 /* bytes of 64 bits in groups of 7 */
 
 enum wire_type {
 	WIRE_VARINT = 0,
@@ -85,28 +84,16 @@ struct pb {
 
 /* ---- wire format ---------------------------------------------------------------------------- */
 
-static void put_varint(struct sbuf *b, uint64_t v)
-{
-	uint8_t bytes[VARINT_MAX];
-	size_t n = 0;
-
-	do {
-		bytes[n++] = (uint8_t)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
-		v >>= 7;
-	} while (v);
-	(void)sbuf_add(b, bytes, n); /* failures stick in .err */
-}
-
 static void put_tag(struct sbuf *b, uint32_t field, enum wire_type wire)
 {
-	put_varint(b, field << 3 | wire);
+	enc_put_varint(b, field << 3 | wire);
 }
 
 static void put_u64(struct sbuf *b, uint32_t field, uint64_t v)
 {
 	if (v) {
 		put_tag(b, field, WIRE_VARINT);
-		put_varint(b, v);
+		enc_put_varint(b, v);
 	}
 }
 
@@ -119,7 +106,7 @@ static void put_i64(struct sbuf *b, uint32_t field, int64_t v)
 static void put_bytes(struct sbuf *b, uint32_t field, const void *p, size_t len)
 {
 	put_tag(b, field, WIRE_BYTES);
-	put_varint(b, len);
+	enc_put_varint(b, len);
 	(void)sbuf_add(b, p, len);
 }
 
@@ -169,12 +156,12 @@ static void put_sample(struct pb *pb, const struct prof_model *m, const struct p
 {
 	if (s->loc_cnt > 0) {
 		for (uint32_t i = 0; i < s->loc_cnt; i++)
-			put_varint(&pb->sub, m->loc_ids.p[s->loc_first + i]);
+			enc_put_varint(&pb->sub, m->loc_ids.p[s->loc_first + i]);
 		put_message(&pb->msg, SAMPLE_LOCATION_ID, &pb->sub);
 	}
 	if (m->n_types > 0) {
 		for (uint32_t i = 0; i < m->n_types; i++)
-			put_varint(&pb->sub, (uint64_t)s->value[i]);
+			enc_put_varint(&pb->sub, (uint64_t)s->value[i]);
 		put_message(&pb->msg, SAMPLE_VALUE, &pb->sub);
 	}
 	for (uint32_t i = 0; i < s->label_cnt; i++) {
@@ -259,7 +246,7 @@ static void put_profile(struct pb *pb, const struct prof_model *m)
 	put_i64(pb->out, PROFILE_PERIOD, m->period);
 	if (m->comments.n > 0) {
 		for (size_t i = 0; i < m->comments.n; i++)
-			put_varint(&pb->msg, m->comments.p[i]);
+			enc_put_varint(&pb->msg, m->comments.p[i]);
 		put_message(pb->out, PROFILE_COMMENT, &pb->msg);
 	}
 	put_u64(pb->out, PROFILE_DEFAULT_SAMPLE_TYPE, m->default_type);

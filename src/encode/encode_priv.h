@@ -12,6 +12,21 @@
  * Source: Unicode 15, table 3-7.
  */
 size_t enc_utf8_len(const uint8_t *s, size_t left);
+/**
+ * enc_put_varint - a number in groups of 7 bits, the lowest first (LEB128, protobuf's varint)
+ */
+static inline void enc_put_varint(struct sbuf *b, uint64_t v)
+{
+	uint8_t bytes[10]; /* 64 bits */
+	size_t n = 0;
+
+	do {
+		bytes[n++] = (uint8_t)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
+		v >>= 7;
+	} while (v);
+	(void)sbuf_add(b, bytes, n); /* failures stick in .err */
+}
+
 /* A value derived from two counters: factor * num / den. */
 struct enc_derived {
 	const char *key, *title;
