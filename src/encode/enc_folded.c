@@ -120,7 +120,7 @@ static void put_address(struct folded *f, const struct prof_location *l)
 {
 	const struct prof_mapping *m = l->mapping ? &f->m->mappings.p[l->mapping - 1] : NULL;
 
-	/* "[kernel]", "[jit]": nobody has a file to look the offset up in. */
+	/* "[kernel]" and "[jit]" are no files: an offset in them says nothing. */
 	if (!m || !m->path || *prof_model_str(f->m, m->path) == '[') {
 		(void)sbuf_addf(&f->line, "0x%" PRIx64, l->address);
 		return;
@@ -134,16 +134,20 @@ static void put_location(struct folded *f, const struct prof_location *l)
 	const char *path =
 	        l->mapping ? prof_model_str(f->m, f->m->mappings.p[l->mapping - 1].path) : "";
 	const char *suffix = strcmp(path, "[kernel]") == 0 ? "_[k]" : "";
+	bool named = false;
 
 	for (uint32_t i = l->line_cnt; i-- > 0;) {
 		uint32_t fn = f->m->lines.p[l->line_first + i].function;
 
+		if (!fn)
+			continue;
+		named = true;
 		if (f->line.len)
 			(void)sbuf_char(&f->line, ';');
 		put_name(&f->line, prof_model_str(f->m, f->m->functions.p[fn - 1].name));
 		(void)sbuf_str(&f->line, suffix);
 	}
-	if (l->line_cnt)
+	if (named)
 		return;
 	if (f->line.len)
 		(void)sbuf_char(&f->line, ';');
