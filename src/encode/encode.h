@@ -45,6 +45,26 @@ struct enc_folded_options {
 int enc_folded(const struct prof_model *m, const struct enc_folded_options *o, struct sbuf *out);
 
 /**
+ * enc_flame_html - profiles as a page that shows them as flame graphs, with a switch between them
+ * @models: models[n], n at least 1
+ * @out:    appended to; after a failure its length is as it was and the error sticks in it
+ * The page needs no network. Equal models give equal bytes. Names cannot end the data: it is in
+ * base64.
+ * Returns: 0, -ENOMEM, -E2BIG (the cap of @out, 1 GiB before compression, or 16 M nodes), or the
+ * error that was in @out already. docs/formats.md has the layout.
+ */
+int enc_flame_html(const struct prof_model *const *models, size_t n, struct sbuf *out);
+/**
+ * enc_flame_svg - a model as a picture of its flame graph
+ * @type_idx: which of the values is the width, < n_types
+ * @out:      as above
+ * Frames narrower than a quarter of a pixel are left out; the picture says how much ends in them.
+ * Equal models give equal bytes, in every locale.
+ * Returns: as enc_flame_html.
+ */
+int enc_flame_svg(const struct prof_model *m, uint32_t type_idx, struct sbuf *out);
+
+/**
  * enc_metrics_text, enc_metrics_json - scheduler statistics and counters as text and as JSON
  * @s:   in the order of met_snapshot_sort
  * @out: appended to; after a failure its length is as it was and the error sticks in it

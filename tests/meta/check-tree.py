@@ -26,7 +26,8 @@ TOPS = ("src", "include", "tests", "bench", "tools", "examples", "man", "packagi
 UNIQUE_IN = ("src", "include", "tests", "bench", "tools")
 # Inputs of tests are data: any name, no licence line.
 DATA_DIRS = {"corpus", "fixtures", "golden", "__pycache__"}
-SOURCE_SUFFIXES = (".c", ".h", ".def", ".inc", ".cc", ".cpp", ".s", ".S", ".rs", ".go", ".f90", ".py", ".sh", ".map")
+SOURCE_SUFFIXES = (".c", ".h", ".def", ".inc", ".cc", ".cpp", ".s", ".S", ".rs", ".go", ".f90", ".py", ".sh", ".map",
+                   ".js", ".css")
 SOURCE_NAMES = {"meson.build", "meson_options.txt", "Makefile"}
 # One in each folder (meson.build), or two by design: the kernel's and the user side's table (counters.def).
 NOT_UNIQUE = {"meson.build", "counters.def", "README.md"}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Profiles as a page that shows them. The data is a list of columns of numbers, compressed and in
+ * base64, which no name can end; the page unpacks it. docs/formats.md has the layout.
+ */
+#include <libdeflate.h>
+
+#include "encode/enc_flame_priv.h"
+
+#define MAGIC       "PAFLAME1"
+#define LEVEL       6
+#define LEVEL_LARGE 5 /* half the time of level 6 for 2 % more bytes */
+#define LARGE_BYTES ((size_t)4 << 20)
+#define NUMBERS_MAX 4 /* label keys whose values are amounts: "longest", "runqueue" */
+#define SET_MAX     PROF_SAMPLE_LABELS_MAX
+
+/* A label that groups samples: hashed as bytes. */
+struct label {
+	uint32_t key, str; /* strings of the page; str 0: the number */
+	int64_t num;
+};
+_Static_assert(sizeof(struct label) == 16, "hashed as bytes");
+
+struct html {
+	struct intern *strings;
+	struct sbuf body;   /* all but the strings */
+	struct sbuf column; /* one at a time */
+};
+
+struct samples {
+	const struct flame_tree *t;
+	struct intern *labels;                                      /* struct label */
+	struct intern *sets;                                        /* uint32_t ids of labels */
+	uint32_t *order;                                            /* samples by node */
+	VEC(uint32_t) set_of;                                       /* by sample */
+	uint32_t number_key[NUMBERS_MAX], number_unit[NUMBERS_MAX]; /* strings of the model */
+	uint32_t n_numbers;
+};
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static void put(struct html *h, uint64_t v)
+{
+	enc_put_varint(&h->body, v);
+}
+
+static int put_string(struct html *h, const char *s)
+{
+	uint32_t id;
+	int r = flame_string(h->strings, s, &id);
+
+	if (r == 0)
+		put(h, id);
+	return r;
+}
+
+/* Numbers that may be negative, as protobuf's sint64. */
+static uint64_t zigzag(int64_t v)
+{
+	return (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0);
+}
+
+/* ---- frames and nodes ------------------------------------------------------------------------ */
+
+static void put_frames(struct html *h, const struct flame_tree *t)
+{
+	put(h, t->frames.n);
+	vec_each (f, &t->frames)
+		put(h, f->name);
+	vec_each (f, &t->frames)
+		put(h, f->file);
+	vec_each (f, &t->frames)
+		put(h, (uint64_t)f->line);
+	vec_each (f, &t->frames)
+		put(h, f->module);
+	vec_each (f, &t->frames)
+		put(h, f->build_id);
+	vec_each (f, &t->frames)
+		put(h, f->kind);
+	vec_each (f, &t->frames)
+		put(h, f->reason);
+}
+
+/*
+ * Two columns. How many levels a node is above the one in front of it, less the one that it would
+ * be below. And its frame: a function calls few others, so it is the place among those that were
+ * met below the parent's frame so far, from 1, or 0 and the number of the frame.
+ */
+static int put_nodes(struct html *h, const struct flame_tree *t)
+{
+	_cleanup_(intern_freep) struct intern *pairs = NULL;
+	_cleanup_free_ uint32_t *met = calloc(t->frames.n + 1, sizeof(*met));
+	VEC(uint32_t) place = VEC_INIT(FLAME_NODES_MAX); /* by id of pairs */
+	_cleanup_free_ uint32_t *depth = calloc(t->nodes.n, sizeof(*depth));
+	int r = intern_new(FLAME_NODES_MAX, FLAME_BYTES_MAX, &pairs);
+
+	if (r == 0 && (!met || !depth))
+		r = -ENOMEM;
+	if (r < 0)
+		return r;
+	put(h, t->nodes.n - 1);
+	sbuf_reset(&h->column);
+	for (size_t i = 1; i < t->nodes.n && r == 0; i++) {
+		const struct flame_node *n = &t->nodes.p[i];
+		/* The root's number is that behind the last frame. */
+		uint32_t above = n->parent ? t->nodes.p[n->parent].frame : (uint32_t)t->frames.n;
+		const uint32_t pair[2] = {above, n->frame};
+		uint32_t id;
+		bool is_new;
+
+		depth[i] = depth[n->parent] + 1;
+		put(h, depth[i - 1] + 1 - depth[i]);
+		r = intern_add(pairs, pair, sizeof(pair), &id, &is_new);
+		if (r == 0 && is_new)
+			r = vec_push(&place, ++met[above]);
+		if (r == 0)
+			enc_put_varint(&h->column, is_new ? 0 : place.p[id]);
+		if (r == 0 && is_new)
+			enc_put_varint(&h->column, n->frame);
+	}
+	vec_done(&place);
+	if (r == 0)
+		r = sbuf_add(&h->body, h->column.p, h->column.len);
+	return r;
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+static void samples_done(struct samples *s)
+{
+	s->labels = intern_free(s->labels);
+	s->sets = intern_free(s->sets);
+	free(s->order);
+	vec_done(&s->set_of);
+}
+
+static int cmp_node(const void *a, const void *b, void *arg)
+{
+	const struct samples *s = arg;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	uint32_t m = s->t->sample_node.p[x], n = s->t->sample_node.p[y];
+
+	return m != n ? (m > n) - (m < n) : (x > y) - (x < y);
+}
+
+/* Labels with a unit are amounts: they group nothing. */
+static bool is_amount(const struct prof_label *l)
+{
+	return !l->str && l->unit;
+}
+
+/* Samples whose sets are told apart by amounts alone share one. */
+static int add_set(struct html *h, struct samples *s, const struct prof_sample *sample)
+{
+	const struct prof_model *m = s->t->m;
+	uint32_t ids[SET_MAX], n = 0, set, i;
+	int r = 0;
+
+	for (uint32_t k = 0; k < sample->label_cnt && k < SET_MAX && r == 0; k++) {
+		const struct prof_label *l = &m->labels.p[sample->label_first + k];
+		struct label mine = {.num = l->str ? 0 : l->num};
+
+		if (is_amount(l)) {
+			for (i = 0; i < s->n_numbers && s->number_key[i] != l->key; i++)
+				;
+			if (i == s->n_numbers && i < NUMBERS_MAX) {
+				s->number_key[i] = l->key;
+				s->number_unit[i] = l->unit;
+				s->n_numbers++;
+			}
+			continue;
+		}
+		r = flame_string(h->strings, prof_model_str(m, l->key), &mine.key);
+		if (r == 0)
+			r = flame_string(h->strings, prof_model_str(m, l->str), &mine.str);
+		if (r == 0)
+			r = intern_add(s->labels, &mine, sizeof(mine), &ids[n++], NULL);
+	}
+	if (r == 0)
+		r = intern_add(s->sets, ids, n * sizeof(*ids), &set, NULL);
+	return r < 0 ? r : vec_push(&s->set_of, set);
+}
+
+static int prepare_samples(struct html *h, struct samples *s)
+{
+	size_t n = s->t->m->samples.n;
+	int r;
+
+	s->set_of.max = PROF_SAMPLES_MAX;
+	s->order = malloc(MAX_OF(n, (size_t)1) * sizeof(*s->order));
+	if (!s->order)
+		return -ENOMEM;
+	r = intern_new(PROF_LABELS_MAX, FLAME_BYTES_MAX, &s->labels);
+	if (r == 0)
+		r = intern_new(PROF_SAMPLES_MAX, FLAME_BYTES_MAX, &s->sets);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		s->order[i] = (uint32_t)i;
+		r = add_set(h, s, &s->t->m->samples.p[i]);
+	}
+	if (r == 0)
+		qsort_r(s->order, n, sizeof(*s->order), cmp_node, s);
+	return r;
+}
+
+static void put_labels(struct html *h, const struct samples *s)
+{
+	put(h, intern_count(s->labels));
+	for (uint32_t i = 0; i < intern_count(s->labels); i++) {
+		const struct label *l = intern_get(s->labels, i, NULL);
+
+		put(h, l->key);
+		put(h, l->str);
+		if (!l->str)
+			put(h, zigzag(l->num));
+	}
+	put(h, intern_count(s->sets));
+	for (uint32_t i = 0; i < intern_count(s->sets); i++) {
+		size_t len;
+		const uint32_t *ids = intern_get(s->sets, i, &len);
+
+		put(h, len / sizeof(*ids));
+		for (size_t k = 0; k < len / sizeof(*ids); k++)
+			put(h, ids[k]);
+	}
+}
+
+static uint64_t amount_of(const struct samples *s, const struct prof_sample *sample, uint32_t key)
+{
+	for (uint32_t i = 0; i < sample->label_cnt; i++) {
+		const struct prof_label *l = &s->t->m->labels.p[sample->label_first + i];
+
+		if (l->key == key && is_amount(l))
+			return l->num > 0 ? (uint64_t)l->num : 0;
+	}
+	return 0;
+}
+
+static int put_samples(struct html *h, struct samples *s)
+{
+	const struct prof_model *m = s->t->m;
+	size_t n = m->samples.n;
+	uint32_t node = 0;
+	int r = prepare_samples(h, s);
+
+	if (r < 0)
+		return r;
+	put_labels(h, s);
+	put(h, s->n_numbers);
+	for (uint32_t i = 0; i < s->n_numbers && r == 0; i++) {
+		r = put_string(h, prof_model_str(m, s->number_key[i]));
+		if (r == 0)
+			r = put_string(h, prof_model_str(m, s->number_unit[i]));
+	}
+	put(h, n);
+	for (size_t i = 0; i < n; i++) {
+		put(h, s->t->sample_node.p[s->order[i]] - node);
+		node = s->t->sample_node.p[s->order[i]];
+	}
+	for (size_t i = 0; i < n; i++)
+		put(h, s->set_of.p[s->order[i]]);
+	for (uint32_t type = 0; type < m->n_types; type++)
+		for (size_t i = 0; i < n; i++)
+			put(h, flame_value(&m->samples.p[s->order[i]], type));
+	for (uint32_t k = 0; k < s->n_numbers; k++)
+		for (size_t i = 0; i < n; i++)
+			put(h, amount_of(s, &m->samples.p[s->order[i]], s->number_key[k]));
+	return r;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static int put_header(struct html *h, const struct prof_model *m)
+{
+	uint32_t by_default = 0;
+	int r = put_string(h, flame_title(m));
+
+	put(h, m->n_types);
+	for (uint32_t i = 0; i < m->n_types && r == 0; i++) {
+		r = put_string(h, prof_model_str(m, m->sample_type[i].type));
+		if (r == 0)
+			r = put_string(h, prof_model_str(m, m->sample_type[i].unit));
+		if (m->sample_type[i].type == m->default_type)
+			by_default = i;
+	}
+	put(h, by_default);
+	put(h, (uint64_t)MAX_OF(m->time_realtime_ns, 0));
+	put(h, (uint64_t)MAX_OF(m->duration_ns, 0));
+	put(h, m->comments.n);
+	for (size_t i = 0; i < m->comments.n && r == 0; i++)
+		r = put_string(h, prof_model_str(m, m->comments.p[i]));
+	return r;
+}
+
+static int put_profile(struct html *h, const struct prof_model *m)
+{
+	_cleanup_(flame_tree_freep) struct flame_tree *t = NULL;
+	_cleanup_(samples_done) struct samples s = {0};
+	int r = flame_tree_new(m, h->strings, &t);
+
+	if (r < 0)
+		return r;
+	s.t = t;
+	r = put_header(h, m);
+	if (r == 0)
+		put_frames(h, t);
+	if (r == 0)
+		r = put_nodes(h, t);
+	return r == 0 ? put_samples(h, &s) : r;
+}
+
+/* The strings come first, although they are known last. */
+static int put_data(struct html *h, const struct prof_model *const *models, size_t n,
+                    struct sbuf *raw)
+{
+	uint32_t empty;
+	int r = flame_string(h->strings, "", &empty); /* is number 0 */
+
+	put(h, n);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = put_profile(h, models[i]);
+	if (r < 0)
+		return r;
+	(void)sbuf_str(raw, MAGIC);
+	enc_put_varint(raw, intern_count(h->strings));
+	for (uint32_t i = 0; i < intern_count(h->strings); i++) {
+		size_t len;
+
+		(void)intern_get(h->strings, i, &len);
+		enc_put_varint(raw, len);
+	}
+	for (uint32_t i = 0; i < intern_count(h->strings); i++) {
+		size_t len;
+		const char *s = intern_get(h->strings, i, &len);
+
+		(void)sbuf_add(raw, s, len);
+	}
+	if (h->body.err)
+		return h->body.err;
+	return sbuf_add(raw, h->body.p, h->body.len);
+}
+
+static void put_base64(struct sbuf *out, const uint8_t *p, size_t len)
+{
+	static const char digits[] =
+	        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *to = sbuf_reserve(out, (len + 2) / 3 * 4);
+
+	if (!to)
+		return;
+	for (size_t i = 0; i < len; i += 3, to += 4) {
+		uint32_t v = (uint32_t)p[i] << 16 | (i + 1 < len ? (uint32_t)p[i + 1] << 8 : 0) |
+		             (i + 2 < len ? p[i + 2] : 0);
+
+		to[0] = digits[v >> 18];
+		to[1] = digits[v >> 12 & 63];
+		to[2] = i + 1 < len ? digits[v >> 6 & 63] : '=';
+		to[3] = i + 2 < len ? digits[v & 63] : '=';
+	}
+	*to = '\0';
+	out->len += (len + 2) / 3 * 4;
+}
+
+static int put_compressed(struct sbuf *out, const struct sbuf *raw)
+{
+	struct libdeflate_compressor *c =
+	        libdeflate_alloc_compressor(raw->len < LARGE_BYTES ? LEVEL : LEVEL_LARGE);
+	_cleanup_free_ uint8_t *packed = NULL;
+	size_t room, len = 0;
+
+	if (!c)
+		return -ENOMEM;
+	room = libdeflate_zlib_compress_bound(c, raw->len);
+	packed = malloc(room);
+	if (packed)
+		len = libdeflate_zlib_compress(c, raw->p, raw->len, packed, room);
+	libdeflate_free_compressor(c);
+	if (!packed)
+		return -ENOMEM;
+	put_base64(out, packed, len);
+	return out->err;
+}
+
+static void html_done(struct html *h)
+{
+	h->strings = intern_free(h->strings);
+	sbuf_done(&h->body);
+	sbuf_done(&h->column);
+}
+
+int enc_flame_html(const struct prof_model *const *models, size_t n, struct sbuf *out)
+{
+	_cleanup_(html_done) struct html h = {0};
+	_cleanup_(sbuf_done) struct sbuf raw;
+	size_t before = out->len;
+	int r;
+
+	sbuf_init(&raw, FLAME_BYTES_MAX);
+	sbuf_init(&h.body, FLAME_BYTES_MAX);
+	sbuf_init(&h.column, FLAME_BYTES_MAX);
+	if (out->err)
+		return out->err;
+	r = intern_new(PROF_STRINGS_MAX, FLAME_BYTES_MAX, &h.strings);
+	if (r == 0)
+		r = put_data(&h, models, n, &raw);
+	if (r == 0)
+		r = sbuf_add(out, enc_flame_page_head, enc_flame_page_head_len);
+	if (r == 0)
+		r = put_compressed(out, &raw);
+	if (r == 0)
+		r = sbuf_add(out, enc_flame_page_tail, enc_flame_page_tail_len);
+	if (r < 0) {
+		out->len = before;
+		if (out->p)
+			out->p[before] = 0;
+		out->err = r;
+	}
+	return r;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* enc_flame_priv - the stacks of a model as a tree of frames, for the two flame graphs. */
+#ifndef PA_ENC_FLAME_PRIV_H
+#define PA_ENC_FLAME_PRIV_H
+
+#include "encode/encode_priv.h"
+
+#define FLAME_NODES_MAX 16777216U
+#define FLAME_BYTES_MAX ((size_t)1 << 30) /* of each table, and of the data before compression */
+
+/* What a frame is, by which it is coloured. The numbers are in files: append only. */
+enum flame_kind {
+	FLAME_NATIVE = 0,
+	FLAME_CPP = 1,
+	FLAME_RUST = 2,
+	FLAME_GO = 3,
+	FLAME_JIT = 4,
+	FLAME_KERNEL = 5,
+	FLAME_INLINED = 6, /* of whatever language */
+	FLAME_UNNAMED = 7, /* an address */
+	FLAME_MARK = 8,    /* "[truncated]" and the like: no code */
+	FLAME_KIND_CNT = 9,
+};
+
+/* One function, in one file, as it is shown. Addresses in it are one frame. */
+struct flame_frame {
+	int64_t line;                          /* where it begins in file; 0 unknown */
+	uint32_t name, file, module, build_id; /* strings */
+	uint8_t kind, reason;                  /* enum flame_kind, enum ev_reason */
+	uint8_t pad[6];                        /* 0: frames are hashed as bytes */
+};
+_Static_assert(sizeof(struct flame_frame) == 32, "hashed as bytes");
+
+#define FLAME_ROOT 0 /* the node above all stacks; it has no frame */
+
+struct flame_node {
+	uint32_t parent; /* < its own number */
+	uint32_t frame;  /* index in frames; UINT32_MAX: the root's */
+};
+
+struct flame_tree {
+	const struct prof_model *m;
+	struct intern *strings;         /* borrowed; trees of one file share them */
+	VEC(struct flame_frame) frames; /* ascending by name, then by the other members */
+	VEC(struct flame_node) nodes;   /* in preorder, siblings ascending by frame */
+	VEC(uint32_t) sample_node;      /* by sample of the model */
+};
+
+/**
+ * flame_string - id of a text, added if it is new
+ * Bytes that are not UTF-8 become "\xNN", control bytes '?'.
+ * Returns: 0, -E2BIG, -ENOMEM.
+ */
+int flame_string(struct intern *strings, const char *s, uint32_t *ret);
+/**
+ * flame_tree_new - the tree of all stacks of a model
+ * @m, @strings: borrowed until the tree is freed
+ * Returns: 0, -E2BIG, -ENOMEM. Cost: O(frames of all samples).
+ */
+int flame_tree_new(const struct prof_model *m, struct intern *strings, struct flame_tree **ret);
+/**
+ * flame_tree_free, flame_tree_freep - NULL is accepted; free returns NULL
+ */
+struct flame_tree *flame_tree_free(struct flame_tree *t);
+void flame_tree_freep(struct flame_tree **t);
+/**
+ * flame_value - one value of a sample; negative ones count as 0
+ */
+static inline uint64_t flame_value(const struct prof_sample *s, uint32_t type_idx)
+{
+	return s->value[type_idx] > 0 ? (uint64_t)s->value[type_idx] : 0;
+}
+/**
+ * flame_title - "On-CPU" or "Off-CPU", by the model's types
+ */
+const char *flame_title(const struct prof_model *m);
+/**
+ * flame_kind_name - "kernel"
+ */
+const char *flame_kind_name(enum flame_kind k);
+
+/* The page without its data: page.html of src/encode/flame with the style and the scripts in it. */
+extern const unsigned char enc_flame_page_head[], enc_flame_page_tail[];
+extern const size_t enc_flame_page_head_len, enc_flame_page_tail_len;
+
+#endif
