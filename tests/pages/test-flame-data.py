@@ -1,0 +1,191 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a flame graph's page and picture hold, against what they were made of and against the other formats.
+
+usage: test-flame-data.py FLAME_DRIVER
+
+Profiles are made here at random. The page's data is unpacked by a reader of its own and compared sample by sample; totals
+are compared with folded stacks and with "go tool pprof -raw". The picture is parsed as XML, and drawn by rsvg-convert
+where that is installed; flamegraph.pl reads the folded stacks where that is. Output is TAP.
+"""
+
+import collections
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+import flamelib
+
+results = []
+HOSTILE = b'</script>"\'&<b>;\n\x1b[2J \xff\xed\xa0\x80\xef\xbf\xbf'
+
+
+def report(ok, what, more=""):
+    results.append(bool(ok))
+    print(f"{'ok' if ok else 'not ok'} {len(results)} - {what}", flush=True)
+    if not ok:
+        print("# " + str(more)[:2000].replace("\n", "\n# "), flush=True)
+
+
+def skip(what, why):
+    results.append(True)
+    print(f"ok {len(results)} - {what} # SKIP {why}", flush=True)
+
+
+class Profile:
+    """A random one: its description, and what readers must find."""
+
+    def __init__(self, kind, seed, n_samples):
+        rnd = random.Random(seed)
+        self.lines = [f"profile\t{kind}"]
+        self.comments = ["env=test", "target: command " + "x" * seed, "complete_stacks_pct: 98.70"]
+        self.lines += ["comment\t" + flamelib.escaped(c) for c in self.comments]
+        self.names = {}
+        for number in range(1, 60):
+            functions = []
+            for k in range(rnd.choice((0, 1, 1, 1, 1, 2, 3))):
+                name = HOSTILE + b"%d" % number if rnd.random() < 0.1 else b"fn_%d_%d" % (number % 40, k)
+                functions.append((name, b"", b"dir/file.c" if rnd.random() < 0.7 else b"", rnd.randrange(2000)))
+            module = rnd.choice(("/usr/bin/serve", "/usr/lib/libc.so.6", "[kernel]", "[jit]"))
+            # Offsets of a module's mapping, which begins at 0.
+            address = rnd.randrange(1, 1 << 40) * 64 + number
+            self.lines.append(flamelib.location(number, module, functions, build_id="%040x" % rnd.randrange(1 << 160),
+                                                address=address, reason=0 if functions else 7))
+            self.names[number] = [shown(f[0]) for f in functions[::-1]] or [self.address(module, address)]
+        self.samples = collections.Counter()
+        self.values = {}
+        for _ in range(n_samples):
+            stack = [rnd.randrange(1, 60) for _ in range(rnd.choice((0, 1, 3, 8, 30)))]
+            stack = [1, 2, 3][:rnd.randrange(4)] + stack
+            pid, tid, comm = rnd.randrange(1, 4), rnd.randrange(1, 9), rnd.choice((b"serve", b"worker", HOSTILE[:8]))
+            state, longest = ("iowait", rnd.randrange(1 << 33)) if kind == "offcpu" else ("", "")
+            count, ns = rnd.randrange(1, 50), rnd.choice((1, 10101010, rnd.randrange(1 << 44)))
+            self.lines.append(flamelib.sample(count, ns, pid, tid, comm, stack[::-1], state, longest))
+            names = tuple(n for i in stack for n in self.names[i])
+            key = (names, pid, tid, shown(comm))
+            a, b = self.values.get(key, (0, 0))
+            self.values[key] = (a + count, b + ns)
+
+    @staticmethod
+    def address(module, address):
+        return "0x%x" % address if module[0] == "[" else "%s+0x%x" % (os.path.basename(module), address)
+
+    def totals(self):
+        return tuple(sum(v[i] for v in self.values.values()) for i in range(2))
+
+
+def shown(name):
+    """As enc_flame_* show a name."""
+    text = name.decode("utf-8", "surrogateescape")
+    return "".join("\\x%02x" % (ord(c) - 0xdc00) if 0xdc80 <= ord(c) <= 0xdcff else
+                   "?" if ord(c) < 0x20 or 0x7f <= ord(c) < 0xa0 else c for c in text)
+
+
+def run(driver, form, *profiles):
+    text = "\n".join(line for p in profiles for line in p.lines) + "\n"
+    return subprocess.run([driver, form], input=text.encode(), stdout=subprocess.PIPE, check=True).stdout
+
+
+def check_page(page, want, title):
+    got = collections.defaultdict(lambda: (0, 0))
+    for s in page["samples"]:
+        labels = s["labels"]
+        key = (tuple(flamelib.stack_names(page, s)), labels["pid"], labels["tid"], labels["comm"])
+        got[key] = tuple(a + b for a, b in zip(got[key], s["values"]))
+    report(dict(got) == want.values, f"{title}: all samples are in the page, with their stacks, labels and values",
+           [k for k in set(got) ^ set(want.values)][:3])
+    report(page["comments"] == want.comments, f"{title}: and the comments", page["comments"])
+    names = [f["name"].encode() for f in page["frames"]]
+    report(names == sorted(names), f"{title}: frames ascend by name")
+
+
+def check_folded(driver, profile, title):
+    lines = run(driver, "folded", profile).decode().splitlines()
+    total = sum(int(line.rpartition(" ")[2]) for line in lines)
+    report(total == profile.totals()[0], f"{title}: folded stacks have the same samples", (total, profile.totals()))
+    return lines
+
+
+def check_pprof(driver, profile, title, folder):
+    path = os.path.join(folder, "x.pb.gz")
+    with open(path, "wb") as f:
+        f.write(run(driver, "pprof", profile))
+    go = shutil.which("go") or "/usr/local/go/bin/go"
+    if not os.path.exists(go):
+        skip(f"{title}: go tool pprof finds the same totals", "go is not installed")
+        return
+    raw = subprocess.run([go, "tool", "pprof", "-symbolize=none", "-raw", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                         env={**os.environ, "PPROF_TMPDIR": folder})
+    sums = [0, 0]
+    part = raw.stdout.decode(errors="replace").split("\nSamples:\n", 1)[-1].split("\nLocations", 1)[0]
+    for line in part.splitlines()[1:]:
+        m = re.match(r"\s*(\d+)\s+(\d+):", line)
+        if m:
+            sums = [a + int(b) for a, b in zip(sums, m.groups())]
+    report(tuple(sums) == profile.totals(), f"{title}: go tool pprof finds the same totals",
+           (sums, profile.totals(), raw.stderr.decode()))
+
+
+def check_picture(driver, profile, title, folder):
+    svg = run(driver, "svg", profile)
+    path = os.path.join(folder, "x.svg")
+    with open(path, "wb") as f:
+        f.write(svg)
+    space = "{http://www.w3.org/2000/svg}"
+    root = xml.etree.ElementTree.fromstring(svg)
+    tags = {e.tag.removeprefix(space) for e in root.iter()}
+    report(tags <= {"svg", "rect", "text", "g", "title"}, f"{title}: the picture is XML of known elements", tags)
+    report(all(g.find(space + "title") is not None for g in root.iter(space + "g")), f"{title}: each frame has a title")
+    report(all(float(t.get("x")) >= 0 for t in root.iter(space + "text")), f"{title}: texts are in the picture")
+    if not shutil.which("rsvg-convert"):
+        skip(f"{title}: rsvg-convert draws the picture", "librsvg2-bin is not installed")
+        return
+    png = subprocess.run(["rsvg-convert", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    report(png.stdout.startswith(b"\x89PNG") and not png.stderr, f"{title}: rsvg-convert draws the picture", png.stderr)
+
+
+def check_flamegraph_pl(lines):
+    what = "flamegraph.pl reads our folded stacks"
+    tool = shutil.which("flamegraph.pl")
+    if not tool:
+        skip(what, "flamegraph.pl is not installed")
+        return
+    r = subprocess.run([tool, "-"], input="\n".join(lines).encode() + b"\n", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       check=False)
+    total = sum(int(line.rpartition(" ")[2]) for line in lines)
+    report(r.returncode == 0 and b"Ignored" not in r.stderr and f"all ({total:,} samples".encode() in r.stdout, what, r.stderr)
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    driver = sys.argv[1]
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for seed, n in ((1, 0), (2, 1), (3, 300), (4, 3000)):
+            on, off = Profile("cpu", seed, n), Profile("offcpu", seed + 100, n)
+            page = run(driver, "html", on, off)
+            report(page == run(driver, "html", on, off), f"{n} samples: the page is the same each time")
+            both = flamelib.read_page(page)
+            report([p["title"] for p in both] == ["On-CPU", "Off-CPU"], f"{n} samples: both profiles are in one page")
+            check_page(both[0], on, f"{n} samples on CPU")
+            check_page(both[1], off, f"{n} samples off CPU")
+            report(b"fn_" not in page and b"[2J" not in page, f"{n} samples: no name is in the page as it is")
+            for profile, title in ((on, f"{n} samples on CPU"), (off, f"{n} samples off CPU")):
+                lines = check_folded(driver, profile, title)
+                check_picture(driver, profile, title, folder)
+                if n:
+                    check_pprof(driver, profile, title, folder)
+        check_flamegraph_pl(lines)
+    print(f"1..{len(results)}")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
