@@ -102,8 +102,8 @@ struct source {
 	void *(*free)(void *src);
 };
 
-enum src_id { SRC_ONCPU = 0, SRC_OFFCPU, SRC_SCHED, SRC_CNT };
-/* In the order in which they are called. */
+enum src_id { SRC_ONCPU = 0, SRC_SCHED, SRC_OFFCPU, SRC_CNT };
+/* By enum src_id, the order in which they are called. */
 extern const struct source *const src_all[SRC_CNT];
 extern const struct source src_oncpu, src_offcpu, src_sched;
 
