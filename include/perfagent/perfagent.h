@@ -209,13 +209,15 @@ enum pfa_unwind {
 #define PFA_STATE_IDLE            (1u << 6) /* a kernel thread without work */
 
 /* Limits of lists. */
-#define PFA_PIDS_MAX    1024 /* pids; tids */
-#define PFA_FILTERS_MAX 64   /* comms; cgroups */
+#define PFA_PIDS_MAX          1024 /* pids; tids */
+#define PFA_FILTERS_MAX       64   /* comms; cgroups */
+#define PFA_EXTRA_OUTPUTS_MAX 16
 
 /* ---- 4. Outputs ------------------------------------------------------------------------------
  *
  * pfa_stop writes one output for each mode: a gzipped pprof profile for PROFILE and OFFCPU, text or
- * JSON for PMU.
+ * JSON for PMU. Extra outputs have the same profiles in other formats. All outputs are checked
+ * before the capture starts. One that cannot be written does not affect the others.
  */
 
 /* Gets the whole output in one call. @data is valid during the call. Returns 0 or a negative errno,
@@ -239,6 +241,34 @@ struct pfa_output {
 enum pfa_format {
 	PFA_FORMAT_TEXT = 0, /* for people */
 	PFA_FORMAT_JSON = 1, /* docs/metrics.md has the schema */
+};
+
+/* Formats of extra outputs; docs/formats.md describes them. */
+enum pfa_profile_format {
+	PFA_PROFILE_END = 0, /* ends a list of extra outputs */
+	/* A page with interactive flame graphs, self-contained; may have both profiles. */
+	PFA_PROFILE_FLAME_HTML = 1,
+	/* A picture of the flame graph of one profile. Its widths are time, or cycles. */
+	PFA_PROFILE_FLAME_SVG = 2,
+	/* Folded stacks of one profile, a line for each stack. Values are samples for PROFILE,
+	 * microseconds for OFFCPU. */
+	PFA_PROFILE_FOLDED = 3,
+};
+
+/* The outermost frame of folded stacks. */
+enum pfa_root {
+	PFA_ROOT_NONE = 0,
+	PFA_ROOT_PROCESS = 1, /* "name-PID" */
+	PFA_ROOT_THREAD = 2,  /* "name-PID/TID" */
+};
+
+/* One more output of the profiles. */
+struct pfa_extra_output {
+	uint32_t format;      /* enum pfa_profile_format */
+	uint32_t modes;       /* PFA_MODE_PROFILE, PFA_MODE_OFFCPU; 0: those of the capture */
+	uint32_t root;        /* FOLDED: enum pfa_root; else 0 */
+	uint32_t reserved0;   /* 0 */
+	struct pfa_output to; /* exactly one of path, fd and write */
 };
 
 /* ---- 5. Options ------------------------------------------------------------------------------ */
@@ -323,6 +353,11 @@ struct pfa_options {
 	uint32_t count_entries;  /* distinct (thread, stacks) pairs in one drain interval */
 	uint32_t range_entries;  /* executable mappings of all processes */
 	uint32_t offcpu_threads; /* OFFCPU: threads of the target that exist at one time */
+
+	/* -- Extra outputs -- */
+
+	/* Ended by an entry with format PFA_PROFILE_END; at most 16; NULL: none. */
+	const struct pfa_extra_output *extra_outputs;
 };
 #define PFA_OPTIONS_INIT                                                                           \
 	{                                                                                          \
@@ -367,6 +402,9 @@ PFA_API uint32_t pfa_modes_run(const struct pfa_session *s);
 
 /* STOPPED: returns the modes whose output was written completely, whatever pfa_stop returned. */
 PFA_API uint32_t pfa_modes_written(const struct pfa_session *s);
+
+/* STOPPED: returns the extra outputs that were written completely: bit i for extra_outputs[i]. */
+PFA_API uint32_t pfa_extra_outputs_written(const struct pfa_session *s);
 
 /* ---- 7. Target events ------------------------------------------------------------------------ */
 

@@ -164,6 +164,11 @@ uint32_t pfa_modes_written(const struct pfa_session *s)
 	return ses_modes_written(s->ses);
 }
 
+uint32_t pfa_extra_outputs_written(const struct pfa_session *s)
+{
+	return ses_extra_written(s->ses);
+}
+
 const char *pfa_weight_unit(const struct pfa_session *s)
 {
 	return ses_weight_unit(s->ses);

@@ -12,6 +12,11 @@ uint32_t ses_modes_written(const struct ses *s)
 	return s->written;
 }
 
+uint32_t ses_extra_written(const struct ses *s)
+{
+	return s->extra_written;
+}
+
 bool ses_running(const struct ses *s)
 {
 	return s->state == SES_RUNNING;

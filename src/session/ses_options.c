@@ -113,6 +113,8 @@ int ses_options_check(const struct pfa_options *o, struct err *err)
 	if (r == 0)
 		r = check_modes(o, err);
 	if (r == 0)
+		r = ses_extra_check(o, err);
+	if (r == 0)
 		r = check_budgets(o, err);
 	return r == 0 ? check_strings(o, err) : r;
 }
@@ -204,6 +206,7 @@ int ses_options_dup(const struct pfa_options *o, struct pfa_options *ret)
 	good &= dup_path(&o->profile, &ret->profile);
 	good &= dup_path(&o->offcpu, &ret->offcpu);
 	good &= dup_path(&o->pmu, &ret->pmu);
+	good &= ses_extra_dup(o, ret) == 0;
 	if (!ret->modes)
 		ret->modes = PFA_MODE_PROFILE;
 	if (!ret->sample_rate_hz)
@@ -232,5 +235,6 @@ void ses_options_done(struct pfa_options *o)
 	free_path(&o->profile);
 	free_path(&o->offcpu);
 	free_path(&o->pmu);
+	ses_extra_done(o);
 	*o = (struct pfa_options){0};
 }

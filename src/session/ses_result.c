@@ -285,5 +285,5 @@ int ses_write_outputs(struct ses *s, struct err *err)
 		s->written |= one < 0 ? 0 : src_all[i]->mode;
 		r = ses_first(r, one);
 	}
-	return r;
+	return ses_first(r, ses_extra_write(s, r == 0 ? err : NULL));
 }

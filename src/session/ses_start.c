@@ -49,7 +49,7 @@ static int open_outputs(struct ses *s, struct err *err)
 		if (s->o.modes & src_all[i]->mode && (to->path || to->fd || to->write))
 			r = enc_output_open(to, &s->out[i], err);
 	}
-	return r;
+	return r == 0 ? ses_extra_open(s, err) : r;
 }
 
 /* Leaves out a source that cannot be started, if another one can: a note now, an error of ses_stop

@@ -44,7 +44,7 @@ int ses_add_enricher(struct ses *s, pfa_enrich_fn fn, void *arg, struct err *err
 
 static void forget_results(struct ses *s)
 {
-	s->env.left_out = s->written = 0;
+	s->env.left_out = s->written = s->extra_written = 0;
 	s->left_out = (struct err){0};
 	for (size_t i = 0; i < SRC_CNT; i++)
 		src_product_done(&s->product[i]);
@@ -65,6 +65,7 @@ static void release(struct ses *s)
 		s->src[i - 1] = src_all[i - 1]->free(s->src[i - 1]);
 		s->out[i - 1] = enc_output_free(s->out[i - 1]);
 	}
+	ses_extra_close(s);
 	/* Not RUNNING: ses_stats reads no walker. */
 	s->walker = s->env.walker = smp_walker_free(s->walker);
 	s->env.agg = NULL;

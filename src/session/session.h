@@ -157,6 +157,10 @@ uint32_t ses_modes_run(const struct ses *s);
  */
 uint32_t ses_modes_written(const struct ses *s);
 /**
+ * ses_extra_written - extra outputs that ses_stop has written completely: bit i for number i
+ */
+uint32_t ses_extra_written(const struct ses *s);
+/**
  * ses_weight_unit - "nanoseconds" or, once ses_start has chosen that event, "cycles"; static
  */
 const char *ses_weight_unit(const struct ses *s);

@@ -140,6 +140,8 @@ struct ses {
 	struct src_product product[SRC_CNT];
 	struct enc_output *out[SRC_CNT]; /* NULL: written nowhere; freed by ses_stop */
 	uint32_t written;                /* modes whose output was written completely */
+	struct enc_output *extra[PFA_EXTRA_OUTPUTS_MAX]; /* by index of o.extra_outputs; as out */
+	uint32_t extra_written;                          /* bits: as pfa_extra_outputs_written */
 };
 
 /* The sources of a capture with index and state. */
@@ -151,6 +153,15 @@ struct ses {
 int ses_options_check(const struct pfa_options *o, struct err *err);       /* 0, -EINVAL, -ENOMEM */
 int ses_options_dup(const struct pfa_options *o, struct pfa_options *ret); /* 0, -ENOMEM */
 void ses_options_done(struct pfa_options *o);
+
+/* ses_extra.c: outputs of profiles besides pprof. */
+int ses_extra_check(const struct pfa_options *o, struct err *err); /* 0, -EINVAL, -E2BIG */
+/* 0, -ENOMEM; done frees what it made in either case. */
+int ses_extra_dup(const struct pfa_options *o, struct pfa_options *ret);
+void ses_extra_done(struct pfa_options *o);
+int ses_extra_open(struct ses *s, struct err *err);  /* what enc_output_open gives */
+int ses_extra_write(struct ses *s, struct err *err); /* all; the first failure */
+void ses_extra_close(struct ses *s);
 
 /* ses_start.c: starts a capture; the caller changes the state, and releases everything after a
  * failure. */
