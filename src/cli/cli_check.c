@@ -55,14 +55,25 @@ static const struct {
 #define NEEDS_OFFCPU  {[CLI_OFFCPU] = true}, "--offcpu"
 #define NEEDS_PMU     {[CLI_METRICS] = true}, "--pmu"
 #define NEEDS_STACKS  {[CLI_PROFILE] = true, [CLI_OFFCPU] = true}, "--profile or --offcpu"
-        {OPT_SAMPLE_RATE, NEEDS_PROFILE},    {OPT_EVENT, NEEDS_PROFILE},
-        {OPT_PROFILE_OUTPUT, NEEDS_PROFILE}, {OPT_OFFCPU_STATES, NEEDS_OFFCPU},
-        {OPT_OFFCPU_MIN, NEEDS_OFFCPU},      {OPT_OFFCPU_MAX, NEEDS_OFFCPU},
-        {OPT_OFFCPU_WAKERS, NEEDS_OFFCPU},   {OPT_OFFCPU_OUTPUT, NEEDS_OFFCPU},
-        {OPT_PMU_OUTPUT, NEEDS_PMU},         {OPT_PMU_FORMAT, NEEDS_PMU},
-        {OPT_UNWIND, NEEDS_STACKS},          {OPT_TABLE_BUDGET, NEEDS_STACKS},
-        {OPT_KERNEL_STACKS, NEEDS_STACKS},   {OPT_LINES, NEEDS_STACKS},
-        {OPT_DEBUG_DIR, NEEDS_STACKS},       {OPT_SYMBOL_BUDGET, NEEDS_STACKS},
+        {OPT_SAMPLE_RATE, NEEDS_PROFILE},
+        {OPT_EVENT, NEEDS_PROFILE},
+        {OPT_PROFILE_OUTPUT, NEEDS_PROFILE},
+        {OPT_OFFCPU_STATES, NEEDS_OFFCPU},
+        {OPT_OFFCPU_MIN, NEEDS_OFFCPU},
+        {OPT_OFFCPU_MAX, NEEDS_OFFCPU},
+        {OPT_OFFCPU_WAKERS, NEEDS_OFFCPU},
+        {OPT_OFFCPU_OUTPUT, NEEDS_OFFCPU},
+        {OPT_PMU_OUTPUT, NEEDS_PMU},
+        {OPT_PMU_FORMAT, NEEDS_PMU},
+        {OPT_UNWIND, NEEDS_STACKS},
+        {OPT_TABLE_BUDGET, NEEDS_STACKS},
+        {OPT_KERNEL_STACKS, NEEDS_STACKS},
+        {OPT_LINES, NEEDS_STACKS},
+        {OPT_DEBUG_DIR, NEEDS_STACKS},
+        {OPT_SYMBOL_BUDGET, NEEDS_STACKS},
+        {OPT_FLAMEGRAPH_OUTPUT, NEEDS_STACKS},
+        {OPT_FOLDED_OUTPUT, NEEDS_STACKS},
+        {OPT_FOLDED_ROOT, {[CLI_FOLDED] = true}, "--folded-output"},
 };
 
 static int check_modes(const struct cli_options *o, uint64_t given, char *message)
@@ -114,6 +125,42 @@ static int check_outputs(const struct cli_options *o, char *message)
 	return 0;
 }
 
+/* Flame graphs and folded stacks: what the names and the modes allow. */
+static int check_extra(struct cli_options *o, char *message)
+{
+	static const char *const others[] = {".html", ".svg", ".pb.gz"};
+	const bool both = o->on[CLI_PROFILE] && o->on[CLI_OFFCPU];
+	const char *path = o->output[CLI_FLAME], *dot = path ? strrchr(path, '.') : NULL;
+
+	if (o->on[CLI_FLAME]) {
+		o->flame_format = PFA_PROFILE_FLAME_HTML;
+		if (dot && !strcmp(dot, ".svg"))
+			o->flame_format = PFA_PROFILE_FLAME_SVG;
+		else if (strcmp(path, "auto") != 0 && (!dot || strcmp(dot, ".html") != 0))
+			return cli_refuse(message,
+			                  "--flamegraph-output: '%s' does not end in .html or .svg",
+			                  path);
+		if (o->flame_format == PFA_PROFILE_FLAME_SVG && both)
+			return cli_refuse(
+			        message,
+			        "--flamegraph-output: a .svg file shows one profile; leave "
+			        "out --profile or --offcpu, or write a .html file");
+	}
+	for (size_t i = 0; o->on[CLI_FOLDED] && i < sizeof(others) / sizeof(others[0]); i++) {
+		size_t len = strlen(o->output[CLI_FOLDED]), end = strlen(others[i]);
+
+		if (len > end && !strcmp(o->output[CLI_FOLDED] + len - end, others[i]))
+			return cli_refuse(message,
+			                  "--folded-output: '%s' is a name of another format; "
+			                  "--flamegraph-output writes .html and .svg files",
+			                  o->output[CLI_FOLDED]);
+	}
+	if (o->on[CLI_FOLDED] && both)
+		return cli_refuse(message, "--folded-output: folded stacks have one profile; leave "
+		                           "out --profile or --offcpu");
+	return 0;
+}
+
 static int check_waits(const struct cli_options *o, char *message)
 {
 	char min[32], max[32];
@@ -149,7 +196,9 @@ int cli_options_check(struct cli_options *o, uint64_t given, uint32_t max_rate_h
 	if (o->on[CLI_METRICS] && !o->output[CLI_METRICS])
 		o->output[CLI_METRICS] = "-";
 	name_stdout(o);
-	rc = check_outputs(o, message);
+	rc = check_extra(o, message);
+	if (rc == 0)
+		rc = check_outputs(o, message);
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++)

@@ -192,6 +192,24 @@ static int read_output(struct parse *p, enum cli_product product, const char *va
 	return 0;
 }
 
+static int read_root(struct parse *p, const char *value)
+{
+	static const char *const roots[] = {
+	        [PFA_ROOT_NONE] = "none",
+	        [PFA_ROOT_PROCESS] = "process",
+	        [PFA_ROOT_THREAD] = "thread",
+	};
+
+	for (uint32_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
+		if (!strcmp(value, roots[i])) {
+			p->o->folded_root = i;
+			return 0;
+		}
+	}
+	return cli_refuse(p->message, "--folded-root: '%s' is none of none, process and thread",
+	                  value);
+}
+
 static int read_event(struct parse *p, const char *value)
 {
 	static const struct {
@@ -345,6 +363,14 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 		return read_output(p, CLI_METRICS, value);
 	case OPT_PMU_FORMAT:
 		return read_format(p, value);
+	case OPT_FLAMEGRAPH_OUTPUT:
+		o->on[CLI_FLAME] = true;
+		return read_output(p, CLI_FLAME, value);
+	case OPT_FOLDED_OUTPUT:
+		o->on[CLI_FOLDED] = true;
+		return read_output(p, CLI_FOLDED, value);
+	case OPT_FOLDED_ROOT:
+		return read_root(p, value);
 	case OPT_TAG:
 		return read_tag(p, value);
 	case OPT_HELP:

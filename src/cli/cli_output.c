@@ -21,6 +21,8 @@ static const struct {
         [CLI_PROFILE] = {"profile", "--profile-output"},
         [CLI_OFFCPU] = {"off-CPU profile", "--offcpu-output"},
         [CLI_METRICS] = {"metrics", "--pmu-output"},
+        [CLI_FLAME] = {"flame graph", "--flamegraph-output"},
+        [CLI_FOLDED] = {"folded stacks", "--folded-output"},
 };
 
 const char *cli_product_name(enum cli_product p)
@@ -42,6 +44,10 @@ static const char *suffix_of(enum cli_product p, const struct cli_options *o)
 		return "-off-cpu.pb.gz";
 	case CLI_METRICS:
 		return o->pmu_format == PFA_FORMAT_JSON ? "-pmu.json" : "-pmu.txt";
+	case CLI_FLAME:
+		return "-flame.html";
+	case CLI_FOLDED:
+		return "-folded.txt";
 	case CLI_PRODUCT_CNT:
 		break;
 	}

@@ -50,6 +50,8 @@ enum cli_product {
 	CLI_PROFILE = 0, /* --profile */
 	CLI_OFFCPU = 1,  /* --offcpu */
 	CLI_METRICS = 2, /* --pmu */
+	CLI_FLAME = 3,   /* --flamegraph-output: of the profiles above */
+	CLI_FOLDED = 4,  /* --folded-output: likewise */
 	CLI_PRODUCT_CNT,
 };
 
@@ -78,7 +80,7 @@ struct cli_numbers {
 
 /* Strings are borrowed from argv; the arrays of them are owned, and NULL-terminated. */
 struct cli_options {
-	bool on[CLI_PRODUCT_CNT]; /* modes that are selected */
+	bool on[CLI_PRODUCT_CNT]; /* modes that are selected; extra outputs that are wanted */
 	bool all;
 	bool kernel_stacks;
 	bool follow_children;
@@ -92,7 +94,9 @@ struct cli_options {
 	uint64_t offcpu_min_ns, offcpu_max_ns; /* 0: not given */
 	bool offcpu_wakers;
 	bool per_pid;
-	uint32_t pmu_format; /* enum pfa_format */
+	uint32_t pmu_format;   /* enum pfa_format */
+	uint32_t flame_format; /* enum pfa_profile_format */
+	uint32_t folded_root;  /* enum pfa_root */
 	const char **tags;
 	const char **debug_dirs;
 	bool lines;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 enum {
+	CLI_EXTRA_CNT = CLI_PRODUCT_CNT - CLI_FLAME,
 	PROGRESS_MS = 500,
 	PROGRESS_MAX = 160,
 	COMMAND_END_MS = 1000,
@@ -193,8 +194,11 @@ static void say_error(const struct run *r, const char *what, int rc, const struc
 		cli_say("%s: %s", what, cli_error(-rc));
 }
 
-static void give_outputs(const struct run *r, struct pfa_options *p)
+/* @extra: zeroed; gets the list of extra outputs. */
+static void give_outputs(const struct run *r, struct pfa_options *p,
+                         struct pfa_extra_output extra[static CLI_EXTRA_CNT + 1])
 {
+	const size_t flame = r->outs.of[CLI_FLAME].wanted;
 	const struct {
 		const char **path;
 		int32_t *fd;
@@ -202,8 +206,17 @@ static void give_outputs(const struct run *r, struct pfa_options *p)
 	        [CLI_PROFILE] = {&p->profile.path, &p->profile.fd},
 	        [CLI_OFFCPU] = {&p->offcpu.path, &p->offcpu.fd},
 	        [CLI_METRICS] = {&p->pmu.path, &p->pmu.fd},
+	        [CLI_FLAME] = {&extra[0].to.path, &extra[0].to.fd},
+	        [CLI_FOLDED] = {&extra[flame].to.path, &extra[flame].to.fd},
 	};
 
+	if (flame)
+		extra[0].format = r->o->flame_format;
+	if (r->outs.of[CLI_FOLDED].wanted) {
+		extra[flame].format = PFA_PROFILE_FOLDED;
+		extra[flame].root = r->o->folded_root;
+	}
+	p->extra_outputs = extra;
 	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++) {
 		const struct cli_output *out = &r->outs.of[i];
 
@@ -217,6 +230,7 @@ static void give_outputs(const struct run *r, struct pfa_options *p)
 static int new_session(struct run *r)
 {
 	const struct cli_options *o = r->o;
+	struct pfa_extra_output extra[CLI_EXTRA_CNT + 1] = {{0}};
 	struct pfa_options p = PFA_OPTIONS_INIT;
 	struct pfa_error err = {0};
 	int rc;
@@ -246,7 +260,7 @@ static int new_session(struct run *r)
 	p.modes = (o->on[CLI_PROFILE] ? PFA_MODE_PROFILE : 0) |
 	          (o->on[CLI_OFFCPU] ? PFA_MODE_OFFCPU : 0) |
 	          (o->on[CLI_METRICS] ? PFA_MODE_PMU : 0);
-	give_outputs(r, &p);
+	give_outputs(r, &p, extra);
 	p.offcpu_states = o->offcpu_states;
 	p.offcpu_min_ns = o->offcpu_min_ns;
 	p.offcpu_max_ns = o->offcpu_max_ns;
@@ -446,13 +460,25 @@ static void report(const struct run *r, enum cli_product p, bool written)
 		cli_report_site_quality(r->session, !r->o->on[CLI_PROFILE]);
 }
 
+/* Whether the library has written a product, all of it. */
+static bool is_written(const struct run *r, enum cli_product p)
+{
+	const uint32_t extra = pfa_extra_outputs_written(r->session);
+
+	if (p == CLI_FLAME)
+		return extra & 1;
+	if (p == CLI_FOLDED)
+		return extra >> r->outs.of[CLI_FLAME].wanted & 1;
+	return pfa_modes_written(r->session) & modes[p];
+}
+
 /* Names the products that were not written. */
-static void say_missing(const struct run *r, uint32_t written)
+static void say_missing(const struct run *r)
 {
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
 		const struct cli_output *out = &r->outs.of[i];
 
-		if (out->wanted && !(written & modes[i]))
+		if (out->wanted && !is_written(r, (enum cli_product)i))
 			cli_say("%s not written: %s", cli_product_name((enum cli_product)i),
 			        cli_output_path(out));
 	}
@@ -462,11 +488,10 @@ static void say_missing(const struct run *r, uint32_t written)
 static int finish(struct run *r, enum end end)
 {
 	int stopped, status = CLI_DONE, wanted = 0, moved[CLI_PRODUCT_CNT] = {0};
-	uint32_t written, ran;
+	uint32_t ran;
 	struct pfa_error err = {0};
 
 	stopped = pfa_stop(r->session, &err);
-	written = pfa_modes_written(r->session);
 	ran = pfa_modes_run(r->session);
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
 		struct cli_output *out = &r->outs.of[i];
@@ -474,7 +499,7 @@ static int finish(struct run *r, enum end end)
 		if (!out->wanted)
 			continue;
 		wanted++;
-		if (written & modes[i])
+		if (is_written(r, (enum cli_product)i))
 			moved[i] = cli_output_publish(out);
 	}
 	atomic_store(&caught.outs, NULL);
@@ -483,8 +508,9 @@ static int finish(struct run *r, enum end end)
 	if (r->o->command)
 		say_command(r, end);
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++)
-		if (r->outs.of[i].wanted && ran & modes[i])
-			report(r, (enum cli_product)i, written & modes[i] && !moved[i]);
+		if (r->outs.of[i].wanted && (ran & modes[i] || i >= CLI_FLAME))
+			report(r, (enum cli_product)i,
+			       is_written(r, (enum cli_product)i) && !moved[i]);
 	/* The failure comes last, so that the user reads it. */
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
 		const struct cli_output *out = &r->outs.of[i];
@@ -498,7 +524,7 @@ static int finish(struct run *r, enum end end)
 	if (!stopped)
 		return status;
 	if (wanted > 1)
-		say_missing(r, written);
+		say_missing(r);
 	if (err.cause != PFA_CAUSE_LEFT_OUT) /* a note has said it */
 		say_error(r, "cannot write the output", stopped, &err);
 	return CLI_FAILED;

@@ -79,6 +79,22 @@ USAGE_ERRORS = [
       for name in ('/dev/stdout', '/dev/fd/1', '/proc/self/fd/1')],
     ([*ME, '--profile-output', 'x', '--offcpu', '--offcpu-output', './x'],
      '--profile-output and --offcpu-output: both are ./x'),
+    # Flame graphs and folded stacks.
+    ([*PMU, '--flamegraph-output', 'x.html'], '--flamegraph-output needs --profile or --offcpu'),
+    ([*PMU, '--folded-output', 'x'], '--folded-output needs --profile or --offcpu'),
+    ([*ME, '--folded-root', 'process'], '--folded-root needs --folded-output'),
+    ([*ME, '--folded-output', 'x', '--folded-root', 'cgroup'], "--folded-root: 'cgroup' is none of none, process and thread"),
+    ([*ME, '--flamegraph-output='], '--flamegraph-output: the path is empty'),
+    *[([*ME, '--flamegraph-output', name], f"--flamegraph-output: '{name}' does not end in .html or .svg")
+      for name in ('x', 'x.htm', 'x.html.gz', '-', 'x.png', './html')],
+    ([*ME, '--offcpu', '--flamegraph-output', 'x.svg'], '--flamegraph-output: a .svg file shows one profile; leave out '
+     '--profile or --offcpu'),
+    ([*ME, '--offcpu', '--folded-output', 'x'], '--folded-output: folded stacks have one profile; leave out --profile or --offcpu'),
+    *[([*ME, '--folded-output', name], f"--folded-output: '{name}' is a name of another format")
+      for name in ('x.html', 'x.svg', 'x.pb.gz')],
+    ([*ME, '--folded-output=-', '--profile-output', '-'], '--profile-output and --folded-output: only one output can be standard'),
+    ([*ME, '--folded-output=-', '--pmu'], '--pmu-output and --folded-output: only one output can be standard'),
+    ([*ME, '--profile-output=x', '--folded-output', './x'], '--profile-output and --folded-output: both are ./x'),
     ([*OFF, '--offcpu-output', '/tmp/../x', '--pmu', '--pmu-output', '/x'], '--offcpu-output and --pmu-output: both are /x'),
 ]
 
@@ -114,6 +130,29 @@ def modes_reach_the_library():
     # A mode that was not requested has no output, and a default is no word of a mode that is off.
     lines = logged(*PMU, '--offcpu-wakers=false', '--kernel-stacks', '--lines=T', *SHORT)
     check('modes 4' in lines and 'path (none)' in lines and 'offcpu_path (none)' in lines, lines)
+
+
+@test
+def flame_graphs_and_folded_stacks_are_more_outputs_of_the_profiles():
+    lines = logged(*ME, '--offcpu', '--profile-output=p', '--offcpu-output=o', '--flamegraph-output=f.html', *SHORT)
+    check('extra 1 0 0 f.html 0' in lines and sum('extra' in line for line in lines) == 1, lines)
+    lines = logged(*OFF, '--offcpu-output=o', '--flamegraph-output', './f.svg', '--folded-output=s', '--folded-root=thread', *SHORT)
+    check('extra 2 0 0 ./f.svg 0' in lines and 'extra 3 0 2 s 0' in lines, lines)
+
+
+@test
+def more_outputs_are_written_and_reported():
+    os.mkdir('d')
+    r = run(*ME, *SHORT, '--profile-output=p', '--flamegraph-output=d/f.html', '--folded-output=-', '--folded-root', 'process')
+    equal((r.rc, r.out, files(), os.listdir('d')), (0, 'fake folded\n', ['d', 'p'], ['f.html']), r)
+    for want in ('profile written: p', 'flame graph written: d/f.html', 'folded stacks written: standard output'):
+        check('perf-agent: ' + want in r.lines, want, r)
+    # Made-up names; and one that fails leaves the others.
+    r = run(*ME, *SHORT, '--profile-output=p', '--flamegraph-output=auto', '--folded-output=missing/s')
+    equal(r.rc, 1, r)
+    name = re.search(r'flame graph written: (.*)', r.err)[1]
+    check(re.fullmatch(r'.*-\d{12}-flame\.html', name) and name in files(), name, files())
+    equal(r.lines[-2:], ['perf-agent: folded stacks not written: missing/s', 'perf-agent: write missing/s: ENOENT'], r)
 
 
 @test

@@ -422,7 +422,7 @@ class FlamePage {
         max = Math.max(max, a.values[i]);
       }
       if (max)
-        add(a.name === "longest" ? "longest interval" : a.name === "runqueue" ? "of it run queue" : a.name,
+        add(a.name === "longest" ? "longest interval" : a.name === "runqueue" ? "then in run queue" : a.name,
           formatValue(a.name === "longest" ? max : sum, a.unit));
     }
     for (const i of of) {
