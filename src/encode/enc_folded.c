@@ -37,17 +37,22 @@ static void folded_done(struct folded *f)
 /* A semicolon ends a frame and a newline the line: neither can be in a name. */
 static void put_name(struct sbuf *b, const char *name)
 {
-	for (const uint8_t *s = (const uint8_t *)name; *s;) {
-		size_t n = enc_utf8_len(s, strlen((const char *)s));
+	const uint8_t *s = (const uint8_t *)name, *from = s, *end = s + strlen(name);
 
-		if (*s == ';')
-			(void)sbuf_char(b, ':');
-		else if (*s < 0x20 || *s == 0x7f || !n)
-			(void)sbuf_char(b, '?');
-		else
-			(void)sbuf_add(b, s, n);
-		s += n ? n : 1;
+	while (s < end) {
+		size_t n = enc_utf8_len(s, (size_t)(end - s));
+		const bool control =
+		        *s < 0x20 || *s == 0x7f || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
+		const char *instead = *s == ';' ? ":" : control || !n ? "?" : NULL;
+
+		if (instead) {
+			(void)sbuf_add(b, from, (size_t)(s - from));
+			(void)sbuf_str(b, instead);
+			from = s + MAX_OF(n, (size_t)1);
+		}
+		s += MAX_OF(n, (size_t)1);
 	}
+	(void)sbuf_add(b, from, (size_t)(end - from));
 }
 
 static const struct prof_label *label_of(const struct folded *f, const struct prof_sample *s,

@@ -12,6 +12,39 @@
 
 #define HOSTILE "</script><b>\"a\" & 'c';\n\x1b[2J\xff\xef\xbf\xbf"
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static int64_t allocations = -1; /* how many are left until one fails; below 0: none fails */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+static bool fails(void)
+{
+	return allocations >= 0 && allocations-- == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	return fails() ? NULL : __real_realloc(p, size);
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
 static uint32_t str(struct prof_model *m, const char *s)
 {
 	uint32_t id;
@@ -293,6 +326,40 @@ static void test_failures_leave_the_buffer_as_it_was(void **state)
 	prof_model_free(m);
 }
 
+static int encode(const struct prof_model *m, int format, struct sbuf *b)
+{
+	if (format == 0)
+		return enc_flame_html(&m, 1, b);
+	return format == 1 ? enc_flame_svg(m, 1, b)
+	                   : enc_folded(m, &(struct enc_folded_options){.root = 1}, b);
+}
+
+static void test_without_memory_the_buffer_stays_as_it_was(void **state)
+{
+	struct prof_model *m = hostile_model();
+
+	(void)state;
+	for (int format = 0; format < 3; format++) {
+		int64_t left = 0;
+
+		for (int r = -ENOMEM; r < 0; left++) {
+			struct sbuf b;
+
+			sbuf_init(&b, 1 << 24);
+			assert_int_equal(sbuf_str(&b, "before"), 0);
+			allocations = left;
+			r = encode(m, format, &b);
+			allocations = -1;
+			assert_true(r == 0 || r == -ENOMEM);
+			if (r < 0)
+				assert_string_equal(b.p, "before");
+			sbuf_done(&b);
+		}
+		assert_true(left > 5);
+	}
+	prof_model_free(m);
+}
+
 /* ---- the picture ----------------------------------------------------------------------------- */
 
 static void test_picture_escapes_names(void **state)
@@ -399,6 +466,7 @@ int main(void)
 	        cmocka_unit_test(test_page_is_whole_and_needs_no_network),
 	        cmocka_unit_test(test_equal_models_give_equal_bytes),
 	        cmocka_unit_test(test_failures_leave_the_buffer_as_it_was),
+	        cmocka_unit_test(test_without_memory_the_buffer_stays_as_it_was),
 	        cmocka_unit_test(test_picture_escapes_names),
 	        cmocka_unit_test(test_picture_is_proportional),
 	        cmocka_unit_test(test_picture_says_what_it_leaves_out),

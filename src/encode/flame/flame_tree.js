@@ -51,10 +51,11 @@ function baseTree(p, type) {
 // Merges stacks. Sequences of frames that begin as the one before them are not looked up again.
 class TreeBuilder {
   constructor() {
-    this.parent = [-1];
-    this.frame = [-1];
-    this.size = 1 << 16;
+    this.size = 1 << 16; // of the hash table; at most half of it is used
     this.slots = new Int32Array(this.size);
+    this.n = 1;
+    this.parent = new Int32Array(this.size / 2 + 1).fill(-1, 0, 1);
+    this.frame = new Int32Array(this.size / 2 + 1).fill(-1, 0, 1);
     this.before = [];
     this.path = [0];
   }
@@ -69,22 +70,27 @@ class TreeBuilder {
   }
 
   grow() {
+    const parent = this.parent, frame = this.frame;
     this.size *= 2;
     this.slots = new Int32Array(this.size);
-    for (let node = 1; node < this.parent.length; node++)
+    this.parent = new Int32Array(this.size / 2 + 1);
+    this.frame = new Int32Array(this.size / 2 + 1);
+    this.parent.set(parent);
+    this.frame.set(frame);
+    for (let node = 1; node < this.n; node++)
       this.slots[this.slotOf(this.parent[node], this.frame[node])] = node;
   }
 
   child(parent, frame) {
     let slot = this.slotOf(parent, frame);
     if (!this.slots[slot]) {
-      if (this.parent.length * 2 > this.size) {
+      if (this.n * 2 > this.size) {
         this.grow();
         slot = this.slotOf(parent, frame);
       }
-      this.slots[slot] = this.parent.length;
-      this.parent.push(parent);
-      this.frame.push(frame);
+      this.slots[slot] = this.n;
+      this.parent[this.n] = parent;
+      this.frame[this.n++] = frame;
     }
     return this.slots[slot];
   }
@@ -106,7 +112,7 @@ class TreeBuilder {
 
   // Renumbers the nodes: siblings ascend by frame, which is by name. rawNode[sample], -1: it is in no stack of this tree.
   finish(p, rawNode, type, groups) {
-    const n = this.parent.length, order = new Uint32Array(n - 1);
+    const n = this.n, order = new Uint32Array(n - 1);
     const start = new Uint32Array(p.frames.n + groups.length + 1), first = new Int32Array(n), next = new Int32Array(n);
     for (let i = 1; i < n; i++)
       start[this.frame[i] + 1]++;
