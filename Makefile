@@ -87,7 +87,7 @@ oracle: bootstrap-build $(BUILD)/build.ninja
 
 .PHONY: bench
 bench: all
-	ninja -C $(BUILD) $(addprefix bench/bench-,session baseline inherit walk tables startup sched programs lines symbolize libdw)
+	ninja -C $(BUILD) $(addprefix bench/bench-,session baseline inherit walk tables startup sched programs lines symbolize libdw flame)
 	@bench/run $(BUILD); status=$$?; tools/give-back; exit $$status
 
 .PHONY: install

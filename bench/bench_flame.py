@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Benchmarks of flame graphs: the parts flame of bench/run.
+
+bench-flame makes a model of 100,000 stacks and writes it in each format. Headless Chromium opens the page (python3-selenium,
+chromium-driver) and says how long it takes until it is drawn, and for a search, the inverted view, groups by thread and a
+sandwich. Compared with flamegraph.pl and inferno-flamegraph (a Rust crate; INFERNO: its path) on the same folded stacks,
+whichever are installed. "absent" lists those that are not.
+"""
+import os
+import re
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+
+from benchlib import BUILD, ROUNDS, emit, median
+
+STACKS = 100000
+CHROMIUM = "/usr/bin/chromium"
+CLICKS = {
+    "search": "flame.state.search = 'vector.*commit'; flame.search(); flame.draw()",
+    "inverted": "flame.change({search: '', mode: 'inverted'}, false)",
+    "threads": "flame.change({mode: 'flame', group: 'thread'}, false)",
+    "sandwich": "flame.change({group: ''}, false); flame.showSandwich(flame.functions.slice().sort((a, b) => b.self - a.self)[3].frame)",
+}
+
+
+def open_page(path):
+    """Milliseconds until the page is drawn, from the start of loading; and of each click."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for arg in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1400,1000"):
+        options.add_argument(arg)
+    driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+    try:
+        began = time.monotonic()
+        driver.get("file://" + path)
+        while not driver.execute_script("return Boolean(window.flame)"):
+            time.sleep(0.005)
+        ret = {"drawn": (time.monotonic() - began) * 1000}
+        for name, script in CLICKS.items():
+            ret[name] = driver.execute_script(f"const t = performance.now(); {script}; return performance.now() - t")
+        return ret
+    finally:
+        driver.quit()
+
+
+def peer(argv, output):
+    """CPU time in ms, bytes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with open(output, "wb") as f:
+        subprocess.run(argv, stdout=f, stderr=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return cpu * 1000, os.path.getsize(output)
+
+
+def bench_flame():
+    """Bytes and CPU time of each format at 100,000 stacks; the page in a browser; other tools on the same stacks."""
+    absent, more = [], {}
+    with tempfile.TemporaryDirectory() as d:
+        out = subprocess.run([f"{BUILD}/bench/bench-flame", str(STACKS), d], stdout=subprocess.PIPE, text=True, check=True).stdout
+        for name, size, ms in re.findall(r"^(\S+)\s+(\d+) bytes\s+\d+ bytes/1,000 stacks\s+([\d.]+) ms CPU$", out, re.M):
+            key = name.replace(".", "_")
+            more[f"{key}_bytes"], more[f"{key}_ms"] = int(size), float(ms)
+        try:
+            rounds = [open_page(f"{d}/flame.html") for _ in range(ROUNDS)]
+            more.update({f"page_{k}_ms": round(median([r[k] for r in rounds]), 1) for k in rounds[0]})
+        except ImportError:
+            absent.append("python3-selenium")
+        for name, tool in (("flamegraph_pl", shutil.which("flamegraph.pl")),
+                           ("inferno", os.environ.get("INFERNO") or shutil.which("inferno-flamegraph"))):
+            if not tool:
+                absent.append(name)
+                continue
+            rounds = [peer([tool, f"{d}/flame.folded"], f"{d}/{name}.svg") for _ in range(ROUNDS)]
+            more[f"{name}_ms"], more[f"{name}_bytes"] = round(median([r[0] for r in rounds]), 1), rounds[0][1]
+    emit("flame", stacks=STACKS, absent=absent, **more)
