@@ -125,40 +125,51 @@ static int check_outputs(const struct cli_options *o, char *message)
 	return 0;
 }
 
-/* Flame graphs and folded stacks: what the names and the modes allow. */
-static int check_extra(struct cli_options *o, char *message)
+static bool ends_in(const char *s, const char *end)
 {
-	static const char *const others[] = {".html", ".svg", ".pb.gz"};
-	const bool both = o->on[CLI_PROFILE] && o->on[CLI_OFFCPU];
-	const char *path = o->output[CLI_FLAME], *dot = path ? strrchr(path, '.') : NULL;
+	size_t len = strlen(s), end_len = strlen(end);
 
-	if (o->on[CLI_FLAME]) {
-		o->flame_format = PFA_PROFILE_FLAME_HTML;
-		if (dot && !strcmp(dot, ".svg"))
-			o->flame_format = PFA_PROFILE_FLAME_SVG;
-		else if (strcmp(path, "auto") != 0 && (!dot || strcmp(dot, ".html") != 0))
-			return cli_refuse(message,
-			                  "--flamegraph-output: '%s' does not end in .html or .svg",
-			                  path);
-		if (o->flame_format == PFA_PROFILE_FLAME_SVG && both)
-			return cli_refuse(
-			        message,
-			        "--flamegraph-output: a .svg file shows one profile; leave "
-			        "out --profile or --offcpu, or write a .html file");
-	}
-	for (size_t i = 0; o->on[CLI_FOLDED] && i < sizeof(others) / sizeof(others[0]); i++) {
-		size_t len = strlen(o->output[CLI_FOLDED]), end = strlen(others[i]);
+	return len > end_len && !strcmp(s + len - end_len, end);
+}
 
-		if (len > end && !strcmp(o->output[CLI_FOLDED] + len - end, others[i]))
-			return cli_refuse(message,
-			                  "--folded-output: '%s' is a name of another format; "
-			                  "--flamegraph-output writes .html and .svg files",
-			                  o->output[CLI_FOLDED]);
-	}
-	if (o->on[CLI_FOLDED] && both)
+/* @both: whether the capture has two profiles */
+static int check_flame(struct cli_options *o, const char *path, bool both, char *message)
+{
+	o->flame_format = ends_in(path, ".svg") ? PFA_PROFILE_FLAME_SVG : PFA_PROFILE_FLAME_HTML;
+	if (!ends_in(path, ".svg") && !ends_in(path, ".html") && strcmp(path, "auto") != 0)
+		return cli_refuse(message,
+		                  "--flamegraph-output: '%s' does not end in .html or .svg", path);
+	if (o->flame_format == PFA_PROFILE_FLAME_SVG && both)
+		return cli_refuse(message,
+		                  "--flamegraph-output: a .svg file shows one profile; leave out "
+		                  "--profile or --offcpu, or write a .html file");
+	return 0;
+}
+
+static int check_folded(const char *path, bool both, char *message)
+{
+	if (ends_in(path, ".html") || ends_in(path, ".svg") || ends_in(path, ".pb.gz"))
+		return cli_refuse(message,
+		                  "--folded-output: '%s' is a name of another format; "
+		                  "--flamegraph-output writes .html and .svg files",
+		                  path);
+	if (both)
 		return cli_refuse(message, "--folded-output: folded stacks have one profile; leave "
 		                           "out --profile or --offcpu");
 	return 0;
+}
+
+/* Whether the names and the modes fit the formats of extra outputs. */
+static int check_extra(struct cli_options *o, char *message)
+{
+	const bool both = o->on[CLI_PROFILE] && o->on[CLI_OFFCPU];
+	int rc = 0;
+
+	if (o->output[CLI_FLAME])
+		rc = check_flame(o, o->output[CLI_FLAME], both, message);
+	if (rc == 0 && o->output[CLI_FOLDED])
+		rc = check_folded(o->output[CLI_FOLDED], both, message);
+	return rc;
 }
 
 static int check_waits(const struct cli_options *o, char *message)

@@ -153,7 +153,8 @@ static bool is_amount(const struct prof_label *l)
 static int add_set(struct html *h, struct samples *s, const struct prof_sample *sample)
 {
 	const struct prof_model *m = s->t->m;
-	uint32_t ids[SET_MAX], n = 0, set, i;
+	uint32_t ids[SET_MAX], n = 0, i;
+	uint32_t set = 0; /* clang-tidy does not see that intern_add sets it */
 	int r = 0;
 
 	for (uint32_t k = 0; k < sample->label_cnt && k < SET_MAX && r == 0; k++) {

@@ -30,6 +30,7 @@ struct svg {
 	bool *drawn;             /* by node */
 	uint64_t left_out;       /* value that ends in frames that are not drawn */
 	size_t n_left_out;
+	bool too_deep;
 	uint32_t type, n_rows;
 	double scale; /* pixels a unit of value */
 };
@@ -197,6 +198,7 @@ static int lay_out(struct svg *v)
 		v->depth[i] = v->depth[parent] + 1;
 		v->drawn[i] = v->drawn[parent] && width >= MIN_WIDTH && v->depth[i] < ROWS_MAX;
 		v->n_left_out += !v->drawn[i] && v->value[i];
+		v->too_deep |= v->depth[i] >= ROWS_MAX;
 		if (v->drawn[i])
 			v->n_rows = MAX_OF(v->n_rows, v->depth[i] + 1);
 		else if (v->drawn[parent])
@@ -310,7 +312,10 @@ static void put_foot(struct svg *v, uint32_t y)
 	if (v->n_left_out) {
 		(void)sbuf_addf(v->out, "%zu frames narrower than ", v->n_left_out);
 		put_fixed(v->out, MIN_WIDTH, 2);
-		(void)sbuf_str(v->out, " pixels are not drawn; ");
+		(void)sbuf_str(v->out, " pixels");
+		if (v->too_deep)
+			(void)sbuf_addf(v->out, " or deeper than %d rows", ROWS_MAX);
+		(void)sbuf_str(v->out, " are not drawn; ");
 		put_pct(v, v->left_out);
 		(void)sbuf_str(v->out, " of the total ends in them");
 	} else {

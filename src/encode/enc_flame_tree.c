@@ -161,7 +161,7 @@ static int add_frame(struct build *b, const struct prof_location *l, uint32_t i)
 {
 	struct flame_frame f = {.kind = (uint8_t)kind_of(b->m, l, i), .reason = l->reason};
 	int r = 0;
-	uint32_t id;
+	uint32_t id = 0; /* clang-tidy does not see that intern_add sets it */
 
 	if (i < l->line_cnt) {
 		const struct prof_line *line = &b->m->lines.p[l->line_first + i];

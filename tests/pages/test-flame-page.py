@@ -155,6 +155,7 @@ def test_first_view(b):
     report(abs(widths["handle_request(int)"] / widths["serve+0x1008"] - 1780 / 60) < 0.01, "widths are proportional", widths)
     equal(b.js("return document.title"), "On-CPU: command ./serve --port 80 (pid 7)", "the title is the target's, not a name's")
     equal(b.js("return document.querySelectorAll('img, script').length"), 2, "names make no elements")
+    report("99 % complete stacks" in b.text("#summary"), "and the quality", b.text("#summary"))
     report("200 samples" in b.text("#summary") and "2.00 s" in b.text("#summary"), "samples and time are on the page",
            b.text("#summary"))
     for c in ("99.20", "prod", "./serve --port 80"):

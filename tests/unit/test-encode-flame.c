@@ -425,6 +425,25 @@ static void test_picture_says_what_it_leaves_out(void **state)
 	prof_model_free(m);
 }
 
+static void test_picture_ends_at_its_rows(void **state)
+{
+	struct prof_model *m = new_model(false);
+	uint32_t fn = named(m, "again"), locs[2000];
+	char *svg;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(locs); i++)
+		locs[i] = fn;
+	sample(m, locs, ARRAY_SIZE(locs), 1, 1000);
+	svg = picture_of(m, 1);
+	assert_non_null(strstr(svg, " height=\"18520\" ")); /* 1,024 rows of 18 pixels */
+	assert_non_null(strstr(svg,
+	                       ">977 frames narrower than 0.25 pixels or deeper than 1024 rows are "
+	                       "not drawn; 100.0 % of the total ends in them</text>"));
+	free(svg);
+	prof_model_free(m);
+}
+
 static void test_picture_cuts_names_between_characters(void **state)
 {
 	struct prof_model *m = new_model(false);
@@ -470,6 +489,7 @@ int main(void)
 	        cmocka_unit_test(test_picture_escapes_names),
 	        cmocka_unit_test(test_picture_is_proportional),
 	        cmocka_unit_test(test_picture_says_what_it_leaves_out),
+	        cmocka_unit_test(test_picture_ends_at_its_rows),
 	        cmocka_unit_test(test_picture_cuts_names_between_characters),
 	        cmocka_unit_test(test_without_samples),
 	};

@@ -329,9 +329,12 @@ class FlamePage {
     const s = this.state, p = this.profile, m = p.comments.find((c) => c.startsWith("target: "));
     $("title").textContent = `${p.title} flame graph`;
     document.title = `${p.title}${m ? ": " + m.slice(8) : ""}`;
+    const stated = (key) => (p.comments.find((c) => c.startsWith(key + ": ")) || "").slice(key.length + 2);
+    const complete = stated("complete_stacks_pct"), dropped = stated("dropped");
     $("summary").textContent = [m && m.slice(8), p.durationNs && `${formatValue(p.durationNs, "nanoseconds")} captured`,
       `${this.base.count[0].toLocaleString("en-US")} ${this.countName()}`,
-      s.type > 0 && formatValue(this.base.total[0], this.unit) + (this.unit === "nanoseconds" ? "" : " " + p.types[s.type].name)]
+      s.type > 0 && formatValue(this.base.total[0], this.unit) + (this.unit === "nanoseconds" ? "" : " " + p.types[s.type].name),
+      complete && `${Math.floor(Number(complete))} % complete stacks`, Number(dropped) > 0 && `${dropped} dropped`]
       .filter(Boolean).join(" · ");
     $("profiles").replaceChildren();
     if (this.profiles.length > 1) {
