@@ -135,11 +135,12 @@ static bool ends_in(const char *s, const char *end)
 /* @both: whether the capture has two profiles */
 static int check_flame(struct cli_options *o, const char *path, bool both, char *message)
 {
-	o->flame_format = ends_in(path, ".svg") ? PFA_PROFILE_FLAME_SVG : PFA_PROFILE_FLAME_HTML;
+	o->extra.flame_format =
+	        ends_in(path, ".svg") ? PFA_PROFILE_FLAME_SVG : PFA_PROFILE_FLAME_HTML;
 	if (!ends_in(path, ".svg") && !ends_in(path, ".html") && strcmp(path, "auto") != 0)
 		return cli_refuse(message,
 		                  "--flamegraph-output: '%s' does not end in .html or .svg", path);
-	if (o->flame_format == PFA_PROFILE_FLAME_SVG && both)
+	if (o->extra.flame_format == PFA_PROFILE_FLAME_SVG && both)
 		return cli_refuse(message,
 		                  "--flamegraph-output: a .svg file shows one profile; leave out "
 		                  "--profile or --offcpu, or write a .html file");

@@ -202,7 +202,7 @@ static int read_root(struct parse *p, const char *value)
 
 	for (uint32_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
 		if (!strcmp(value, roots[i])) {
-			p->o->folded_root = i;
+			p->o->extra.folded_root = i;
 			return 0;
 		}
 	}

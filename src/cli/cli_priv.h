@@ -78,6 +78,12 @@ struct cli_numbers {
 	size_t n;
 };
 
+/* Formats of extra outputs. */
+struct cli_extra {
+	uint32_t flame_format; /* enum pfa_profile_format */
+	uint32_t folded_root;  /* enum pfa_root */
+};
+
 /* Strings are borrowed from argv; the arrays of them are owned, and NULL-terminated. */
 struct cli_options {
 	bool on[CLI_PRODUCT_CNT]; /* modes that are selected; extra outputs that are wanted */
@@ -94,9 +100,8 @@ struct cli_options {
 	uint64_t offcpu_min_ns, offcpu_max_ns; /* 0: not given */
 	bool offcpu_wakers;
 	bool per_pid;
-	uint32_t pmu_format;   /* enum pfa_format */
-	uint32_t flame_format; /* enum pfa_profile_format */
-	uint32_t folded_root;  /* enum pfa_root */
+	uint32_t pmu_format; /* enum pfa_format */
+	struct cli_extra extra;
 	const char **tags;
 	const char **debug_dirs;
 	bool lines;

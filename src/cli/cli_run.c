@@ -211,10 +211,10 @@ static void give_outputs(const struct run *r, struct pfa_options *p,
 	};
 
 	if (flame)
-		extra[0].format = r->o->flame_format;
+		extra[0].format = r->o->extra.flame_format;
 	if (r->outs.of[CLI_FOLDED].wanted) {
 		extra[flame].format = PFA_PROFILE_FOLDED;
-		extra[flame].root = r->o->folded_root;
+		extra[flame].root = r->o->extra.folded_root;
 	}
 	p->extra_outputs = extra;
 	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++) {
@@ -463,12 +463,10 @@ static void report(const struct run *r, enum cli_product p, bool written)
 /* Whether the library has written a product, all of it. */
 static bool is_written(const struct run *r, enum cli_product p)
 {
-	const uint32_t extra = pfa_extra_outputs_written(r->session);
+	const bool second = p == CLI_FOLDED && r->outs.of[CLI_FLAME].wanted;
 
-	if (p == CLI_FLAME)
-		return extra & 1;
-	if (p == CLI_FOLDED)
-		return extra >> r->outs.of[CLI_FLAME].wanted & 1;
+	if (p >= CLI_FLAME)
+		return pfa_extra_outputs_written(r->session) >> second & 1;
 	return pfa_modes_written(r->session) & modes[p];
 }
 
