@@ -28,6 +28,8 @@ int api_give_error(struct pfa_error *to, const struct err *from, int code)
 	return code;
 }
 
+#define API_STRUCT_MAX 65536U
+
 int api_take_struct(const void *in, size_t least, void *ret, size_t size, const char *what,
                     const char *init, struct err *err)
 {
@@ -36,8 +38,11 @@ int api_take_struct(const void *in, size_t least, void *ret, size_t size, const 
 
 	if (in)
 		memcpy(&theirs, in, sizeof(theirs));
-	if (theirs < least)
+	if (!in || theirs < least)
 		return err_set(err, -EINVAL, "%s: size is not set: use %s", what, init);
+	/* No version will have such a structure: the size was never set. */
+	if (theirs > API_STRUCT_MAX)
+		return err_set(err, -E2BIG, "%s: size %zu: use %s", what, theirs, init);
 	for (size_t i = size; i < theirs; i++)
 		if (bytes[i])
 			return err_set(err, -E2BIG,

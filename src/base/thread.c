@@ -72,7 +72,8 @@ uint64_t thread_cpu_ns(struct thread *t)
 	if (!t->has_lock)
 		return atomic_load(&t->cpu_ns);
 	pthread_mutex_lock(&t->lock);
-	ns = t->made ? running_cpu_ns(t) : atomic_load(&t->cpu_ns);
+	/* A thread that has ended has no clock, but has stored its time. */
+	ns = t->made ? MAX_OF(running_cpu_ns(t), atomic_load(&t->cpu_ns)) : atomic_load(&t->cpu_ns);
 	pthread_mutex_unlock(&t->lock);
 	return ns;
 }

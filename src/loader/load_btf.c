@@ -109,7 +109,7 @@ static int want_members(struct cut *c, const struct btf *local, const struct btf
 		else if (btf_is_enum(t))
 			off = btf_enum(t)[i].name_off;
 		else
-			break; /* clang 14 writes no enum of 64 bits */
+			off = btf_enum64(t)[i].name_off;
 		r = want(c, btf__str_by_offset(local, off), strlen(btf__str_by_offset(local, off)),
 		         WANT_NAME);
 	}
@@ -128,7 +128,7 @@ static int want_all(struct cut *c, const struct btf *local, const struct load_bt
 		const struct btf_type *t = btf__type_by_id(local, i);
 		const char *name = btf__str_by_offset(local, t->name_off);
 
-		if (!btf_is_composite(t) && !btf_is_enum(t))
+		if (!btf_is_composite(t) && !btf_is_enum(t) && !btf_is_enum64(t))
 			continue;
 		r = want(c, name, essential_len(name), WANT_TYPE);
 		if (r == 0)
@@ -226,10 +226,8 @@ static int find_names(struct cut *c)
 		kept = kept + more - (size_t)used;
 		memmove(w, w + used, kept);
 		base += (uint32_t)used;
-		if (used == 0 && base + kept == c->strings_len)
-			return -EINVAL; /* the last name has no end */
 	}
-	return 0;
+	return kept ? -EINVAL : 0; /* the last name has no end */
 }
 
 static uint32_t name_at(const struct cut *c, uint32_t off)
@@ -358,6 +356,8 @@ static int read_types(struct cut *c, struct load_btf_id *ids, size_t n_ids)
 		memmove(w, w + used, kept);
 		base += (uint32_t)used;
 	}
+	if (kept)
+		return -EINVAL; /* the last type is cut off */
 	c->new_ids = calloc(c->at.n, sizeof(*c->new_ids));
 	c->name_offs = calloc(intern_count(c->names) + 1, sizeof(*c->name_offs));
 	return c->new_ids && c->name_offs ? 0 : -ENOMEM;

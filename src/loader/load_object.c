@@ -13,6 +13,10 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
+#endif
+
 #define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 #define CUT_MAX    (1U << 20)
 
@@ -100,13 +104,24 @@ __attribute__((destructor)) static void unregister_handlers(void)
 			(void)libbpf_unregister_prog_handler(handlers.ids[i]);
 }
 
+/* With vm.memfd_noexec=2 (6.3) the kernel refuses files that could be made executable; before 6.3 it
+ * does not know the flag. */
+static int open_memfd(void)
+{
+	int fd = memfd_create("perf-agent-btf", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create("perf-agent-btf", MFD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 int load_object_begin(struct load_object *o, struct bpf_object_open_opts *opts)
 {
 	memset(o, 0, sizeof(*o));
 	load_log_begin(&o->log);
-	o->cut_fd = memfd_create("perf-agent-btf", MFD_CLOEXEC);
+	o->cut_fd = open_memfd();
 	if (o->cut_fd < 0)
-		return -errno;
+		return o->cut_fd;
 	(void)pthread_once(&handlers.once, register_handlers);
 	if (handlers.error < 0)
 		return handlers.error;

@@ -111,6 +111,7 @@ static int try_load(struct load_oncpu *base, const struct load_offcpu_options *o
 		offcpu_bpf__destroy(skel);
 		goto out;
 	}
+	assert(skel);
 	irq = irq_variable(&lo);
 #if defined(__x86_64__)
 	if (o->wakers && how.irq_count && irq.where == ABI_IRQ_COUNT_NONE) {

@@ -72,6 +72,7 @@ static int open_and_load(const struct abi_config *cfg, const struct load_sizes *
 		oncpu_bpf__destroy(skel);
 		goto out;
 	}
+	assert(skel);
 	memcpy(&skel->rodata->cfg, cfg, sizeof(*cfg));
 	skel->rodata->cfg.page_shift =
 	        (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
@@ -108,14 +109,18 @@ static int load_either_way(struct load_oncpu *l, const struct abi_config *cfg, b
                            struct err *err)
 {
 	struct how how = {.hook = hook};
-	int r = open_and_load(cfg, &l->sizes, how, &l->skel, err);
+	struct err first = {0};
+	int r = open_and_load(cfg, &l->sizes, how, &l->skel, &first);
 
 	/* Before 6.1 a perf_event program may use preallocated hash maps only: -EINVAL. */
 	if (r == -EINVAL) {
 		how.preallocate = true;
-		r = open_and_load(cfg, &l->sizes, how, &l->skel, NULL);
+		if (open_and_load(cfg, &l->sizes, how, &l->skel, NULL) == 0)
+			r = 0; /* else the first refusal is the reason */
 	}
 	l->preallocated = how.preallocate;
+	if (r < 0 && err)
+		*err = first;
 	return r;
 }
 

@@ -81,6 +81,7 @@ static int try_load(const struct load_sched *l, bool prev_state, struct sched_bp
 		sched_bpf__destroy(skel);
 		goto out;
 	}
+	assert(skel);
 	skel->rodata->cfg = l->base->skel->rodata->cfg;
 	skel->rodata->cfg.prev_state = prev_state;
 	skel->rodata->per_process = l->o.per_process;

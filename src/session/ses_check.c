@@ -11,7 +11,7 @@
 #include "proc/proc.h"
 
 /* Returns -ESRCH if /proc is of another pid namespace: its numbers would be taken for ours. */
-static int check_proc_is_ours(struct err *err)
+int ses_check_proc(struct err *err)
 {
 	char self[32];
 	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
@@ -27,23 +27,6 @@ static int check_proc_is_ours(struct err *err)
 		               "process %d): "
 		               "mount one of this namespace: mount -t proc proc /proc",
 		               self, (int)getpid());
-	return 0;
-}
-
-int ses_check_start(const struct ses *s, struct err *err)
-{
-	int64_t max = 0;
-	int r;
-
-	r = check_proc_is_ours(err);
-	if (r < 0)
-		return r;
-	if (proc_sysctl("kernel/perf_event_max_sample_rate", &max) == 0 && max > 0 &&
-	    s->o.sample_rate_hz > (uint64_t)max)
-		return err_set(err, -EINVAL,
-		               "sample rate %u is above kernel.perf_event_max_sample_rate=%lld: "
-		               "lower it or raise the sysctl",
-		               s->o.sample_rate_hz, (long long)max);
 	return 0;
 }
 

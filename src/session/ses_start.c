@@ -68,6 +68,8 @@ static int leave_out(struct ses *s, size_t i, int r, struct err *err)
 	s->src[i] = src_all[i]->free(s->src[i]);
 	tally_note(&s->tally, "%s is left out: %s", src_all[i]->title,
 	           err ? err->msg : err_name(r));
+	if (err)
+		*err = (struct err){0}; /* what fails later has a cause of its own */
 	return 0;
 }
 
@@ -180,7 +182,7 @@ static int prepare(struct ses *s, struct err *err)
 	int r = check_interrupted(s, err);
 
 	if (r == 0)
-		r = ses_check_start(s, err);
+		r = ses_check_proc(err);
 	if (r == 0)
 		r = tgt_open(&s->target, err);
 	if (r == 0)

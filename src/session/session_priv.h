@@ -198,7 +198,7 @@ int ses_tracker_round(struct ses *s);
 size_t ses_deferred_room(const struct ses *s);
 
 /* ses_check.c: checks before anything is opened, and the causes of refusals. */
-int ses_check_start(const struct ses *s, struct err *err);
+int ses_check_proc(struct err *err); /* /proc is of our pid namespace */
 int ses_check_descriptors(const struct ses *s,
                           struct err *err);                 /* -EMFILE: RLIMIT_NOFILE is too low */
 void ses_check_privileges(struct ses *s, int kernel_error); /* symbolizer_kernel_error */

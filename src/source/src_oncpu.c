@@ -8,6 +8,19 @@
 
 /* ---- before the start ------------------------------------------------------------------------ */
 
+static int check_rate(uint32_t rate_hz, struct err *err)
+{
+	int64_t max = 0;
+
+	if (proc_sysctl("kernel/perf_event_max_sample_rate", &max) < 0 || max <= 0 ||
+	    rate_hz <= (uint64_t)max)
+		return 0;
+	return err_set_cause(err, -EINVAL, ERR_SYSCTL, "kernel.perf_event_max_sample_rate",
+	                     "sample rate %u is above kernel.perf_event_max_sample_rate=%lld: "
+	                     "lower it or raise the sysctl",
+	                     rate_hz, (long long)max);
+}
+
 static int choose_event(struct oncpu *s, struct err *err)
 {
 	const struct pfa_options *o = s->env->o;
@@ -59,7 +72,9 @@ static int oncpu_open(const struct src_env *env, void **ret, struct err *err)
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->env = env;
-	r = choose_event(s, err);
+	r = check_rate(env->o->sample_rate_hz, err);
+	if (r == 0)
+		r = choose_event(s, err);
 	if (r < 0)
 		(void)oncpu_free(s); /* NULL */
 	else

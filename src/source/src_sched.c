@@ -282,6 +282,7 @@ static int sched_product(void *src, struct src_product *product, struct err *err
 
 	if (r < 0)
 		return r;
+	assert(total);
 	r = describe(p, total);
 	if (r < 0)
 		return err_set(err, r, "building scheduler statistics: %s", err_name(r));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test-load-btf [OBJECT ...]: the cut of the kernel's BTF, against libbpf's reading of the whole.
- * OBJECT: BPF objects; each one's cut of the running kernel's BTF is compared, member by member.
+ * test-load-btf: the cut of a kernel's BTF that is made up.
+ * test-load-btf OBJECT ...: each BPF object's cut of the running kernel's BTF, member by member
+ * against libbpf's reading of the whole.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -315,10 +316,7 @@ static void test_cuts_of_the_running_kernel_agree_with_the_whole(void **state)
 	int fd = open(KERNEL_BTF, O_RDONLY | O_CLOEXEC);
 
 	(void)state;
-	if (fd < 0 || !n_objects) {
-		print_message("# SKIP %s\n", fd < 0 ? KERNEL_BTF : "no objects were given");
-		return;
-	}
+	assert_true(fd >= 0);
 	whole = btf__parse(KERNEL_BTF, NULL);
 	assert_int_equal(libbpf_get_error(whole), 0);
 	for (int i = 0; i < n_objects; i++) {
@@ -362,6 +360,8 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(test_only_named_types_and_members_are_kept),
 	        cmocka_unit_test(test_damaged_bytes_are_refused_or_make_a_sound_cut),
 	        cmocka_unit_test(test_kinds_from_the_future_are_refused),
+	};
+	const struct CMUnitTest running[] = {
 	        cmocka_unit_test(test_cuts_of_the_running_kernel_agree_with_the_whole),
 	};
 
@@ -369,5 +369,11 @@ int main(int argc, char **argv)
 	n_objects = argc - 1;
 	libbpf_set_print(NULL);
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	if (!n_objects)
+		return cmocka_run_group_tests(tests, NULL, NULL);
+	if (access(KERNEL_BTF, R_OK) < 0) {
+		printf("1..0 # SKIP no " KERNEL_BTF "\n");
+		return 0;
+	}
+	return cmocka_run_group_tests(running, NULL, NULL);
 }

@@ -65,6 +65,43 @@ static void test_sleepers_without_an_interval_are_noted(void **state)
 	end(kid);
 }
 
+int __wrap_proc_sysctl(const char *name, int64_t *ret);
+int __real_proc_sysctl(const char *name, int64_t *ret);
+static int64_t max_rate;
+
+int __wrap_proc_sysctl(const char *name, int64_t *ret)
+{
+	if (!max_rate || strcmp(name, "kernel/perf_event_max_sample_rate") != 0)
+		return __real_proc_sysctl(name, ret);
+	*ret = max_rate;
+	return 0;
+}
+
+/* The limit is of samples: off-CPU intervals and statistics start all the same. */
+static void test_a_rate_above_the_limit_is_refused_to_samples_alone(void **state)
+{
+	struct pfa_options o = {.sample_rate_hz = 1001};
+	struct tally tally = {0};
+	const uint32_t cpu = 0;
+	struct src_env env = {.o = &o, .tally = &tally, .cpus = &cpu, .n_cpus = 1};
+	struct err err = {0};
+	void *src = NULL;
+
+	(void)state;
+	max_rate = 1000;
+	assert_int_equal(src_oncpu.open(&env, &src, &err), -EINVAL);
+	assert_null(src);
+	assert_int_equal(err.cause, ERR_SYSCTL);
+	assert_string_equal(err.object, "kernel.perf_event_max_sample_rate");
+	assert_non_null(strstr(err.msg, "kernel.perf_event_max_sample_rate=1000"));
+	assert_int_equal(src_offcpu.open(&env, &src, &err), 0);
+	src = src_offcpu.free(src);
+	o.sample_rate_hz = 1000;
+	assert_int_equal(src_oncpu.open(&env, &src, &err), 0);
+	src = src_oncpu.free(src);
+	max_rate = 0;
+}
+
 /* Returns the number of notes with so many intervals, and so many more that were missed. */
 static size_t notes_of_missed(uint64_t seen, uint64_t end, uint64_t begin, uint64_t min_ns)
 {
@@ -124,6 +161,7 @@ static void test_each_source_has_the_calls_that_are_always_made(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_a_rate_above_the_limit_is_refused_to_samples_alone),
 	        cmocka_unit_test(test_each_source_has_the_calls_that_are_always_made),
 	        cmocka_unit_test(test_sleepers_without_an_interval_are_noted),
 	        cmocka_unit_test(test_missed_switches_are_noted_where_they_are_many),
