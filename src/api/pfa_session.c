@@ -132,7 +132,7 @@ const char *pfa_quality(const struct pfa_session *s, size_t i)
 
 const char *pfa_quality_of(const struct pfa_session *s, uint32_t kind, size_t i)
 {
-	return kind <= PFA_KIND_OFFCPU ? ses_quality(s->ses, (enum pfa_kind)kind, i) : NULL;
+	return ses_quality(s->ses, (enum pfa_kind)kind, i);
 }
 
 int pfa_top(const struct pfa_session *s, struct pfa_function *ret, size_t max)
@@ -142,7 +142,7 @@ int pfa_top(const struct pfa_session *s, struct pfa_function *ret, size_t max)
 
 int pfa_top_of(const struct pfa_session *s, uint32_t kind, struct pfa_function *ret, size_t max)
 {
-	if (kind > PFA_KIND_OFFCPU || max == 0 || max > 1000000)
+	if (max == 0 || max > 1000000)
 		return -EINVAL;
 	return ses_top(s->ses, (enum pfa_kind)kind, ret, max);
 }

@@ -106,6 +106,7 @@ struct result_kind {
 	uint32_t target_pid;
 	uint64_t period;
 	uint64_t begin_realtime_ns, duration_ns;
+	prof_skip_fn skip; /* leaves that lists of top functions pass over; NULL: none */
 };
 
 /* Quality of the stacks, in weight. */

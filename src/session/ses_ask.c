@@ -102,10 +102,8 @@ const char *ses_note(const struct ses *s, size_t i)
 /* The product of a profile; NULL: the capture has not ended. */
 static const struct src_product *profile_of(const struct ses *s, enum pfa_kind kind)
 {
-	const uint32_t mode = kind == PFA_KIND_ONCPU ? PFA_MODE_PROFILE : PFA_MODE_OFFCPU;
-
 	for (size_t i = 0; i < SRC_CNT && s->state == SES_STOPPED; i++)
-		if (src_all[i]->mode == mode)
+		if (src_all[i]->kind && src_all[i]->profile_kind == (uint32_t)kind)
 			return &s->product[i];
 	return NULL;
 }
@@ -127,8 +125,7 @@ int ses_top(const struct ses *s, enum pfa_kind kind, struct pfa_function *ret, s
 
 	if (!m)
 		return -EINVAL;
-	r = prof_model_top_beyond(m, 1, kind == PFA_KIND_OFFCPU ? result_is_switch : NULL, max,
-	                          &top, &n);
+	r = prof_model_top_beyond(m, 1, p->kind.skip, max, &top, &n);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++)

@@ -10,7 +10,6 @@ _Static_assert(TAGS_MAX + 1 + 2 * PFA_FILTERS_MAX <= MET_TAGS_MAX, "all of them 
 #define FLAGS                                                                                      \
 	(PFA_NO_KERNEL_STACKS | PFA_EXCLUDE_OWN_PROCESS | PFA_NO_LINES | PFA_FOLLOW_CHILDREN |     \
 	 PFA_DECODE_IN_PROCESS | PFA_OFFCPU_WAKERS | PFA_PER_PID)
-#define MODES (PFA_MODE_PROFILE | PFA_MODE_OFFCPU | PFA_MODE_PMU)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
@@ -39,12 +38,21 @@ static int check_target(const struct pfa_options *o, struct err *err)
 	return tgt_check(o, err);
 }
 
+static uint32_t all_modes(void)
+{
+	uint32_t all = 0;
+
+	for (size_t i = 0; i < SRC_CNT; i++)
+		all |= src_all[i]->mode;
+	return all;
+}
+
 static int check_modes(const struct pfa_options *o, struct err *err)
 {
 	int r = 0;
 
-	if (o->modes & ~MODES)
-		return err_set(err, -EINVAL, "modes: unknown bits 0x%x", o->modes & ~MODES);
+	if (o->modes & ~all_modes())
+		return err_set(err, -EINVAL, "modes: unknown bits 0x%x", o->modes & ~all_modes());
 	for (size_t i = 0; i < SRC_CNT && r == 0; i++) {
 		const struct source *s = src_all[i];
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * source - the modes of a capture as values: on-CPU samples, off-CPU intervals, scheduler
- * statistics. A new mode is one file and one row of src_all. The session runs the sources that the
- * options select through this table and knows none of them by name.
+ * statistics. Inside the library a new mode is one file, one row of src_all and its number in
+ * enum src_id. The session runs the sources that the options select through this table. What users
+ * see of a mode is in the public header (its bit, output and kind) and in the command line.
  *
  * A source is opened before the walker's maps are loaded, so that it can ask for their sizes.
  * Calls in their order; a NULL is left out:
@@ -67,7 +68,8 @@ struct source {
 	bool required;        /* the capture does not start without it; else it is left out */
 	/* It records stacks: the capture needs the tracker, unwind tables and the symbolizer. */
 	bool walks;
-	size_t output; /* offset of its struct pfa_output in struct pfa_options */
+	uint32_t profile_kind; /* enum pfa_kind, of sources that make a profile (with .kind) */
+	size_t output;         /* offset of its struct pfa_output in struct pfa_options */
 
 	int (*check)(const struct pfa_options *o, struct err *err);
 	int (*open)(const struct src_env *env, void **ret, struct err *err);

@@ -285,6 +285,7 @@ static void offcpu_kind(const void *src, struct result_kind *ret)
 
 	ret->offcpu = true;
 	ret->event = "off-cpu";
+	ret->skip = result_is_switch;
 	ret->begin_realtime_ns += st->begin_ns - s->env->start_ns;
 	ret->duration_ns = st->end_ns - st->begin_ns;
 }
@@ -379,6 +380,7 @@ const struct source src_offcpu = {
         .end = offcpu_end,
         .finish = offcpu_finish,
         .collect = offcpu_collect,
+        .profile_kind = PFA_KIND_OFFCPU,
         .kind = offcpu_kind,
         .built = offcpu_built,
         .statistics = offcpu_statistics,

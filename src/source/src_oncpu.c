@@ -351,6 +351,7 @@ const struct source src_oncpu = {
         .finish = oncpu_finish,
         .collect = oncpu_collect,
         .cpu_time = oncpu_cpu_time,
+        .profile_kind = PFA_KIND_ONCPU,
         .kind = oncpu_kind,
         .built = oncpu_built,
         .statistics = oncpu_statistics,
