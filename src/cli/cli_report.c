@@ -399,6 +399,8 @@ static bool reasons_of(const struct pfa_session *s, uint32_t kind, uint64_t samp
 		for (char *p = text + from; *p; p++)
 			if (*p == '_') /* "32-bit task" is the only name with a hyphen */
 				*p = strncmp(p, "_bit_", 5) == 0 ? '-' : ' ';
+		if (strncmp(text + len - strlen("jit code"), "jit code", 8) == 0)
+			memcpy(text + len - strlen("jit code"), "JIT", 3);
 	}
 	return n > 0;
 }
@@ -441,9 +443,11 @@ append(char line[QUALITY_LINE_MAX], const char *format, ...)
 
 struct share {
 	const char *key, *after;
+	bool zero; /* said when it is zero, too: that is the worst */
 };
 
-/* Appends the shares that the library has and that are not zero, in percent of @samples. */
+/* Appends the shares that the library has, in percent of @samples; zeros only where @zero says so.
+ * */
 static void append_shares(char line[QUALITY_LINE_MAX], const struct pfa_session *s, uint32_t kind,
                           const struct share *shares, size_t n, uint64_t samples)
 {
@@ -452,7 +456,7 @@ static void append_shares(char line[QUALITY_LINE_MAX], const struct pfa_session 
 		double pct = v ? strtod(v, NULL) : 0;
 		char text[CLI_PCT_MAX];
 
-		if (!(pct > 0))
+		if (!v || (!(pct > 0) && !shares[i].zero))
 			continue;
 		cli_format_pct(pct, samples, text);
 		append(line, ", %s %% %s", text, shares[i].after);
@@ -476,19 +480,22 @@ static void append_cost(char line[QUALITY_LINE_MAX], const struct pfa_session *s
 }
 
 #define STACK_SHARES                                                                               \
-	{"complete_stacks_pct", "complete stacks"}, {"heuristic_stacks_pct", "heuristic stacks"},  \
-	        {"cut_stacks_pct", "cut stacks"}, {"named_user_pct", "of user frames named"},      \
+	{"complete_stacks_pct", "complete stacks", true},                                          \
+	        {"heuristic_stacks_pct", "heuristic stacks", false},                               \
+	        {"cut_stacks_pct", "truncated stacks", false},                                     \
+	        {"named_user_pct", "of user frames named", true},                                  \
 	{                                                                                          \
-		"named_kernel_pct", "of kernel frames named"                                       \
+		"named_kernel_pct", "of kernel frames named", true                                 \
 	}
 
 #define COVERED_SAMPLES_MIN 50
 
 void cli_report_quality(const struct pfa_session *s)
 {
-	static const struct share shares[] = {
-	        STACK_SHARES, {"idle_pct", "idle"}, {"lost_stacks_pct", "lost stacks"}};
-	static const struct share covered = {"cpu_time_covered_pct", "of CPU time covered"};
+	static const struct share shares[] = {STACK_SHARES,
+	                                      {"idle_pct", "idle", false},
+	                                      {"lost_stacks_pct", "lost stacks", false}};
+	static const struct share covered = {"cpu_time_covered_pct", "of CPU time covered", false};
 	struct pfa_stats st = {.size = sizeof(st)};
 	char line[QUALITY_LINE_MAX] = "";
 	uint64_t own = cli_own_samples(s);
@@ -522,10 +529,11 @@ void cli_report_quality(const struct pfa_session *s)
 
 void cli_report_site_quality(const struct pfa_session *s, bool cost)
 {
-	static const struct share shares[] = {STACK_SHARES, {"lost_stacks_pct", "lost stacks"}};
+	static const struct share shares[] = {STACK_SHARES,
+	                                      {"lost_stacks_pct", "lost stacks", false}};
 	static const struct share numbers[] = {{"threads_blocked_at_start",
-	                                        "of threads that were off-CPU at the start"},
-	                                       {"intervals_open_at_end", "open at the end"}};
+	                                        "of threads that were off-CPU at the start", false},
+	                                       {"intervals_open_at_end", "open at the end", false}};
 	struct pfa_stats st = {.size = sizeof(st)};
 	char line[QUALITY_LINE_MAX] = "", time[32];
 	int rc;

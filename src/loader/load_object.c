@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U
@@ -104,6 +105,14 @@ __attribute__((destructor)) static void unregister_handlers(void)
 			(void)libbpf_unregister_prog_handler(handlers.ids[i]);
 }
 
+/* A file of the cut's size may be made: else SIGXFSZ would end the process. */
+static bool may_write(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= CUT_MAX;
+}
+
 /* With vm.memfd_noexec=2 (6.3) the kernel refuses files that could be made executable; before 6.3 it
  * does not know the flag. */
 static int open_memfd(void)
@@ -119,14 +128,15 @@ int load_object_begin(struct load_object *o, struct bpf_object_open_opts *opts)
 {
 	memset(o, 0, sizeof(*o));
 	load_log_begin(&o->log);
-	o->cut_fd = open_memfd();
-	if (o->cut_fd < 0)
+	o->cut_fd = may_write() ? open_memfd() : -EBADF;
+	if (o->cut_fd < 0 && o->cut_fd != -EBADF)
 		return o->cut_fd;
 	(void)pthread_once(&handlers.once, register_handlers);
 	if (handlers.error < 0)
 		return handlers.error;
 	(void)snprintf(o->path, sizeof(o->path), "/proc/self/fd/%d", o->cut_fd);
-	*opts = (struct bpf_object_open_opts){.sz = sizeof(*opts), .btf_custom_path = o->path};
+	*opts = (struct bpf_object_open_opts){.sz = sizeof(*opts),
+	                                      .btf_custom_path = o->cut_fd < 0 ? NULL : o->path};
 	return 0;
 }
 
@@ -169,7 +179,7 @@ int load_object_resolve(struct load_object *o, const struct bpf_object *obj)
 			return r;
 	}
 	r = load_btf_cut(fd, bpf_object__btf(obj), o->ids, o->n_ids, &cut);
-	if (r == 0)
+	if (r == 0 && o->cut_fd >= 0)
 		r = file_write_full(o->cut_fd, cut.p, cut.len);
 	loading = o;
 	return r;

@@ -105,5 +105,12 @@ void met_hist_summary(const struct met_hist *h, uint64_t total_ns, uint64_t limi
 	/* The exact mean is a bound of both extremes, better than a middle on its wrong side. */
 	s.min_ns = MIN_OF(s.min_ns, s.mean_ns);
 	s.max_ns = MAX_OF(s.max_ns, s.mean_ns);
+	/* Percentiles of few values are the extremes themselves. */
+	for (uint32_t i = 0; i < PERCENTILES; i++) {
+		if (nearest_rank(s.count, per_mille[i]) == s.count)
+			*percentile[i] = s.max_ns;
+		else if (nearest_rank(s.count, per_mille[i]) == 1)
+			*percentile[i] = s.min_ns;
+	}
 	*ret = s;
 }

@@ -113,10 +113,11 @@ int proc_cgroup_open(const char *path, struct err *err)
 		return err_set(err, r, "cgroup %.200s: %s", path, err_name(r));
 	fd = open(whole.p, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 && errno == ENOENT && below)
-		return err_set(err, -ENOENT,
-		               "cgroup %.200s does not exist: give the path of its folder, or what "
-		               "stands there behind %.200s/",
-		               path, below);
+		return err_set(
+		        err, -ENOENT,
+		        "cgroup %.200s does not exist: give its directory, or its path below "
+		        "%.200s",
+		        path, below);
 	if (fd < 0 && errno == ENOENT)
 		return err_set(err, -ENOENT,
 		               "cgroup %.200s does not exist, and no cgroup v2 file system is "

@@ -692,7 +692,7 @@ def quality_line_is_last():
     r = run(*ME, *SHORT, '--profile-output=p', env=env)
     equal(r.lines[-2:], [
         'perf-agent: profile written: p',
-        'quality: 986 samples (980 kept, 6 dropped), 97 % complete stacks, <1 % cut stacks, '
+        'quality: 986 samples (980 kept, 6 dropped), 97 % complete stacks, <1 % truncated stacks, '
         '>99 % of user frames named, 80 % idle, 99 % of CPU time covered, agent 0.3 % CPU',
     ], r)
     env = {'FAKE_SEEN': '9', 'FAKE_DROPPED': '2', 'FAKE_OWN': '3', 'FAKE_TOP': '1 1 m f',
