@@ -336,7 +336,7 @@ static bool files_of(const struct pfa_session *s, uint32_t kind, const char *key
 
 #define REASONS_MAX 32
 
-/* Of the line "walk_read_fault_pct: 3.10": "read_fault", 3.1. */
+/* The line "walk_read_fault_pct: 3.10" gives "read_fault" and 3.1. */
 struct reason {
 	const char *name;
 	int name_len;
@@ -355,7 +355,7 @@ static int cmp_reason(const void *a, const void *b)
 static bool is_reason(const char *name, size_t len)
 {
 	/* A complete stack, and two outcomes without a user stack. */
-	static const char *const others[] = {"root_reached", "no_walk", "memory_given_back"};
+	static const char *const others[] = {"root_reached", "no_walk", "mm_released"};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (strlen(others[i]) == len && !strncmp(others[i], name, len))

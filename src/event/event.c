@@ -10,12 +10,12 @@ static const char *const reason_names[] = {EV_REASONS(X)};
 #undef X
 
 #define X(id, val, name) [val] = name,
-static const char *const off_names[] = {EV_OFFCPUS(X)};
+static const char *const offcpu_names[] = {EV_OFFCPUS(X)};
 #undef X
 
 const char *ev_offcpu_name(enum ev_offcpu o)
 {
-	return (size_t)o < ARRAY_SIZE(off_names) ? off_names[o] : "unknown";
+	return (size_t)o < ARRAY_SIZE(offcpu_names) ? offcpu_names[o] : "unknown";
 }
 
 const char *ev_walk_name(enum ev_walk w)

@@ -12,7 +12,7 @@
 
 /* ---- frames --------------------------------------------------------------------------------- */
 
-/* Where the address of a frame lies. */
+/* Address space of a frame. */
 enum ev_space {
 	EV_SPACE_RAW = 0,    /* user address in its process; the kernel side knew no mapping */
 	EV_SPACE_ANON = 1,   /* user address in an anonymous executable mapping: JIT code */
@@ -53,13 +53,14 @@ _Static_assert(sizeof(struct ev_frame) == 16, "frames are hashed as bytes");
 	  "the process had ended, or executed another program, before its deferred stack was "     \
 	  "unwound")                                                                               \
 	X(JIT, 12, "JIT code", "JIT code without frame pointers")                                  \
-	X(LEFT, 13, "memory given back",                                                           \
+	X(LEFT, 13, "mm released",                                                                 \
 	  "the task was exiting or executing another program and had no user stack any more")
 /* Outcomes that only user space gives; not in the ABI. */
 #define EV_WALKS_USER(X)                                                                           \
 	X(FOREIGN, 14, "other pid namespace",                                                      \
 	  "the process is outside of our pid namespace: its mappings cannot be read")              \
-	X(RESUMED, 15, "wait over", "the interval ended while the stack of the thread was read")   \
+	X(RESUMED, 15, "interval ended",                                                           \
+	  "the interval ended while the stack of the thread was read")                             \
 	X(DENIED, 16, "process not readable", "the mappings of the process may not be read")
 enum ev_walk {
 #define X(id, val, name, help) EV_WALK_##id = (val),
@@ -90,7 +91,7 @@ const char *ev_walk_name(enum ev_walk w);
 	X(NOT_PERMITTED, "process not readable")                                                   \
 	X(GIVEN_UP, "reading the file was given up")                                               \
 	X(MOVED, "mapping replaced meanwhile")                                                     \
-	X(LATE, "not named in time")
+	X(LATE, "not symbolized in time")
 enum ev_reason {
 #define X(id, name) EV_REASON_##id,
 	EV_REASONS(X)

@@ -807,14 +807,14 @@ def where_incomplete_stacks_end_is_said():
 @test
 def why_stacks_are_incomplete_is_said():
     walks = ('walk_no_walk_pct: 7.00', 'walk_root_reached_pct: 90.00', 'walk_read_fault_pct: 3.10', 'walk_bad_rule_pct: 0.00',
-             'walk_no_rule_pct: 6.50', 'walk_32_bit_task_pct: 0.40', 'walk_memory_given_back_pct: 2.00')
+             'walk_no_rule_pct: 6.50', 'walk_32_bit_task_pct: 0.40', 'walk_mm_released_pct: 2.00')
     said = 'perf-agent: incomplete stacks: 6 % no rule, 3 % read fault, <1 % 32-bit task (of all user stacks)'
     r = run(*ME, *SHORT, '--profile-output', 'p', env={'FAKE_QUALITY': '\n'.join(walks), 'FAKE_SEEN': '9'})
     check(said in r.lines, r)
     files = ('incomplete_in: a file.so 6.00', 'incomplete_in: [others] 4.00')
     r = run(*ME, *SHORT, '--profile-output', 'p', env={'FAKE_QUALITY': '\n'.join(walks + files), 'FAKE_SEEN': '9'})
     check(said + '; they end in: a file.so 6 %, [others] 4 %' in r.lines, r)
-    walks = ('walk_no_walk_pct: 7.00', 'walk_root_reached_pct: 100.00', 'walk_memory_given_back_pct: 2.00')
+    walks = ('walk_no_walk_pct: 7.00', 'walk_root_reached_pct: 100.00', 'walk_mm_released_pct: 2.00')
     r = run(*ME, *SHORT, '--profile-output', 'p', env={'FAKE_QUALITY': '\n'.join(walks), 'FAKE_SEEN': '9'})
     check('incomplete' not in r.err, r)
 

@@ -185,7 +185,7 @@ def frame_pointers_give_the_stacks_of_code_that_has_them():
         # The one that the capture begins in may be over before its stack is read, and says so.
         over = [s for s in p.of(tid=tid) if not s.user_names] if kind == 'pipe' else []
         check(sum(s.count for s in over) <= 1, *over)
-        check(not over or 'walk_wait_over_pct' in p.comments, p.text())
+        check(not over or 'walk_interval_ended_pct' in p.comments, p.text())
         for s in p.of(tid=tid):
             if s not in over:
                 equal(s.user_names[:len(want)], want, s)
@@ -635,7 +635,7 @@ def who_wakes_from_a_process_that_is_not_watched_is_named():
     named = [s for s in mine if s.labels.get('waker') == 'writer' and s.woken_by]
     check(count(mine) > 100 and count(named) >= count(mine) - 2 - wakes_missed(p, mine),
           *[s for s in mine if s not in named][:5])
-    # It is heard of when it wakes for the first time; until its tables are there, callers are guessed.
+    # Its first wake-up reports it; until its tables are there, its callers are heuristic.
     whole = [s for s in named if is_complete(s.woken_by, 'feed_pipe', 'feeder')]
     note(f'{count(whole)} of {count(named)} with a whole stack; {[s.woken_by for s in named if s not in whole][:3]}')
     check(count(whole) >= 0.9 * count(named), *[s.woken_by for s in named if s not in whole][:5])

@@ -34,7 +34,7 @@ ENOUGH = 100        # samples without which a test says nothing
 CHAIN_SHARE = 0.99
 COMPLETE_PCT = 99.9
 # Weight of samples that came before the table and beyond the copies that a process may have of each file: they are
-# guessed, and called so. On a busy machine a table may come later than the 32nd sample.
+# heuristic, and the profile says so. On a busy machine a table may come later than the 32nd sample.
 EARLY_PCT = 10
 
 X86 = platform.machine() == 'x86_64'
@@ -199,13 +199,13 @@ class Seen:
                 f'{[hex(f.address) for f in s.user[:4]]}' for s in sorted(samples, key=lambda s: -s.count)[:6]]
 
     def facts(self):
-        pct = {k: v for k, v in self.p.comments.items() if '_pct' in k or 'guess' in k or k == 'unwind'}
+        pct = {k: v for k, v in self.p.comments.items() if '_pct' in k or k == 'unwind'}
         return [f'good {count(self.good)}, bad {count(self.bad)}, other {count(self.other)}', pct,
                 f'below: {sorted(self.below.items(), key=lambda i: -i[1])[:4]}',
                 'bad:', *self.show(self.bad), 'other:', *self.show(self.other), 'good:', *self.show(self.good)[:2]]
 
 
-def guessed_pct(p):
+def heuristic_pct(p):
     check('heuristic_stacks_pct' in p.comments, p.text())
     return float(p.comments['heuristic_stacks_pct'])
 
@@ -255,13 +255,13 @@ def capture_command(program, shape, *args):
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 
-def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
+def judge(seen, said, heuristic, complete, root, below_max, share, complete_pct):
     p = seen.p
     check_conserved(p)
     check(count(p.samples) >= ENOUGH, *seen.facts())
     early = early_pct(p)
     note(f'{count(p.samples)} samples, {seen.share():.2%} show a chain, {p.comments.get("complete_stacks_pct")} % '
-         f'complete, {guessed_pct(p)} % guessed, {early} % without a table')
+         f'complete, {heuristic_pct(p)} % heuristic, {early} % without a table')
     check(early <= EARLY_PCT, *seen.facts())
     # Two samples of a machine that had time for two hundred are more than 1 %.
     # Where some stacks cannot be right, how many were hit is a matter of chance.
@@ -277,15 +277,15 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
         room = max(1, count(seen.other) if seen.command else 0)
         check(float(p.comments['complete_stacks_pct']) >= complete_pct - 100 * luck - early or
               incomplete(p) <= room + early * count(p.samples) / 100, *seen.facts())
-    if guessed == 'none':
+    if heuristic == 'none':
         # By hundredths; and of a command's start, which is no part of the shape, the dynamic linker's first steps.
         room = 100 * count(seen.other) / count(p.samples) if seen.command else 0
-        check(guessed_pct(p) <= early + room + 0.01, *seen.facts())
-    elif guessed == 'some':
-        check(guessed_pct(p) > early, *seen.facts())
-        # All of it in the program itself, whose code without rules it is. What came before the table is told apart.
+        check(heuristic_pct(p) <= early + room + 0.01, *seen.facts())
+    elif heuristic == 'some':
+        check(heuristic_pct(p) > early, *seen.facts())
+        # All of it in the program itself, whose code without rules it is. Samples before the table have counts of their own.
         own = dict(p.files('heuristic_in'))
-        check(own.get('shapes', 0) >= guessed_pct(p) - early - 1, p.text())
+        check(own.get('shapes', 0) >= heuristic_pct(p) - early - 1, p.text())
         check(sum(own.values()) - own['shapes'] <= early + 1, p.text())
     # In that moment some have the chain and lack what is below it: 1.2 to 1.3 % of 1,900 [tried].
     enough = (CHAIN_SHARE - early / 100 - (0.02 if share < CHAIN_SHARE else 0)) * count(seen.good)
@@ -302,10 +302,10 @@ def judge(seen, said, guessed, complete, root, below_max, share, complete_pct):
         check(at == {int(address, 16)}, f'{name} was interrupted at {address}, and not at {at}', *seen.facts())
 
 
-def shape(name, program=own('shapes'), title=None, above=2, guessed='none', complete=True, root='_start', args=(),
+def shape(name, program=own('shapes'), title=None, above=2, heuristic='none', complete=True, root='_start', args=(),
           names_of=None, after_start=None, command=False, how='auto', more=None, below_max=4,
           share=CHAIN_SHARE, complete_pct=COMPLETE_PCT, cpu_s=CPU_S):
-    """A test of one shape. above: frames of libraries above the published ones; guessed: none, some or any; complete:
+    """A test of one shape. above: frames of libraries above the published ones; heuristic: none, some or any; complete:
     the stacks reach their root; root: the last frame, at most below_max below main, None where it is a thread's;
     names_of: the program with the symbols that this one lacks; command: it runs in children, so perf-agent starts it;
     more: further checks, which may say why there was nothing to check."""
@@ -327,7 +327,7 @@ def shape(name, program=own('shapes'), title=None, above=2, guessed='none', comp
         twin = names_of() if names_of else None
         seen = Seen(p, said, above, twin)
         seen.command = command
-        judge(seen, said, guessed, complete, root, below_max, share, complete_pct)
+        judge(seen, said, heuristic, complete, root, below_max, share, complete_pct)
         return more(seen, said) if more else None
     run.__name__ = title or name
     test(run)
@@ -349,11 +349,11 @@ for each in ('huge', 'sigaltstack', *only_with(X86, 'signested')):
 shape('thread', root=None)
 # The return address of a coroutine's first function says by its code alone that nothing is below.
 shape('coroutine', root=None)
-# The copy of a first sample goes on behind pages of the stack that are not there.
+# The stack snapshot of a deferred sample continues after absent pages.
 shape('hollow', root=None, more=lambda seen, _: check('deferred_samples' in seen.p.comments and
                                                       'walk_read_fault_pct' not in seen.p.comments, seen.p.text()))
 # glibc's clone says nothing of its frame while it runs on two stacks.
-shape('clone', root=None, command=True, guessed='any')
+shape('clone', root=None, command=True, heuristic='any')
 shape('vfork', command=True)
 shape('syscall')
 
@@ -378,12 +378,12 @@ if X86:
     # has released its mm.
     for each in ('auto', 'dwarf'):
         shape('asm-low', how=each, title='asm-low ' + each, root=None, more=lambda seen, _: check(
-            'walk_memory_given_back_pct' not in seen.p.comments and 'walk_read_fault_pct' not in seen.p.comments,
+            'walk_mm_released_pct' not in seen.p.comments and 'walk_read_fault_pct' not in seen.p.comments,
             seen.p.text()))
     # Without call-frame information, but found: a frame pointer, or a return address on top of the stack.
-    shape('asm-bare-leaf', guessed='some')
-    shape('asm-fp-leaf', guessed='some')
-    shape('asm-fp-call', guessed='some')
+    shape('asm-bare-leaf', heuristic='some')
+    shape('asm-fp-leaf', heuristic='some')
+    shape('asm-fp-call', heuristic='some')
 
 
 def bare_assembly(name):
@@ -398,12 +398,12 @@ def bare_assembly(name):
 
 @test
 def asm_bare_call():
-    """Nothing says where the return address of this function is: whatever is below it is a guess and is called one,
+    """Nothing says where the return address of this function is: frames below it are heuristic and called so,
     or the stack is incomplete."""
     if not X86:
         return 'no such assembly for this processor'
     p, seen, top = bare_assembly('asm-bare-call')
-    check(guessed_pct(p) + 100 - float(p.comments['complete_stacks_pct']) >= 95, *seen.facts())
+    check(heuristic_pct(p) + 100 - float(p.comments['complete_stacks_pct']) >= 95, *seen.facts())
     return None
 
 
@@ -413,7 +413,7 @@ def asm_bare_pops():
     if not X86:
         return 'no such assembly for this processor'
     p, seen, _ = bare_assembly('asm-bare-pops')
-    equal(guessed_pct(p), 0, *seen.facts())
+    equal(heuristic_pct(p), 0, *seen.facts())
     check(float(p.comments['complete_stacks_pct']) >= 99, *seen.facts())
     return None
 
@@ -443,11 +443,11 @@ def unread_in_children(seen, _):
 
 if X86:
     # Were a child's missing page believed of its parent, the parent's stacks would end at its trampoline from then on.
-    shape('apart', own('shape-apart'), title='trampoline whose page a child lacks', command=True, guessed='any',
+    shape('apart', own('shape-apart'), title='trampoline whose page a child lacks', command=True, heuristic='any',
           complete=False, root=None, above=4, more=unread_in_children)
     # The end of a stack that was met together with a library whose table was not there yet is still its end later.
     shape('byhand', own('shape-byhand'), title='root by hand below a library without a table', command=True,
-          guessed='any', root=None)
+          heuristic='any', root=None)
 
 
 def in_stub(seen, _):
@@ -489,19 +489,19 @@ shape('drap', copy(lambda path: None), title='drap replaced after its start', af
 for each in ('deep', 'pushes', 'dynamic', 'align', 'sigpush'):
     shape(each, own('shapes-clang'), title=each + ' by clang', above=3)
 
-# Debian's musl has no call-frame information, so below main and around a system call there are guesses, or nothing.
+# Debian's musl has no call-frame information, so below main and around a system call there are heuristic frames, or none.
 for each in ('deep', 'signal', 'sigaltstack', 'thread'):
-    shape(each, musl, title=each + ' with musl', guessed='any', complete=False, root=None, above=3,
+    shape(each, musl, title=each + ' with musl', heuristic='any', complete=False, root=None, above=3,
           how='dwarf' if each == 'sigaltstack' else 'auto')
 
 # Above are malloc and free with what they call, too.
 shape('matmul', fortran, title='fortran', above=12)
-# The compiler gives no call-frame information to the `main` that it makes itself: one guess. Below are the frames of
+# The compiler gives no call-frame information to the `main` that it makes itself: one heuristic frame. Below are the frames of
 # Rust's start, above those of a panic and of an unwinder that has one more call for each.
-shape('spin', rust('abort'), title='rust panic=abort', above=3, below_max=12, guessed='any')
+shape('spin', rust('abort'), title='rust panic=abort', above=3, below_max=12, heuristic='any')
 # A panic does little else than unwind: 5.1 to 5.8 % of 2,000 samples each are in libgcc's moment [tried, in eight runs].
 PANIC_SHARE = 0.93
-shape('panic', rust('unwind'), title='rust panic=unwind', above=30, below_max=12, guessed='any', share=PANIC_SHARE,
+shape('panic', rust('unwind'), title='rust panic=unwind', above=30, below_max=12, heuristic='any', share=PANIC_SHARE,
       complete_pct=100 * PANIC_SHARE, cpu_s=8 * CPU_S)
 
 

@@ -74,7 +74,7 @@ static void test_values_and_names_of_the_first_version(void **state)
 	        "process not readable",
 	        "reading the file was given up",
 	        "mapping replaced meanwhile",
-	        "not named in time",
+	        "not symbolized in time",
 	};
 
 	(void)state;

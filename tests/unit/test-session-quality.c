@@ -17,7 +17,7 @@ static void test_quality_statistics(void **state)
 	/* [1] … [8]; 2 and 8 are files of one name. */
 	static uint64_t incomplete[] = {20, 10, 30, 0, 40, 1, 2, 3, 31};
 	/* With a table, without one. */
-	static uint64_t guessed[2 * ARRAY_SIZE(incomplete)] = {
+	static uint64_t heuristic[2 * ARRAY_SIZE(incomplete)] = {
 	        [0] = 4, [2] = 3, [4] = 30, [5] = 17, [16] = 4, [17] = 17};
 	struct ses *s = new_capture(PFA_TARGET_ALL);
 	struct result_quality q = {.weight = 1000,
@@ -33,7 +33,7 @@ static void test_quality_statistics(void **state)
 	                           .incomplete = incomplete,
 	                           .n_incomplete = ARRAY_SIZE(incomplete),
 	                           .incomplete_unknown = 5,
-	                           .heuristic_in = guessed,
+	                           .heuristic_in = heuristic,
 	                           .heuristic_early = 17};
 	size_t first = 0;
 
@@ -108,7 +108,7 @@ static void test_quality_statistics(void **state)
 	assert_string_equal(statistic(s, "walk_read_fault_pct"), "17.65");
 	assert_string_equal(statistic(s, "walk_depth_limit_pct"), "8.24");
 	assert_string_equal(statistic(s, "walk_no_walk_pct"), "13.00"); /* of 1000: there is none */
-	assert_string_equal(statistic(s, "walk_memory_given_back_pct"), "2.00");
+	assert_string_equal(statistic(s, "walk_mm_released_pct"), "2.00");
 	assert_null(statistic(s, "walk_no_rule_pct"));
 	assert_string_equal(statistic(s, "cut_stacks_pct"), "10.00");
 	assert_string_equal(statistic(s, "lost_stacks_pct"), "10.00");
@@ -127,7 +127,7 @@ static void test_quality_statistics(void **state)
 	assert_non_null(strstr(ses_note(s, 1), "ticks came late or not at all"));
 	assert_null(ses_note(s, 2));
 	assert_string_equal(statistic(s, "agent_setup_cpu_ms"), "300.0");
-	/* 10 of D since sampling ended, and what this test itself has spent. */
+	/* 10 of the drain since sampling ended, and the CPU time of this test itself. */
 	assert_true(strtod(statistic(s, "agent_finish_cpu_ms"), NULL) >= 10);
 	assert_true(strtod(statistic(s, "agent_finish_cpu_ms"), NULL) < 300);
 	assert_string_equal(statistic(s, "agent_cpu_ms"), "20.0");
