@@ -56,8 +56,8 @@ static inline bool step(struct dw_line *l)
 }
 
 /**
- * dw_line_old_file - read a file of versions 2 to 4, or of DW_LNE_define_file Returns: 0, -ENODATA,
- * -ERANGE.
+ * dw_line_old_file - read a file of versions 2 to 4, or of DW_LNE_define_file
+ * Returns: 0, -ENODATA, -ERANGE.
  */
 int dw_line_old_file(struct cursor *c, struct entry *ret);
 /**
