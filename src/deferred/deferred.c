@@ -28,7 +28,7 @@ static int init_locks(struct deferred *d)
 		return -r;
 	r = pthread_mutex_init(&d->lock, NULL);
 	if (r)
-		(void)pthread_cond_destroy(&d->changed); /* nobody waits */
+		(void)pthread_cond_destroy(&d->changed); /* no thread waits */
 	return -r;
 }
 

@@ -14,7 +14,7 @@ enum deferred_table_state {
 	DEFERRED_TABLE_DONE,   /* built, or known to be impossible */
 	DEFERRED_TABLE_LATER,  /* no room; tried again */
 };
-/* The table of one image. Thread: W; state and due_ns: the pool while it is QUEUED. */
+/* The table of one image. Thread: tracker; state and due_ns: the pool while it is QUEUED. */
 struct deferred_table {
 	_Atomic enum deferred_table_state state;
 	uint32_t seen;   /* abi_image.wanted when it was queued */
@@ -52,7 +52,7 @@ struct deferred {
 	struct deferred_options o;
 	struct pool *pool;
 	bool has_tables;
-	struct uw_rules *rules; /* W, pool: locks inside */
+	struct uw_rules *rules; /* tracker, pool: locks inside */
 	struct uw_store *store;
 	struct abi_image *images; /* images[n_images]; shared with the programs */
 	uint32_t n_images;
@@ -62,7 +62,7 @@ struct deferred {
 	pthread_cond_t changed; /* a table was built */
 	uint32_t outstanding;   /* jobs in the pool */
 
-	/* C until W is started, then W. */
+	/* Control until the tracker is started, then the tracker. */
 	struct deferred_table *image; /* image[n_images], by id */
 	uint64_t scan_ns, epoch_ns;
 	bool hurry;     /* retry samples in this round */
@@ -70,15 +70,16 @@ struct deferred {
 	_Atomic bool abandoned;
 	_Atomic bool cancel; /* no table is needed any more: the pool stops its jobs */
 
-	/* Samples without their tables: W. Number and bytes include those in the queue to W. */
+	/* Samples without their tables: the tracker's. Number and bytes include those in the queue
+	 * to it. */
 	struct deferred_sample *waiting;
 	_Atomic uint32_t pending;
 	_Atomic uint64_t pending_bytes;
-	struct prof_agg *walked;      /* W until it is joined, then C */
+	struct prof_agg *walked;      /* tracker until it is joined, then control */
 	VEC(struct deferred_cut) cut; /* the same */
 	struct deferred_window window[DEFERRED_WINDOWS];
 	uint32_t next_window;
-	uint8_t stack[SMP_STACK_BYTES]; /* W: a stack that is read again */
+	uint8_t stack[SMP_STACK_BYTES]; /* tracker: a stack that is read again */
 	struct uw_walk walk;
 	struct ev_frame frames[ABI_MAX_USER_FRAMES];
 };
@@ -88,19 +89,21 @@ struct deferred {
 int deferred_tables_new(struct deferred *d);
 /* Whether the image's table is neither built nor known to be impossible. */
 bool deferred_absent(const struct deferred *d, uint32_t image);
-/* A sample needs the image's table. W. */
+/* A sample needs the image's table. Tracker. */
 void deferred_ask(struct deferred *d, uint32_t image);
 /* Hands the most wanted tables to the pool, as many as it has room for. Returns: how many are being
- * built, and how many more are wanted. W, and C before it. */
+ * built, and how many more are wanted. Tracker, and control before it. */
 size_t deferred_build_wanted(struct deferred *d, uint64_t now);
 /* Waits until a table is built or 50 ms have passed; returns at once while none is being built. */
 void deferred_await_table(struct deferred *d);
 
 /* deferred_samples.c */
-/* Reads bytes of an image at a file offset. Returns how many; 0: it cannot be read. W, C. */
+/* Reads bytes of an image at a file offset. Returns how many; 0: it cannot be read.
+ * Tracker, control. */
 size_t deferred_image_read(const struct deferred *d, const struct trk_image *img, uint64_t off,
                            void *buf, size_t len);
-/* Walks the samples that can be walked now, or (@final) all. Returns how many are left. W. */
+/* Walks the samples that can be walked now, or (@final) all. Returns how many are left.
+ * Tracker. */
 size_t deferred_retry(struct deferred *d, uint64_t now, bool final);
 void deferred_samples_done(struct deferred *d);
 

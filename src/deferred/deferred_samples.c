@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deferred samples: D adds them, W unwinds them once their tables exist, C merges them.
- * Each one that D received is counted, whatever its walk gives.
+ * Deferred samples: the drain adds them, the tracker unwinds them once their tables exist, control
+ * merges them. Each one that the drain received is counted, whatever its walk gives.
  */
 #include "deferred/deferred_priv.h"
 
@@ -11,7 +11,7 @@
 /* One part in so many is kept free of threads that were off-CPU at the start: those can be read
  * later. */
 #define PENDING_SPARE 4
-/* Side-band events have rings of their own: a process may be reported after its first sample. */
+/* Side-band events have rings of their own: a process may be reported after its samples. */
 #define UNKNOWN_NS       NSEC_PER_SEC
 #define UNKNOWN_AGAIN_NS (50 * NSEC_PER_MSEC)
 /* Walks of one sample that each reached another image without a table; after them it is unwound
@@ -30,7 +30,7 @@ struct deferred_sample {
 	uint8_t bytes[];
 };
 
-/* ---- D --------------------------------------------------------------------------------------- */
+/* ---- drain ----------------------------------------------------------------------------------- */
 
 /* No room: counts the sample without its stack. */
 static void count_without_stack(struct deferred *d, const struct ev_deferred *c)
@@ -79,7 +79,8 @@ static struct deferred_sample *keep(struct deferred *d, const struct ev_deferred
 {
 	struct deferred_sample *k;
 
-	/* Only D adds, and W reads snapshots again: at most one is over the limit. */
+	/* Only the drain adds, and the tracker reads snapshots again: at most one is over the
+	 * limit. */
 	if (atomic_load(&d->pending) >= PENDING_MAX ||
 	    atomic_load(&d->pending_bytes) + sizeof(*k) + c->len > PENDING_BYTES_MAX)
 		return NULL;
@@ -121,19 +122,19 @@ void deferred_add(struct deferred *d, const struct ev_deferred *c)
 		count_without_stack(d, c);
 }
 
-/* ---- W: the target's memory ------------------------------------------------------------------ */
+/* ---- tracker: the target's memory ------------------------------------------------------------ */
 
-struct look {
+struct subject {
 	struct deferred *d;
 	const struct ev_deferred *c;
 };
 
 static int place(void *arg, uint64_t addr, uint32_t *ret_image, uint64_t *ret_off)
 {
-	const struct look *l = arg;
+	const struct subject *s = arg;
 	struct trk_location pl;
 
-	if (trk_resolve_at(l->d->o.trk, &l->c->count.proc, addr, l->c->time_ns, &pl) < 0 ||
+	if (trk_resolve_at(s->d->o.trk, &s->c->count.proc, addr, s->c->time_ns, &pl) < 0 ||
 	    (!pl.image && !pl.anon))
 		return -ENOENT;
 	*ret_image = pl.image ? pl.image->id : 0;
@@ -143,7 +144,7 @@ static int place(void *arg, uint64_t addr, uint32_t *ret_image, uint64_t *ret_of
 
 static int read_data(void *arg, uint64_t *ret, uint64_t addr)
 {
-	return ev_deferred_word(((const struct look *)arg)->c, addr, ret);
+	return ev_deferred_word(((const struct subject *)arg)->c, addr, ret);
 }
 
 size_t deferred_image_read(const struct deferred *d, const struct trk_image *img, uint64_t off,
@@ -179,13 +180,13 @@ static void fill_window(const struct deferred *d, const struct trk_image *img, u
 /* Reads code from the file: changes in memory are not seen. */
 static int read_code(void *arg, uint64_t *ret, uint64_t addr)
 {
-	const struct look *l = arg;
-	struct deferred *d = l->d;
+	const struct subject *s = arg;
+	struct deferred *d = s->d;
 	struct deferred_window *w = NULL;
 	struct trk_location pl;
 	uint64_t off;
 
-	if (trk_resolve_at(l->d->o.trk, &l->c->count.proc, addr, l->c->time_ns, &pl) < 0 ||
+	if (trk_resolve_at(s->d->o.trk, &s->c->count.proc, addr, s->c->time_ns, &pl) < 0 ||
 	    !pl.image)
 		return -EFAULT;
 	off = pl.off & ~(uint64_t)(DEFERRED_WINDOW_BYTES - 1);
@@ -194,7 +195,7 @@ static int read_code(void *arg, uint64_t *ret, uint64_t addr)
 			w = &d->window[i];
 	if (!w) {
 		w = &d->window[d->next_window++ % DEFERRED_WINDOWS];
-		fill_window(l->d, pl.image, off, w);
+		fill_window(s->d, pl.image, off, w);
 	}
 	off = pl.off - off;
 	if (w->len < sizeof(*ret) || off > w->len - sizeof(*ret))
@@ -203,7 +204,7 @@ static int read_code(void *arg, uint64_t *ret, uint64_t addr)
 	return 0;
 }
 
-/* ---- W: walking ------------------------------------------------------------------------------ */
+/* ---- tracker: walking ------------------------------------------------------------------------ */
 
 /* Adds a sample with its stack, hashed as the kernel side does. */
 static void add(struct deferred *d, const struct deferred_sample *k, const uint64_t *frames,
@@ -235,7 +236,7 @@ static void add(struct deferred *d, const struct deferred_sample *k, const uint6
 		tally_count(d->o.tally, TALLY_OFFCPU_DEFERRED, 1);
 	else
 		tally_count(d->o.tally, TALLY_DEFERRED_UNWOUND, count.samples);
-	/* Its heuristic stack is complete only after D has ended. */
+	/* Its heuristic stack is complete only after the drain has ended. */
 	if (walk == ABI_WALK_FAULT && k->c.heuristic &&
 	    vec_push(&d->cut, ((struct deferred_cut){.count = count,
 	                                             .heuristic = k->c.heuristic,
@@ -274,25 +275,25 @@ static bool read_more(struct deferred *d, struct deferred_sample *k)
 /* Walks a sample. Returns whether it was counted. @final: count it in any case. */
 static bool walk(struct deferred *d, struct deferred_sample *k, uint64_t now, bool final)
 {
-	struct look look = {.d = d, .c = &k->c};
+	struct subject subject = {.d = d, .c = &k->c};
 	const struct uw_target target = {.resolve = place,
 	                                 .read = read_data,
 	                                 .read_code = read_code,
-	                                 .arg = &look,
+	                                 .arg = &subject,
 	                                 .in_syscall = k->c.in_syscall};
 	enum ev_reason known = trk_proc_reason(d->o.trk, &k->c.count.proc);
 	/* No more events will arrive. */
-	const bool settled = final || d->finishing;
+	const bool no_more_events = final || d->finishing;
 
 	k->met = true;
 	/* Wait for the side-band events up to its time, however late they are: older mappings could
 	 * give its frames the names of another file. */
-	if (!settled && trk_watermark_ns(d->o.trk) < k->c.time_ns) {
+	if (!no_more_events && trk_watermark_ns(d->o.trk) < k->c.time_ns) {
 		k->need = 0;
 		k->due_ns = now;
 		return false;
 	}
-	if (known == EV_REASON_NO_MAPPING && !settled && now - k->received_ns < UNKNOWN_NS) {
+	if (known == EV_REASON_NO_MAPPING && !no_more_events && now - k->received_ns < UNKNOWN_NS) {
 		k->need = 0;
 		k->due_ns = now + UNKNOWN_AGAIN_NS;
 		return false;
@@ -315,7 +316,7 @@ static bool walk(struct deferred *d, struct deferred_sample *k, uint64_t now, bo
 		return false;
 	}
 	/* The event of a recent mapping may not have arrived. */
-	if (d->walk.unresolved && !settled && now - k->received_ns < UNKNOWN_NS) {
+	if (d->walk.unresolved && !no_more_events && now - k->received_ns < UNKNOWN_NS) {
 		k->need = 0;
 		k->due_ns = now + UNKNOWN_AGAIN_NS;
 		return false;
@@ -383,7 +384,7 @@ void deferred_samples_done(struct deferred *d)
 	}
 }
 
-/* ---- C --------------------------------------------------------------------------------------- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 /* Whether the heuristic stack agrees with the snapshot as far as that goes; then it is used. */
 static bool agrees(const struct ev_stack *heuristic, const struct ev_stack *cut)
@@ -427,7 +428,7 @@ void deferred_merge(struct deferred *d)
 		                         NULL); /* counted there */
 	for (size_t i = 0; i < prof_agg_count_cnt(w); i++)
 		(void)prof_agg_add_count(d->o.agg, prof_agg_count_at(w, i));
-	/* Refused by the aggregation of W. */
+	/* Refused by the tracker's aggregation. */
 	tally_count(d->o.tally, TALLY_DROP_AGG_FULL, prof_agg_stats(w)->counts_dropped_samples);
 	tally_count(d->o.tally, TALLY_STACKS_OVER_LIMIT, prof_agg_stats(w)->stacks_dropped);
 }

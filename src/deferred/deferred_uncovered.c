@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the files of uncovered frames. A walk flags a whole stack as heuristic. The tables tell
  * afterwards which frames: those whose code has no rule.
- * Thread: C, after D and W; once for each stack, not for each sample. */
+ * Thread: control, after the drain and the tracker; once for each stack, not for each sample. */
 #include "deferred/deferred_priv.h"
 
 struct code_at {

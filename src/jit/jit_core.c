@@ -12,8 +12,8 @@
 #define PARENTS     4
 #define ROUND_NS    (30 * NSEC_PER_MSEC)
 #define FINISH_NS   (2 * NSEC_PER_SEC) /* for the last reading of all files */
-/* Of RLIMIT_NOFILE: /tmp directories, one for each container, and jitdumps. The tracker has a half.
- */
+/* The share of RLIMIT_NOFILE, 1/8, for jitdumps and /tmp directories, one for each container. The
+ * tracker has a half. */
 #define DIRS_SHARE  8
 #define DUMPS_SHARE 16
 
@@ -82,7 +82,7 @@ void jit_begin(struct jit *j, uint64_t start_ns)
 	j->epoch_ns.p[0] = start_ns;
 }
 
-/* ---- D ---- */
+/* ---- drain ---- */
 
 void jit_add_stack(struct jit *j, const struct ev_stack *st)
 {
@@ -167,7 +167,7 @@ void jit_drained(struct jit *j, void *drain)
 	tally_count(j->o.tally, TALLY_JIT_EPOCHS, 1);
 }
 
-/* ---- W ---- */
+/* ---- tracker ---- */
 
 void jit_watch(struct jit *j, const struct ev_proc_id *id, const uint64_t *addrs, uint32_t n)
 {
@@ -281,7 +281,7 @@ void jit_round(struct jit *j, uint64_t now, uint32_t n_images)
 	}
 }
 
-/* ---- C ---- */
+/* ---- control ---- */
 
 void jit_want(struct jit *j, const struct ev_count *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the perf-maps and jitdumps of processes. Thread: W, then C at the end. */
+/* Reading the perf-maps and jitdumps of processes. Thread: tracker, then control at the end. */
 #include "jit/jit_priv.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static void refuse(struct jit *j, struct jit_proc *p, const char *name, const ch
 		return;
 	p->refused = true;
 	tally_count(j->o.tally, TALLY_JIT_REFUSED, 1);
-	/* One note for all, which C writes. */
+	/* One note for all, which control writes. */
 	if (!j->refusal[0])
 		(void)snprintf(j->refusal, sizeof(j->refusal), "%s of process %u: %s", name,
 		               p->id.pid, why);

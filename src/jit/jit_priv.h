@@ -52,15 +52,15 @@ struct jit_proc {
 struct jit {
 	struct jit_options o;
 
-	/* D, then C. */
+	/* Drain, then control. */
 	struct intern *stacks; /* hashes of stacks with such frames */
 	struct intern *pairs;  /* reported (process, stack) pairs */
 	uint16_t epoch;
 	VEC(uint64_t) epoch_ns; /* by epoch: when it began */
 
-	_Atomic bool end_epoch; /* W -> D */
+	_Atomic bool end_epoch; /* tracker -> drain */
 
-	/* W, then C. */
+	/* Tracker, then control. */
 	VEC(struct jit_proc) procs;
 	size_t n_complete;   /* of them */
 	struct intern *ids;  /* struct ev_proc_id -> index of found */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes whose JIT code may need names. Thread: W, then C at the end. */
+/* Processes whose JIT code may need names. Thread: tracker, then control at the end. */
 #include "jit/jit_priv.h"
 
 #include <fcntl.h>

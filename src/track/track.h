@@ -3,10 +3,10 @@
  * track - which process maps which image; keeps images open and publishes mappings to the kernel
  * side.
  *
- * Thread: W owns it while a capture runs, C before and after. It reads /proc and gets side-band
- * events in order of time. It publishes the executable mappings of each process to the BPF process
- * map. It keeps every mapping that a process ever had, so that addresses of ended processes can be
- * resolved.
+ * Thread: the tracker owns it while a capture runs, control before and after. It reads /proc and
+ * gets side-band events in order of time. It publishes the executable mappings of each process to
+ * the BPF process map. It keeps every mapping that a process ever had, so that addresses of ended
+ * processes can be resolved.
  */
 #ifndef PA_TRACK_H
 #define PA_TRACK_H
@@ -22,8 +22,8 @@ struct trk;
 /* A file that some process mapped executable; id 1 … in order of discovery. One that could not be
  * opened (reason NO_FILE, FILE_REPLACED, NOT_PERMITTED, NO_MEMORY) is tried again when another
  * process maps it. One that is written anew in its place ends as FILE_REPLACED, and what is mapped
- * then is an image of its own with the same file. So fd, reason and build-id change, on W only;
- * other threads get copies from W. */
+ * then is an image of its own with the same file. So fd, reason and build-id change, on the tracker
+ * thread only; other threads get copies from it. */
 struct trk_image {
 	uint32_t id;
 	struct ev_file_id file;
@@ -66,7 +66,7 @@ struct trk_stats {
 	uint64_t procs_denied;  /* /proc/PID/maps not readable for lack of CAP_SYS_PTRACE */
 	uint64_t bad_map_lines, damaged_notes;
 	uint64_t dropped_procs, dropped_images, dropped_mappings; /* over a limit */
-	uint64_t ranges_full; /* processes that found no place in the BPF process map */
+	uint64_t ranges_full; /* processes not in the BPF process map: it was full */
 	uint64_t resyncs;     /* times that all was read again after losses */
 	uint64_t replaced;    /* pieces of mappings in whose place another content was mapped */
 	int tasks_errno; /* the task iterator failed like this: exec ids are unknown, nothing is

@@ -10,7 +10,7 @@
  *   trk_image.c    files, opened once
  *   trk_publish.c  blocks of the BPF ranges array
  *
- * Thread: W while a capture runs, C before and after.
+ * Thread: tracker while a capture runs, control before and after.
  */
 #ifndef PA_TRACK_PRIV_H
 #define PA_TRACK_PRIV_H
@@ -99,15 +99,14 @@ size_t trk_list_put_needs(const struct trk_list *l, const struct trk_map *m);
 /* Adds a mapping that overlaps none. */
 void trk_list_add(struct trk_list *l, const struct trk_map *m);
 /* Adds to the history old; to the history gone. */
-void trk_list_remember(struct trk_list *l, const struct trk_map *m);
+void trk_list_add_old(struct trk_list *l, const struct trk_map *m);
 void trk_list_note_gone(struct trk_list *l, const struct trk_map *m, uint64_t until_ns);
 /* Do both say the same about an address that both hold? */
 bool trk_map_agree(const struct trk_map *a, const struct trk_map *b);
 
 /* ---- images --------------------------------------------------------------------------------- */
 
-/* Different (offset, length) pairs remembered for each image; past it all processes are searched.
- */
+/* Most different (offset, length) pairs kept for an image; past it all processes are searched. */
 #define TRK_SEGS_MAX 16
 /* A file that cannot be opened is tried at once again for this many mappings of it … */
 #define TRK_OPEN_TRIES_FREE 8
@@ -152,8 +151,8 @@ struct trk_img {
  * @mapped_ns: when it was mapped, or seen mapped (CLOCK_MONOTONIC). Not for ANON. */
 uint32_t trk_img_get(struct trk *t, uint32_t pid, const struct ev_mapping *m, uint64_t mapped_ns);
 void trk_img_note(struct trk *t, const struct trk_map *m);
-/* abi_content() of an image's file, as it was when it was looked at last; 0: not known, or the file
- * system tells of other files than are mapped. */
+/* abi_content() of an image's file, as it was when it was looked at last; 0: not known, or stat
+ * returns another inode than the one that is mapped. */
 uint32_t trk_img_content(const struct trk *t, uint32_t id);
 void trk_img_free_all(struct trk *t);
 
@@ -242,7 +241,7 @@ void trk_set_unsure(struct trk *t, struct trk_pid *p, uint64_t until_ns);
 void trk_set_sure(struct trk *t, struct trk_pid *p);
 /* Makes i->list exclusive for a change; false without memory (counted). */
 bool trk_inc_own(struct trk *t, struct trk_inc *i);
-/* Does a process that started at @start_ns fit? 0 no, 1 cannot be told, 2 yes. */
+/* Does a process that started at @start_ns fit? 0 no, 1 not known, 2 yes. */
 int trk_start_fits(const struct trk_inc *i, uint64_t start_ns);
 struct trk_inc *trk_match(const struct trk *t, const struct ev_proc_id *id);
 /* Forgets past incarnations until @k more mappings may be held, or none is left. */

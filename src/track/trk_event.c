@@ -59,7 +59,7 @@ static void mmap_event(struct trk *t, const struct ev_proc *ev)
 	if (ev->time_ns < i->maps_begin_ns) {
 		/* It had gone again when /proc was read. */
 		trk_make_room(t, 1);
-		trk_list_remember(i->list, &m);
+		trk_list_add_old(i->list, &m);
 	} else {
 		trk_make_room(t, trk_list_put_needs(i->list, &m));
 		trk_list_put(i->list, &m, cut, ev->time_ns);

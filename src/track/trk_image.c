@@ -44,7 +44,7 @@ static void read_build_id(struct trk *t, struct trk_image *i, struct img_file *f
 
 /* ---- content -------------------------------------------------------------------------------- */
 
-static void remember_content(struct trk_img *g, const struct stat *st)
+static void keep_content(struct trk_img *g, const struct stat *st)
 {
 	g->st_dev = st->st_dev;
 	g->size_bytes = (uint64_t)st->st_size;
@@ -58,7 +58,7 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 }
 
 /*
- * Does the file behind @fd, of the same inode, still have the content that the image was opened
+ * Does the file of @fd, of the same inode, still have the content that the image was opened
  * with? Writing changes size or mtime, but mtime can be set back (cp -p, rsync), and ctime changes
  * also when the file is unlinked, renamed or gets another mode: then the build-id tells. A file
  * without one is taken for unchanged.
@@ -95,7 +95,7 @@ static uint64_t written_ns(const struct stat *st)
 	return ago < now ? now - ago : 0;
 }
 
-/* Marks the content of an image as replaced. Its descriptor stays open, since a reader may use it;
+/* Sets the content of an image to replaced. Its descriptor stays open, since a reader may use it;
  * the next image of the file takes it. */
 static void set_replaced(struct trk_img *g, const struct stat *st)
 {
@@ -124,7 +124,7 @@ static void take_file(struct trk *t, struct trk_img *g, int fd_taken)
 		                               : EV_REASON_BAD_ELF;
 		return;
 	}
-	remember_content(g, &st);
+	keep_content(g, &st);
 	/* Events arrive late: the content that was mapped first may be overwritten by now. */
 	if (written_ns(&st) > g->first_ns) {
 		set_replaced(g, &st);
@@ -251,7 +251,7 @@ static bool is_narrow(const struct ev_mapping *m)
 	return m->end <= 1ULL << 32;
 }
 
-/* Of code or, if it could not be read, of none. Which process it is that shows its bytes must not
+/* Reads code; none if it could not be read. Which process it is that shows its bytes must not
  * matter for others: whoever changes them (in a copy of its own) has an image of its own, too. */
 static void *read_narrow(uint32_t pid, const struct ev_mapping *m)
 {
@@ -404,7 +404,7 @@ static void check_content(struct trk_img *g)
 	if (g->shut)
 		st.st_ctim = g->ctime;
 	if (has_same_content(g, g->pub.fd, &st))
-		remember_content(g, &st);
+		keep_content(g, &st);
 	else
 		set_replaced(g, &st);
 }
@@ -518,7 +518,7 @@ uint32_t trk_img_content(const struct trk *t, uint32_t id)
 
 	if (!g || g->replaced || (g->pub.fd < 0 && !g->shut))
 		return 0;
-	/* Of some file systems (btrfs, overlays) stat tells of another inode than the one that is
+	/* On some file systems (btrfs, overlays) stat returns another inode than the one that is
 	 * mapped. */
 	if (g->st_dev != makedev(g->pub.file.dev_major, g->pub.file.dev_minor))
 		return 0;

@@ -119,7 +119,7 @@ bool trk_list_covers(const struct trk_list *l, const struct trk_map *m)
 
 /* ---- change --------------------------------------------------------------------------------- */
 
-void trk_list_remember(struct trk_list *l, const struct trk_map *m)
+void trk_list_add_old(struct trk_list *l, const struct trk_map *m)
 {
 	size_t from = l->old.n > TRK_HISTORY_LOOKBACK ? l->old.n - TRK_HISTORY_LOOKBACK : 0;
 	struct trk_map *old = l->old.p;
@@ -211,7 +211,7 @@ void trk_list_put(struct trk_list *l, const struct trk_map *m, bool unmap, uint6
 			continue;
 		gone.start = MAX_OF(o->start, m->start);
 		gone.end = MIN_OF(o->end, m->end);
-		trk_list_remember(l, &gone);
+		trk_list_add_old(l, &gone);
 		trk_list_note_gone(l, &gone, time_ns);
 		l->quota->stats->replaced++;
 	}

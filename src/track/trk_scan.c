@@ -77,7 +77,7 @@ static void carry_history(struct trk *t, struct trk_list *l, const struct trk_li
 
 	trk_make_room(t, was->old.n + was->gone.n);
 	vec_each (m, &was->old)
-		trk_list_remember(l, m);
+		trk_list_add_old(l, m);
 	l->forgot_ns = was->forgot_ns;
 	vec_each (g, &was->gone)
 		trk_list_note_gone(l, &g->m, g->until_ns);
@@ -85,7 +85,7 @@ static void carry_history(struct trk *t, struct trk_list *l, const struct trk_li
 		if (trk_list_covers(l, o))
 			continue;
 		trk_make_room(t, 2);
-		trk_list_remember(l, o);
+		trk_list_add_old(l, o);
 		trk_list_note_gone(l, o, time_ns);
 	}
 }
@@ -268,13 +268,13 @@ static int take_pid(void *arg, uint32_t pid)
 	return 0;
 }
 
-/* Adds the targets one by one. @unseen: only those that the iterator did not show. */
-static void take_targets(struct tasks *ts, bool unseen)
+/* Adds the targets one by one. @hidden: only those that the iterator did not show. */
+static void take_targets(struct tasks *ts, bool hidden)
 {
 	struct trk *t = ts->t;
 
 	for (uint32_t i = 0; i < t->o.n_target_pids; i++)
-		if (!unseen || !t->target_seen[i])
+		if (!hidden || !t->target_seen[i])
 			(void)take_pid(ts, t->o.target_pids[i]); /* never stops */
 }
 
@@ -365,7 +365,7 @@ static void scan_task(struct trk *t, const struct task *k)
 }
 
 /* Ends processes that the iterator no longer shows. */
-static void end_unseen(struct trk *t, bool only_unsure, uint64_t now)
+static void end_missing(struct trk *t, bool only_unsure, uint64_t now)
 {
 	for (struct trk_pid *p = t->pids; p; p = p->hh.next)
 		if (!p->newest->past && p->round != t->round && (!only_unsure || is_due(p, now)))
@@ -406,7 +406,7 @@ static int scan(struct trk *t, bool only_unsure, struct err *err)
 		}
 	}
 	if (r == 0 && !ts.incomplete)
-		end_unseen(t, only_unsure, ts.now);
+		end_missing(t, only_unsure, ts.now);
 	for (p = t->unsure; r == 0 && p; p = next) {
 		next = p->u_next;
 		if (is_due(p, ts.now))

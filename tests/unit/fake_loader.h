@@ -38,7 +38,7 @@ struct load_oncpu {
 	size_t n_tasks;
 	int tasks_err, set_err;
 	unsigned int tasks_calls, sets, dels, there, changes;
-	uint64_t settled_ns;
+	uint64_t watermark_ns;
 	bool hooked;
 	uint32_t ended;           /* the last one */
 	uint32_t watch;           /* a place, and what was there when programs were last reported */
@@ -124,8 +124,8 @@ void load_ranges_reclaimed(struct load_oncpu *l)
 
 void load_watermark(struct load_oncpu *l, uint64_t until_ns)
 {
-	assert_true(until_ns > l->settled_ns);
-	l->settled_ns = until_ns;
+	assert_true(until_ns > l->watermark_ns);
+	l->watermark_ns = until_ns;
 }
 
 bool load_hooked(const struct load_oncpu *l)

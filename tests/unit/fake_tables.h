@@ -60,7 +60,7 @@ int __wrap_trk_resolve_at(const struct trk *t, const struct ev_proc_id *id, uint
 {
 	(void)t;
 	(void)id;
-	assert_true(time_ns <= settled_ns);
+	assert_true(time_ns <= watermark_ns);
 	*ret = (struct trk_location){.off = addr};
 	if (addr >> 44 == 7) {
 		ret->anon = true;

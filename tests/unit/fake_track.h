@@ -6,7 +6,7 @@
 
 #include "track/track.h"
 
-static uint64_t settled_ns;
+static uint64_t watermark_ns;
 static struct trk_stats track_stats;
 
 uint64_t __wrap_trk_watermark_ns(const struct trk *t);
@@ -15,7 +15,7 @@ const struct trk_stats *__wrap_trk_stats(const struct trk *t);
 uint64_t __wrap_trk_watermark_ns(const struct trk *t)
 {
 	(void)t;
-	return settled_ns;
+	return watermark_ns;
 }
 
 const struct trk_stats *__wrap_trk_stats(const struct trk *t)

@@ -143,7 +143,7 @@ static void test_wait_that_is_over_keeps_what_its_copy_gave(void **state)
 	end_of_waits(s);
 }
 
-static void test_cut_wait_takes_guesses_that_agree(void **state)
+static void test_cut_interval_keeps_heuristic_frames_that_agree(void **state)
 {
 	for (int agree = 0; agree < 2; agree++) {
 		struct capture *s = capture_of_waits();
@@ -152,13 +152,13 @@ static void test_cut_wait_takes_guesses_that_agree(void **state)
 		        {.space = EV_SPACE_IMAGE, .image = 1, .addr = 0x10, .exact = true},
 		        {.space = EV_SPACE_IMAGE, .image = 2, .addr = agree ? 0x20 : 0x28},
 		        {.space = EV_SPACE_IMAGE, .image = 3, .addr = 0x30}};
-		const struct ev_stack guess = {
+		const struct ev_stack heuristic = {
 		        .hash = 99, .walk = EV_WALK_ROOT, .n = 3, .frames = frames};
 
 		(void)state;
 		walk_gives = ABI_WALK_FAULT;
 		c.heuristic = 99;
-		assert_int_equal(prof_agg_add_stack(s->agg, &guess, NULL), 0);
+		assert_int_equal(prof_agg_add_stack(s->agg, &heuristic, NULL), 0);
 		deferred_add(s->deferred, &c);
 		one_round(s);
 		deferred_merge(s->deferred);
@@ -197,7 +197,8 @@ int main(void)
 	        cmocka_unit_test_setup(test_what_was_read_again_waits_for_its_tables, setup_waits),
 	        cmocka_unit_test_setup(test_wait_that_is_over_keeps_what_its_copy_gave,
 	                               setup_waits),
-	        cmocka_unit_test_setup(test_cut_wait_takes_guesses_that_agree, setup_waits),
+	        cmocka_unit_test_setup(test_cut_interval_keeps_heuristic_frames_that_agree,
+	                               setup_waits),
 	        cmocka_unit_test_setup(test_room_for_threads_that_waited_already, setup_waits),
 	};
 

@@ -57,7 +57,7 @@ static void test_end_waits_for_tables_of_deferred_samples(void **state)
 	capture_free(s);
 }
 
-static void test_end_guesses_where_no_table_comes(void **state)
+static void test_end_walks_by_heuristics_without_a_table(void **state)
 {
 	struct capture *s = new_capture(false, 16, 64);
 
@@ -147,7 +147,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup(test_dwarf_waits_before_sampling, setup),
 	        cmocka_unit_test_setup(test_end_waits_for_tables_of_deferred_samples, setup),
-	        cmocka_unit_test_setup(test_end_guesses_where_no_table_comes, setup),
+	        cmocka_unit_test_setup(test_end_walks_by_heuristics_without_a_table, setup),
 	        cmocka_unit_test_setup(test_end_without_a_process_counts_it_as_gone, setup),
 	        cmocka_unit_test_setup(test_abandoned_capture_waits_for_nothing, setup),
 	        cmocka_unit_test_setup(test_wait_before_sampling_can_be_interrupted, setup),

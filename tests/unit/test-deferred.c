@@ -36,7 +36,7 @@ static void test_most_wanted_first_and_few_at_a_time(void **state)
 	assert_int_equal(do_job(s), 5);
 	assert_int_equal(do_job(s), 2);
 	round_later(s, 20);
-	assert_int_equal(next_job(s, &job, 0), 0); /* nobody wants 4 */
+	assert_int_equal(next_job(s, &job, 0), 0); /* no sample needs 4 */
 	assert_int_equal(counter(s, TALLY_TABLES_BUILT), 5);
 	assert_int_equal(counter(s, TALLY_TABLE_BAD_ENTRIES), 10);
 	assert_int_equal(counter(s, TALLY_TABLE_UNSUPPORTED), 25);
@@ -144,7 +144,7 @@ static void test_evicted_table_is_built_again_when_it_is_met(void **state)
 	assert_int_equal(do_job(s), 1);
 	kernel_images[1].state = ABI_TABLE_ABSENT;
 	round_later(s, 5000);
-	assert_int_equal(do_job(s), 0); /* nobody met it since */
+	assert_int_equal(do_job(s), 0); /* no sample met it since */
 	want(1, 1);
 	round_later(s, 20);
 	assert_int_equal(do_job(s), 1);
@@ -284,7 +284,7 @@ static void test_copies_for_comparison_are_not_counted(void **state)
 
 	(void)state;
 	c.count.ustack = 99;
-	deferred_add(s->deferred, &c); /* nobody asks for it */
+	deferred_add(s->deferred, &c); /* no hook compares it */
 	s->deferred->o.compare = hook;
 	s->deferred->o.compare_arg = &hook_calls;
 	deferred_add(s->deferred, &c);

@@ -121,7 +121,7 @@ static void test_old_mmap_does_not_undo_the_scan(void **state)
 	trk_flush(t);
 	assert_int_equal(trk_resolve(t, &id, (uintptr_t)idle, &pl), 0);
 	assert_int_not_equal(pl.image->file.ino, 9);
-	assert_int_equal(trk_resolve(t, &id, 0x1000, &pl), 0); /* remembered */
+	assert_int_equal(trk_resolve(t, &id, 0x1000, &pl), 0); /* kept */
 	assert_int_equal(pl.image->file.ino, 9);
 	{
 		struct abi_range r;
@@ -151,7 +151,7 @@ static void test_unknown_process_is_read(void **state)
 	assert_int_equal(fake_slot(l, id.pid)->v.exec_id, 9);
 	assert_int_equal(fake_slot(l, id.pid)->v.start_ns, 77);
 	assert_int_equal(trk_resolve(t, &id, (uintptr_t)idle, &pl), 0);
-	/* A child of nobody that is gone when its fork is heard of. */
+	/* A child without a tracked parent, which has ended when its fork is read. */
 	ev_fork(t, PID_BASE + 5, PID_BASE + 4);
 	wait_ms(11);
 	trk_flush(t);

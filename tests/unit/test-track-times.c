@@ -93,7 +93,7 @@ static void test_without_its_time_only_what_is_sure(void **state)
 	fake_free(l);
 }
 
-static void test_what_is_too_long_ago_is_not_guessed(void **state)
+static void test_mappings_before_the_history_are_not_resolved(void **state)
 {
 	struct load_oncpu *l = fake_new(512);
 	struct trk *t = make_one(l);
@@ -134,9 +134,9 @@ static void test_a_fork_keeps_what_was_before_it(void **state)
 	fake_free(l);
 }
 
-/* The kernel side is reported what is settled after the lists that say it, and nothing while events
- * are missing. */
-static void test_settled_follows_the_lists(void **state)
+/* The tracker publishes the watermark after the lists of mappings, and none while events are
+ * missing. */
+static void test_watermark_follows_the_lists(void **state)
 {
 	struct load_oncpu *l = fake_new(512);
 	struct trk *t = make_one(l);
@@ -145,9 +145,9 @@ static void test_settled_follows_the_lists(void **state)
 
 	(void)state;
 	trk_set_watermark(t, now);
-	assert_int_equal(l->settled_ns, 0);
+	assert_int_equal(l->watermark_ns, 0);
 	trk_flush(t);
-	assert_int_equal(l->settled_ns, now);
+	assert_int_equal(l->watermark_ns, now);
 	trk_set_watermark(t, now - 1); /* never back */
 	trk_flush(t);
 	assert_int_equal(trk_watermark_ns(t), now);
@@ -156,12 +156,12 @@ static void test_settled_follows_the_lists(void **state)
 	trk_set_watermark(t, lost);
 	assert_int_equal(trk_watermark_ns(t), now);
 	trk_flush(t); /* all is read again: this process is none of the real ones, and ends */
-	assert_int_equal(l->settled_ns, now);
+	assert_int_equal(l->watermark_ns, now);
 	assert_int_equal(kernel_find(l, PID_BASE, EXEC, AT, &r), 0);
 	assert_int_equal(l->ended, PID_BASE);
 	trk_set_watermark(t, tick());
 	trk_flush(t);
-	assert_true(l->settled_ns > lost);
+	assert_true(l->watermark_ns > lost);
 	trk_free(t);
 	fake_free(l);
 }
@@ -232,9 +232,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_an_address_lies_where_it_did_then),
 	        cmocka_unit_test(test_without_its_time_only_what_is_sure),
-	        cmocka_unit_test(test_what_is_too_long_ago_is_not_guessed),
+	        cmocka_unit_test(test_mappings_before_the_history_are_not_resolved),
 	        cmocka_unit_test(test_a_fork_keeps_what_was_before_it),
-	        cmocka_unit_test(test_settled_follows_the_lists),
+	        cmocka_unit_test(test_watermark_follows_the_lists),
 	        cmocka_unit_test(test_events_were_lost_then_time_says_nothing),
 	        cmocka_unit_test(test_walks_verify_where_something_was_replaced),
 	        cmocka_unit_test(test_ranges_say_which_content),
