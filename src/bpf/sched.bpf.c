@@ -377,8 +377,8 @@ static __always_inline __u32 phase_of(struct task_struct *task)
 	return task_state(task) ? ABI_PHASE_BLOCKED : ABI_PHASE_RUNQ;
 }
 
-/* Most by which sum_exec_runtime lags behind the clock, since it may stop in interrupts: 1/32 of
- * the time and 1 ms. */
+/* The largest difference between the clock and sum_exec_runtime, which may stop in interrupts: 1/32
+ * of the time and 1 ms. */
 #define ACCOUNT_SHIFT 5
 #define ACCOUNT_NS    1000000
 

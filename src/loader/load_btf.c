@@ -15,7 +15,7 @@
 
 #define FILTER_BITS 16384U
 
-/* What the caller wants a name for. */
+/* Uses of a name that the caller wants. */
 enum {
 	WANT_NAME = 0, /* a member, a value, or an id */
 	WANT_TYPE = 1  /* types of that name are in the cut, too */
@@ -70,7 +70,7 @@ static size_t essential_len(const char *name)
 	return flavour ? (size_t)(flavour - name) : strlen(name);
 }
 
-/* The kernel has 100,000 names: most are told from the wanted ones without a hash. */
+/* The kernel has 100,000 names: a filter excludes most of them without a hash. */
 static uint32_t filter_bit(const char *name, size_t len)
 {
 	return ((uint32_t)(uint8_t)name[0] + (uint32_t)(uint8_t)name[len / 2] * 61 +
@@ -202,7 +202,7 @@ static ssize_t find_in_window(struct cut *c, const char *w, size_t n, uint32_t b
 	}
 }
 
-/* Where the section of strings has the wanted names. */
+/* Finds the offsets of the wanted names in the section of strings. */
 static int find_names(struct cut *c)
 {
 	_cleanup_free_ char *w = malloc(WINDOW);
@@ -237,7 +237,7 @@ static uint32_t name_at(const struct cut *c, uint32_t off)
 	return k < c->found.n && c->found.p[k].off == off ? c->found.p[k].name : INTERN_NONE;
 }
 
-/* Bytes behind struct btf_type: 0 and more, -EOPNOTSUPP. */
+/* Returns the bytes that follow struct btf_type: 0 and more, or -EOPNOTSUPP. */
 static int64_t tail_bytes(const struct btf_type *t)
 {
 	uint32_t n = btf_vlen(t);
@@ -380,7 +380,7 @@ static int add_type(struct cut *c, uint32_t id, uint32_t *ret)
 	return r;
 }
 
-/* A name of the kernel's in the strings of the cut; 0 where nobody wants it. */
+/* Returns the offset of a kernel's name in the strings of the cut; 0 if it is not wanted. */
 static uint32_t add_name(struct cut *c, uint32_t off)
 {
 	uint32_t name = off ? name_at(c, off) : INTERN_NONE;
@@ -397,7 +397,7 @@ static uint32_t add_name(struct cut *c, uint32_t off)
 	return c->name_offs[name];
 }
 
-/* What is behind struct btf_type; *vlen: entries of it that were written. */
+/* Writes the entries that follow struct btf_type; *vlen: number of those written. */
 static int write_members(struct cut *c, const struct btf_type *t, uint32_t *vlen)
 {
 	int r = 0;

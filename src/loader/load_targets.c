@@ -150,7 +150,7 @@ static int put_tasks(struct load_oncpu *l, struct scan *k)
 
 /* Adds processes that exist but that the iterator does not show: seen on a virtual machine, of its
  * pid 1. They are sampled by number alone. Returns how many of all exist, or -ENOMEM. */
-static int add_unseen(const struct load_oncpu *l, struct scan *k)
+static int add_hidden(const struct load_oncpu *l, struct scan *k)
 {
 	int there = 0, r;
 
@@ -185,7 +185,7 @@ static int scan_and_put(struct load_oncpu *l, const struct load_procs *p, bool r
 	if (r == 0)
 		r = k.error;
 	if (r == 0)
-		r = add_unseen(l, &k);
+		r = add_hidden(l, &k);
 	if (r == 0 && roots)
 		r = -ESRCH;
 	if (r >= 0 && !roots)

@@ -273,7 +273,7 @@ struct load_offcpu_options {
 
 /**
  * load_offcpu_open - load the off-CPU programs over the maps of @base
- * @base: whose target, filters, process map, tables, rings and table of names they use; must live
+ * @base: its target, filters, process map, tables, rings and table of names are shared; must live
  *        longer
  * Returns: 0, -ENOMEM, errno of bpf(2); @err as for load_oncpu_open.
  */

@@ -119,7 +119,7 @@ static void on_deferred(void *arg, const struct ev_deferred *c)
 	deferred_add(s->walk.deferred, &copy);
 }
 
-/* Tells the tracker that all process events up to this time were pushed. */
+/* Reports to the tracker the time up to which all process events were pushed. */
 static void push_watermark(struct ses *s)
 {
 	const struct ses_item item = {.type = SES_ITEM_WATERMARK,

@@ -147,7 +147,7 @@ static void open_image(void *arg, uint32_t image, struct trk_open *ret)
 	trk_image_open(s->walk.trk, image, true, ret);
 }
 
-/* Tells the kernel side that samples of the symbolizer process are those of the agent. */
+/* Has the kernel side count samples of the symbolizer process as those of the agent. */
 static void on_symbolizer_process(void *arg, uint32_t pid)
 {
 	const struct ses *s = arg;

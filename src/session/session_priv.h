@@ -127,7 +127,7 @@ struct ses {
 	struct err left_out; /* error of the first mode that was left out */
 	struct ses_walk walk;
 	struct thread drain, tracker;
-	int stop_fd; /* eventfd: tells the drain thread to finish */
+	int stop_fd; /* eventfd: makes the drain thread finish */
 
 	/* For ses_stats of any thread: guards changes of state, final, tally's counters of the
 	 * kernel side, env.start_ns and end_ns, cost and the threads. The control thread reads
@@ -184,7 +184,7 @@ int ses_deferred_new(struct ses *s, const struct uw_rules_mem *rules,
 void ses_walk_stop(struct ses *s);
 void ses_walk_free(struct ses *s);  /* frees all of it; threads have ended */
 void ses_walk_count(struct ses *s); /* adds its counters to the tally; threads have ended */
-/* Tells the kernel side that samples of the calling thread are the agent's. */
+/* Has the kernel side count samples of the calling thread as the agent's. */
 void ses_agent_thread(const struct ses *s, uint32_t slot);
 
 /* ses_threads.c */

@@ -50,7 +50,7 @@ struct sched {
 	 * that at each switch would cost as much as the counter. */
 	struct pev_count times[PROC_CORE_TYPES_MAX][PEV_HARDWARE_CNT];
 	struct met_snapshot *snap;
-	uint64_t ended_unseen; /* threads that ended after a missed switch event */
+	uint64_t ended_missed; /* threads that ended after a missed switch event */
 	/* Processes of threads that the final scan returned, and of living ones that it did not;
 	 * with duplicates. */
 	VEC(uint32_t) shown, hidden;

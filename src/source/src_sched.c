@@ -195,7 +195,7 @@ static bool is_shown(const struct sched *p, uint32_t pid)
 }
 
 /* Adds a note if statistics are incomplete, or empty, without saying so. */
-static void note_unseen(const struct sched *p, uint64_t lost)
+static void note_missed(const struct sched *p, uint64_t lost)
 {
 	const struct target *t = p->env->target;
 	const struct met_entry *all = &p->snap->all;
@@ -245,7 +245,7 @@ static int describe(struct sched *p, const struct load_sched_total *total)
 	for (uint32_t t = 0; t < (p->cpus ? p->cpus->n_types : 1) && r == 0; t++)
 		r = met_snapshot_core_type(
 		        m, p->cpus && p->cpus->n_types > 1 ? p->cpus->types[t].name : "");
-	note_unseen(p, total->lost);
+	note_missed(p, total->lost);
 	for (size_t i = 0; i < env->tally->n_notes && r == 0; i++)
 		r = met_snapshot_note(m, env->tally->notes[i]);
 	if (r == 0 && total->lost) {

@@ -284,7 +284,7 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_sched_thr
 	hidden = is_hidden(p, kernel_tid, t);
 	if (t->phase == ABI_PHASE_LOST ||
 	    (hidden && (t->phase == ABI_PHASE_ON || t->phase == ABI_PHASE_RUNQ)))
-		p->ended_unseen++;
+		p->ended_missed++;
 	else if (t->phase != ABI_PHASE_NONE && t->since_ns < p->end_ns)
 		open = p->end_ns - MAX_OF(t->since_ns, p->begin_ns);
 	m.ns[at] += open;
@@ -342,7 +342,7 @@ int sched_read(struct sched *p, struct load_sched_total *total, struct err *err)
 		r = load_sched_read(p->loader, &sink, total);
 	if (r == 0)
 		r = p->error;
-	total->missed += p->ended_unseen;
+	total->missed += p->ended_missed;
 	if (r == 0)
 		r = add_software(&p->snap->all, MET_COUNTER_SWITCHES, p->snap->all.switches);
 	vec_each (e, &p->snap->procs)

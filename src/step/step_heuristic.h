@@ -27,7 +27,7 @@
 	 ((insn)&0x00ffffffffffffffULL) == 0x0000003cb8c789ULL ||                                  \
 	 (insn) == 0x050f3cb0c031c789ULL || ((insn)&0x00ffffffffffffffULL) == 0x243c8b48dc8948ULL)
 /* add $n, %rsp; ret, with n of 8 to 120: n + 8; else 0 */
-#define UW_POPS_BEHIND(insn)                                                                       \
+#define UW_POPS_AFTER(insn)                                                                        \
 	(((insn)&0xff87ffffffULL) == 0xc300c48348ULL && ((insn)&0x78000000ULL)                     \
 	         ? ((__u32)((insn) >> 24) & 0x78) + 8                                              \
 	         : 0)
@@ -35,10 +35,10 @@
  * sub $n, %rsp; call *%rcx */
 #define UW_POPS_AT(insn)                                                                           \
 	(((insn)&0xff) == 0xc3 || ((insn)&0xffff87ffffffULL) == 0xd1ff00ec8348ULL ? 8              \
-	 : ((insn)&0xffff) == 0xd1ff ? UW_POPS_BEHIND((insn) >> 16)                                \
+	 : ((insn)&0xffff) == 0xd1ff ? UW_POPS_AFTER((insn) >> 16)                                 \
 	                             : 0)
 #define UW_POPS(insn, exact)                                                                       \
-	(UW_POPS_BEHIND(insn) ? UW_POPS_BEHIND(insn) : (exact) ? UW_POPS_AT(insn) : 0)
+	(UW_POPS_AFTER(insn) ? UW_POPS_AFTER(insn) : (exact) ? UW_POPS_AT(insn) : 0)
 #endif
 
 enum uw_special {
@@ -168,7 +168,7 @@ UW_INLINE int uw_step_pops(struct uw_state *u, UW_MEM *mem)
 
 /**
  * uw_step_heuristic - the caller's frame of code without a rule
- * @special: of uw_special, or ORDINARY if that is cached
+ * @special: answer of uw_special, or ORDINARY if that is cached
  * @code: ABI_CODE_NONE, ABI_CODE_BAD, or ABI_CODE_HEURISTIC
  * @jit:  non-zero in JIT code, which has frame pointers
  * Tries, in this order:

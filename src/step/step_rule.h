@@ -282,7 +282,7 @@ UW_INLINE int uw_step_rule(struct uw_state *u, UW_MEM *mem, __u32 id)
 
 /**
  * uw_step - the caller's frame by a code
- * @code: of uw_lookup_pc; not NONE, BAD or HEURISTIC, see uw_step_heuristic
+ * @code: answer of uw_lookup_pc; not NONE, BAD or HEURISTIC, see uw_step_heuristic
  * Returns: 0 (*u is the caller's frame), or ABI_WALK_* (ROOT: this was the last frame).
  */
 UW_INLINE int uw_step(struct uw_state *u, UW_MEM *mem, __u32 code)

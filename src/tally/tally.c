@@ -38,7 +38,7 @@ void tally_note(struct tally *t, const char *fmt, ...)
 	va_end(ap);
 	if (n < 0)
 		return;
-	/* What is checked at the start is checked again at the end. */
+	/* The checks of the start are made again at the end. */
 	for (size_t i = 0; i < t->n_notes; i++)
 		if (strcmp(t->notes[i], line) == 0) {
 			free(line);

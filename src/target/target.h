@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * target - what a capture samples: processes, threads and filters of the options. Checks them,
+ * target - the processes, threads and filters of the options, which a capture samples. Checks them,
  * hands them to the kernel side, and watches for their end.
  *
  * Thread: control; while a capture runs the drain thread calls tgt_reap, which alone changes left

@@ -245,7 +245,7 @@ struct abi_stack {
 };
 _Static_assert(sizeof(struct abi_stack) == 16, "shared layout");
 
-/* A new user stack is sent with its first sample, which is in no count table: many programs meet
+/* A new user stack and the sample that met it. The sample is in no count table: many programs meet
  * most of their stacks once. The struct abi_stack follows. */
 struct abi_stack_sample {
 	__u64 zero; /* in the place of the hash of a struct abi_stack, which is never 0 */

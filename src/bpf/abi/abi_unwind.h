@@ -134,7 +134,7 @@ enum abi_cfa_kind {
 	ABI_CFA_EXPR = 2,  /* ops[off …] */
 	ABI_CFA_PLT = 3,   /* reg + off + ((pc & 15) >= off2 ? 8 : 0) */
 };
-/* Where the caller's value of a register is. */
+/* Location of the caller's value of a register. */
 enum abi_col_kind {
 	ABI_COL_SAME = 0,    /* in the register, unchanged; RA: undefined, the root */
 	ABI_COL_UNDEF = 1,   /* lost */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What every program includes first: the kernel's UAPI, the helpers, and the wire. */
+/* Includes of every program: the kernel's UAPI, the helpers, and the wire. */
 #ifndef PA_BPF_BPF_H
 #define PA_BPF_BPF_H
 

@@ -135,7 +135,7 @@ static __always_inline void skip_faults(struct abi_sched_thread *t, struct task_
 	t->migrations0 = task->se.nr_migrations - t->sums.migrations;
 }
 
-/* Marks a thread as filtered out: the interval that ends now is not counted, nor later ones until
+/* Sets a thread to filtered out: the interval that ends now is not counted, nor later ones until
  * it passes again. @since_ns: its switch-in; 0: it does not run. */
 static __always_inline void set_filtered(struct abi_sched_thread *t, __u64 since_ns)
 {

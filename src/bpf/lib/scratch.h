@@ -142,7 +142,7 @@ struct find_work {
 	__u64 key;      /* as in struct walk_cache_frame; 0: nothing was looked up */
 };
 
-/* Where window[] was read from. */
+/* Source of window[]. */
 struct window_work {
 	__u64 base; /* address of window[0], a multiple of LINE_SIZE */
 	__u32 len;  /* valid bytes */
