@@ -45,7 +45,7 @@ struct bench {
 	VEC(struct node) nodes;
 };
 
-/* What the decoding process reports. */
+/* Results of the decoding process. */
 struct report {
 	uint64_t addresses, named, lines, frames;
 	double cpu_s;
@@ -399,7 +399,7 @@ static int resolve_confined(struct bench *b, const char *path, int fd, struct re
 	ret->cpu_s += cpu_s() - t0;
 	(void)close(pair[0]);
 	(void)close(fd);
-	(void)waitpid(pid, NULL, 0); /* it has no one else */
+	(void)waitpid(pid, NULL, 0); /* it has no other parent */
 	return r;
 }
 

@@ -97,7 +97,7 @@ static int count_frame(void *arg, size_t i, const struct dw_frame *f, bool last)
 	return 0;
 }
 
-/* What bench-libdw does: DWARF alone. */
+/* The work of bench-libdw: DWARF alone. */
 static int bench_dwarf(struct img_file *f, addr_vec *offs)
 {
 	const struct dw_options o = {.max_bytes = (size_t)1 << 30};

@@ -380,7 +380,7 @@ PFA_API int pfa_new(const struct pfa_options *opts, struct pfa_session **ret,
 /* Starts a capture; NEW or STOPPED only, else -EBUSY. On failure everything is released, and the
  * session is in the state that it was in. Results of the previous capture are gone in either case.
  *
- * A mode that cannot start beside others is left out: see pfa_modes_run. */
+ * A mode that cannot start with others is left out: see pfa_modes_run. */
 PFA_API int pfa_start(struct pfa_session *s, struct pfa_error *err);
 
 /* Makes the pfa_start that is running, or else the next one, return -EINTR. A command is then not
@@ -396,7 +396,7 @@ PFA_API int pfa_stop(struct pfa_session *s, struct pfa_error *err);
 PFA_API void pfa_free(struct pfa_session *s);
 
 /* Returns the modes that the capture runs or ran, PFA_MODE_…; 0 if NEW. A mode that cannot start
- * beside others is left out: a note says why, and pfa_stop returns that error after it has written
+ * with others is left out: a note says why, and pfa_stop returns that error after it has written
  * the outputs of the others. */
 PFA_API uint32_t pfa_modes_run(const struct pfa_session *s);
 
@@ -534,7 +534,7 @@ PFA_API int pfa_top_offcpu_sites(const struct pfa_session *s, struct pfa_offcpu_
  * processes and threads are any bytes up to a NUL.
  */
 
-/* What metrics are about. */
+/* Scope of metrics. */
 enum pfa_scope {
 	PFA_SCOPE_PIDS = 1,    /* the processes of PID or COMMAND */
 	PFA_SCOPE_ALL = 2,     /* the machine as a whole; no processes */
@@ -635,7 +635,7 @@ struct pfa_metrics {
 	size_t n_procs;
 	const struct pfa_metrics_entry *const *procs; /* procs[n_procs] */
 	uint64_t other_threads; /* threads that the entry with pid 0 sums up */
-	/* What is missing, and why. */
+	/* Missing parts, and why. */
 	size_t n_notes;
 	const char *const *notes; /* notes[n_notes] */
 	size_t n_labels;

@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 enum {
-	/* Names in one minute for one process name. Nobody can start that many runs in a minute. */
+	/* Names in one minute for one process name: more than the runs that can start in a minute.
+	 */
 	NAMES_MAX = 10000,
 };
 

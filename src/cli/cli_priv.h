@@ -272,7 +272,7 @@ int cli_output_publish(struct cli_output *out);
 const char *cli_output_path(const struct cli_output *out);
 /**
  * cli_outputs_find - the output that the library knows by another name than its user
- * @object: of a struct pfa_error: a hidden file, or "descriptor 5"
+ * @object: member of a struct pfa_error: a hidden file, or "descriptor 5"
  * Returns: NULL if it is none of these.
  */
 const struct cli_output *cli_outputs_find(const struct cli_outputs *outs, const char *object);
@@ -320,7 +320,7 @@ void cli_report_quality(const struct pfa_session *s);
 void cli_report_site_quality(const struct pfa_session *s, bool cost);
 
 /* Prints what is captured, of which target, and until when.
- * @comm: of the target, or ""; @duration_ns: 0: no end by time */
+ * @comm: name of the target, or ""; @duration_ns: 0: no end by time */
 void cli_say_start(const struct cli_options *o, const struct pfa_session *s, const char *comm,
                    uint64_t duration_ns);
 

@@ -51,7 +51,7 @@ static struct {
 	int wake_fd;               /* eventfd: readable once a signal came */
 	_Atomic uint64_t first_ns; /* when the first came, 0: none yet */
 	_Atomic int number;        /* which */
-	/* Whose start may have to be interrupted; NULL: none. */
+	/* The session with a start that may have to be interrupted; NULL: none. */
 	struct pfa_session *_Atomic session;
 	const struct cli_outputs *_Atomic outs; /* to be removed by an abort; NULL: none */
 } caught = {.wake_fd = -EBADF};

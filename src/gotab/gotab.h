@@ -34,8 +34,8 @@ struct gotab;
 int gotab_load(struct img_file *f, size_t max_bytes, struct gotab **ret);
 /**
  * gotab_open - open the table for symbolization: it is read through windows
- * @max_bytes: of windows; at least 80 KiB are used. The table may be larger, except a compressed one,
- *             which no linker makes: that is held as a whole.
+ * @max_bytes: limit of the windows; at least 80 KiB are used. The table may be larger, except a
+ *             compressed one, which no linker makes: that is held as a whole.
  * Returns: as gotab_load. Cost: reads the header, and data segments until one has the table.
  */
 int gotab_open(struct img_file *f, size_t max_bytes, struct gotab **ret);
@@ -107,14 +107,14 @@ struct gotab_frame {
 typedef int (*gotab_frame_fn)(void *arg, const struct gotab_frame *frame, bool last);
 /**
  * gotab_resolve - find the function at an address, and the calls in it that were inlined
- * @vaddr: of the file, ready for look-up
- * As in Go's own tracebacks, type arguments are printed as "[...]". A wrapper that the compiler made
- * is left out if the function that it calls was inlined into it; the last frame is that of the
+ * @vaddr: address in the file, ready for look-up
+ * As in Go's own tracebacks, type arguments are printed as "[...]". A wrapper that the compiler
+ * made is left out if the function that it calls was inlined into it; the last frame is that of the
  * function then.
  * Returns: 0, -ENOENT (no Go function there), -EINVAL (it is damaged), -ENOMEM, the result of @fn.
- * Cost: O(log functions), and the part of its function's tables before @vaddr, or since the previous
- * address if they ascend: 2 to 10 us. A hostile table runs into a budget of steps; its frames then
- * have no lines and no inlined calls.
+ * Cost: O(log functions), and the part of its function's tables before @vaddr, or since the
+ * previous address if they ascend: 2 to 10 us. A hostile table runs into a budget of steps; its
+ * frames then have no lines and no inlined calls.
  */
 int gotab_resolve(struct gotab *t, uint64_t vaddr, gotab_frame_fn fn, void *arg);
 

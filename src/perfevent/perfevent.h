@@ -183,7 +183,7 @@ int pev_counters_enable(struct pev_counters *s, struct err *err);
 int pev_counters_disable(struct pev_counters *s);
 int pev_counters_close(struct pev_counters *s);
 /**
- * pev_counters_read - what a counter counted on a CPU since it was enabled
+ * pev_counters_read - read the count of a CPU since the counter was enabled
  * Returns: 0, what pev_counters_fd returns, -EIO (the event is in an error state), errno of read.
  */
 int pev_counters_read(const struct pev_counters *s, uint32_t counter, uint32_t cpu,

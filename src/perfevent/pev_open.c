@@ -109,7 +109,7 @@ bool pev_is_offline(int code)
 	return code == -ESRCH || code == -ENODEV;
 }
 
-/* "kernel.<name>=<value>" as it stands in /proc/sys, "?" if it cannot be read. */
+/* "kernel.<name>=<value>" as it is in /proc/sys, "?" if it cannot be read. */
 static void sysctl_text(const char *name, char *dst, size_t size)
 {
 	_cleanup_(sbuf_done) struct sbuf path, value;

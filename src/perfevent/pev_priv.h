@@ -49,7 +49,7 @@ void pev_sort_done(struct pev_sort *q);
 /**
  * pev_sort_add - room for one more record
  * @len: a multiple of 8
- * @ret: where to write its bytes; valid until the next call
+ * @ret: the memory for its bytes; valid until the next call
  * Returns: 0, -E2BIG (at the cap), -ENOMEM.
  */
 int pev_sort_add(struct pev_sort *q, uint64_t time_ns, uint32_t ring, uint32_t len, uint8_t **ret);

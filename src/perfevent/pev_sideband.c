@@ -374,9 +374,9 @@ static void drain_ring(struct sb_pass *p, uint32_t ring)
 	__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
 }
 
-/* What a ring lost since its last LOST record, which is written only in front of another record;
- * and whether its CPU went offline: the event stands still from then on, also when the CPU is
- * back. */
+/* Reads the losses of a ring since its last LOST record, which is written only before another
+ * record. Also finds whether its CPU went offline: the event is stopped from then on, also when the
+ * CPU is back. */
 static void read_event(struct pev_sideband *s, struct sb_ring *r)
 {
 	uint64_t elapsed_ns = now_ns() - r->enabled_ns;

@@ -76,7 +76,7 @@ int proc_maps_read(uint32_t pid, proc_map_fn fn, void *arg, uint64_t *ret_bad, s
  * proc_maps_parse_line - one line of /proc/PID/maps
  * @line: without its newline, @len bytes; executable mapping or not
  * @path_buf: receives the path, " (deleted)" removed and \012 turned back into a newline: it is the
- * only escape that the kernel writes there (a backslash stands for itself, so a name that has \012
+ * only escape that the kernel writes there (it does not escape a backslash, so a name that has \012
  * in it cannot be distinguished from one with a newline; whoever opens it compares the inode)
  * @m: filled on success; path points into @path_buf
  * Returns: 0, -EINVAL (junk, or the path is longer than @path_size).
@@ -111,7 +111,7 @@ int proc_each_thread(uint32_t pid, proc_pid_fn fn, void *arg);
 /* ---- cgroups --------------------------------------------------------------------------------- */
 
 /**
- * proc_cgroup2_mount - where the first cgroup2 file system of /proc/self/mounts is mounted
+ * proc_cgroup2_mount - find the mount point of the first cgroup2 file system of /proc/self/mounts
  * @b: the path is appended, its escapes undone
  * Returns: 0, -ENOENT (it is not mounted), -E2BIG, -ENOMEM, errno of open or read.
  */
@@ -171,7 +171,7 @@ struct proc_cpus {
 };
 /**
  * proc_cpus_read - the machine's CPUs and their core types
- * @sysfs: where sysfs is mounted: "/sys", for tests a tree that looks like it
+ * @sysfs: mount point of sysfs: "/sys", for tests a tree that looks like it
  * A core type is a PMU with a list "cpus" (and no "cpumask", which those outside of cores have),
  * or "cpu", which has none and is that of all other CPUs. Where no PMU can be found all CPUs are of
  * one type without name: opening a counter tells then what there is. Contents that make no sense,

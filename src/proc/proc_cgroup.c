@@ -76,7 +76,7 @@ int proc_cgroup2_mount(struct sbuf *b)
 	return r < 0 ? r : proc_cgroup2_mount_parse(text.p ? text.p : "", text.len, b);
 }
 
-/* What was opened instead of a cgroup. */
+/* Reports the file that was opened instead of a cgroup. */
 static int refuse(const char *path, uint64_t type, const char *mount, struct err *err)
 {
 	const char *what =

@@ -80,7 +80,7 @@ int proc_maps_parse_line(const char *line, size_t len, char *path_buf, size_t pa
 	return 0;
 }
 
-/* What one pass needs; on the heap for its size. */
+/* State of one pass; on the heap for its size. */
 struct maps_pass {
 	uint32_t pid;
 	proc_map_fn fn;

@@ -22,8 +22,8 @@ void proc_task_path(char path[PROC_PATH_SIZE], uint32_t pid, uint32_t tid, const
  * Returns: as file_read_all, with -ESRCH for tasks that are gone (ENOENT where /proc is mounted).
  */
 int proc_read_task_file(const char *path, struct sbuf *b, struct err *err);
-/* What an open of a file below /proc/PID that failed with @e (positive) means: -ESRCH for ENOENT.
- */
+/* Returns the meaning of @e (positive), with which the open of a file below /proc/PID failed:
+ * -ESRCH for ENOENT. */
 int proc_task_errno(int e);
 
 /* proc_maps_read from a descriptor of /proc/@pid/maps, or of a file that looks like one. */
@@ -43,7 +43,7 @@ int proc_cpu_list_read(int dirfd, const char *path, uint32_t *cpus, uint32_t max
 struct stat;
 /**
  * proc_same_file - does stat's answer mean the file of a mapping?
- * @fs_type: of the file system that answered: f_type of statfs
+ * @fs_type: f_type in statfs of the file system that answered
  * @by_process: it was reached through /proc/PID/map_files or /proc/PID/root, so that the path is
  * evidence as well; a path under our own root may lie on quite another file system
  *

@@ -178,7 +178,7 @@ struct prof_model {
 	VEC(struct prof_label) labels; /* as well */
 	VEC(uint32_t) comments;        /* strings */
 	struct prof_type sample_type[PROF_TYPE_MAX];
-	uint32_t n_types;      /* set before the first sample */
+	uint32_t n_types;      /* set before samples are added */
 	uint32_t default_type; /* string: a sample_type's name */
 	struct prof_type period_type;
 	int64_t period;

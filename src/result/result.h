@@ -200,7 +200,7 @@ static inline double result_pct(uint64_t part, uint64_t whole)
 int result_sites(const struct prof_model *m, struct pfa_offcpu_site *ret, size_t max);
 /**
  * result_is_switch - is a kernel function part of every off-CPU stack?
- * @path: of its mapping
+ * @path: path of its mapping
  * These functions switch threads, or call our program.
  */
 bool result_is_switch(const char *path, const char *name);

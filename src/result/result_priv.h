@@ -65,7 +65,7 @@ struct build {
 	VEC(struct result_stack) stacks;
 	VEC(uint32_t) stack_locs;
 	VEC(uint32_t) locs; /* of the current sample */
-	/* Of all shared stacks, then those of the current sample. */
+	/* Frames of all shared stacks, then those of the current sample. */
 	VEC(struct result_uncovered) uncovered;
 	struct result_keys key;
 };

@@ -21,7 +21,7 @@ struct sym_root {
  * sym_open_regular - open a file for reading, if it is a regular one
  * @path: absolute, below @root
  * Other files are never opened: opening a device may have effects, and opening a FIFO blocks.
- * @ret_st: of the file, to identify it
+ * @ret_st: stat of the file, to identify it
  * Returns: 0, -ENOENT, -EINVAL (not regular; counted), -EACCES (cannot be opened for any other
  * reason; counted).
  */
@@ -70,7 +70,7 @@ struct sym_search {
 
 /**
  * sym_search_init - begin a search
- * @image: whose debug file is searched for, NULL if not known; borrowed
+ * @image: the file with the wanted debug file, NULL if not known; borrowed
  * Allocates: no. sym_search_done frees, and closes what was not moved out.
  */
 void sym_search_init(struct sym_search *s, const struct sym_find_options *o,
@@ -78,7 +78,7 @@ void sym_search_init(struct sym_search *s, const struct sym_find_options *o,
 void sym_search_done(struct sym_search *s);
 /**
  * sym_try_parts - check whether the file of a path is the wanted one
- * @parts: of the path, concatenated; NULL ones are left out
+ * @parts: the path in parts, concatenated; NULL ones are left out
  * Returns: 1 (then @s has .fd, .path, .dir, .by_link), 0, -ENOMEM.
  */
 int sym_try_parts(struct sym_search *s, const struct sym_root *root, enum sym_wanted want,

@@ -154,7 +154,7 @@ struct sym_find_stats {
 /**
  * sym_find_debug - find the separate debug file of an image
  * @f:       the image
- * @path:    of the image, in the file system of @root_fd; for .gnu_debuglink
+ * @path:    path of the image, in the file system of @root_fd; for .gnu_debuglink
  * @root_fd: root directory of the image's process (O_PATH suffices): names are looked up below it
  *           and cannot leave it; -EBADF: the agent's root
  * @ret_fd:  the caller's; regular, readable, of the same build
@@ -167,7 +167,7 @@ int sym_find_debug(const struct sym_find_options *o, struct sym_find_stats *stat
                    struct img_file *f, const char *path, int root_fd, int *ret_fd, char **ret_path);
 /**
  * sym_find_alt - find the common file that dwz made of @debug (.gnu_debugaltlink), by its build-id
- * @path: of @debug
+ * @path: path of @debug
  * Returns: 1 with *ret_fd, 0 (@debug needs none, or it was not found), -ENOMEM.
  */
 int sym_find_alt(const struct sym_find_options *o, struct sym_find_stats *stats,
@@ -176,7 +176,7 @@ int sym_find_alt(const struct sym_find_options *o, struct sym_find_stats *stats,
  * sym_find_dwp, sym_find_dwo - find a package of split units, or the file of one split unit
  * A package is PATH.dwp, or PATH.debug's .dwp, also in @o->dirs. A unit's file is @name, below @dir
  * if it is relative, and below each of @o->dirs.
- * @path: of the image or of its debug file: each may have a package
+ * @path: path of the image or of its debug file: each may have a package
  * Neither has a build-id: the reader compares the ids of the units.
  * Returns: 1 with *ret_fd, 0 (not found), -ENOMEM.
  */

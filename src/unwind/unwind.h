@@ -124,7 +124,7 @@ struct uw_build_limits {
 
 /**
  * uw_table_build - rows of one file
- * @f: of this machine's processor
+ * @f: a file of this machine's processor
  * Reads .eh_frame (by section, else by PT_GNU_EH_FRAME), for Go programs .gopclntab, and
  * .debug_frame. Code that several sources cover has the rules of the first. Code at the entry point
  * without rules is the outermost frame.
@@ -175,8 +175,8 @@ struct uw_store_stats {
 /**
  * uw_store_new - an empty word space
  * @b:            copied
- * @budget_bytes: of tables; 0: 256 MiB. When a table does not fit, the least recently used ones are
- *                evicted.
+ * @budget_bytes: limit of the tables; 0: 256 MiB. When a table does not fit, the least recently
+ *                used ones are evicted.
  */
 int uw_store_new(const struct uw_backing *b, uint64_t budget_bytes, struct uw_store **ret);
 struct uw_store *uw_store_free(struct uw_store *s);

@@ -74,8 +74,8 @@ struct cfi_machine {
 	const struct uw_area *area;
 	struct uw_sink *sink;
 	struct cfi_state cur;
-	struct cfi_state remembered[CFI_REMEMBER_MAX];
-	size_t n_remembered;
+	struct cfi_state saved[CFI_REMEMBER_MAX];
+	size_t n_saved;
 	uint64_t bad_bytes; /* of unknown instructions and expressions */
 	bool refused;       /* the rule tables were full for a rule of this function */
 	VEC(struct cfi_row) rows;

@@ -345,13 +345,13 @@ static int do_restore_ext(struct run *x)
 	return r < 0 ? r : do_restore(x, reg);
 }
 
-static int do_remember(struct run *x)
+static int do_remember_state(struct run *x)
 {
 	struct cfi_machine *m = x->m;
 
-	if (m->n_remembered == CFI_REMEMBER_MAX)
+	if (m->n_saved == CFI_REMEMBER_MAX)
 		return -E2BIG;
-	m->remembered[m->n_remembered++] = m->cur;
+	m->saved[m->n_saved++] = m->cur;
 	return 0;
 }
 
@@ -359,10 +359,10 @@ static int do_restore_state(struct run *x)
 {
 	struct cfi_machine *m = x->m;
 
-	if (m->n_remembered == 0)
+	if (m->n_saved == 0)
 		return -EINVAL;
 	/* The CFA too: DWARF does not say so, all producers mean it. */
-	m->cur = m->remembered[--m->n_remembered];
+	m->cur = m->saved[--m->n_saved];
 	return 0;
 }
 
@@ -435,7 +435,7 @@ static int do_one(struct run *x)
 	case DW_CFA_register:
 		return do_register(x);
 	case DW_CFA_remember_state:
-		return do_remember(x);
+		return do_remember_state(x);
 	case DW_CFA_restore_state:
 		return do_restore_state(x);
 	case DW_CFA_def_cfa:
@@ -485,7 +485,7 @@ int cfi_run_cie(struct cfi_machine *m, struct cfi_cie *cie, struct cursor c)
 
 	cfi_rule_begin(&m->cur.rule, cie->signal);
 	m->cur.reg_off = 0;
-	m->n_remembered = 0;
+	m->n_saved = 0;
 	r = run_all(&x);
 	cie->initial = m->cur;
 	return r;
@@ -499,7 +499,7 @@ int cfi_run_fde(struct cfi_machine *m, const struct cfi_cie *cie, struct cursor 
 	int r;
 
 	m->cur = cie->initial;
-	m->n_remembered = 0;
+	m->n_saved = 0;
 	m->rows.n = 0;
 	m->rows.max = CFI_ROWS_MAX;
 	m->refused = false;
