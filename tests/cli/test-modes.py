@@ -59,7 +59,7 @@ USAGE_ERRORS = [
     (['--profile', '-a', '--per-pid'], '--per-pid needs -a/--all and --pmu'),
     ([*ME, '--per-pid'], '--per-pid needs -a/--all and --pmu'),
     (['--pmu', '--per-pid', '--', 'true'], '--per-pid needs -a/--all and --pmu'),
-    # Of a mode that is not on.
+    # Options of a mode that is not on.
     *[([*ME, *words], words[0].partition('=')[0] + ' needs --offcpu')
       for words in (['--offcpu-states=iowait'], ['--offcpu-min', '1s'], ['--offcpu-max', '1s'], ['--offcpu-wakers'],
                     ['--offcpu-output', 'x'])],

@@ -544,4 +544,4 @@ def run_in_folder(t):
             end(p)
         STARTED.clear()
         os.chdir(home)
-        shutil.rmtree(folder, ignore_errors=True)  # what is left of it disturbs nobody
+        shutil.rmtree(folder, ignore_errors=True)  # a rest of it disturbs no other test

@@ -94,7 +94,7 @@ static void install(struct cap *c, uint32_t id)
 	}
 	if (f)
 		(void)uw_table_build(f, c->rules, NULL, &t, NULL, NULL);
-	/* Without a table: the walk guesses, as in the product. */
+	/* Without a table the walk uses heuristics, as in the product. */
 	if (uw_store_install(c->store, id, t) < 0 || !t)
 		c->no_table++;
 	f = img_file_free(f);

@@ -80,7 +80,7 @@ def shares(title, *flags, unwind='auto'):
         except Missing as e:
             return str(e)
         check_callers(check_shares(p))
-        # By tables there are none: what was found was guessed, and that is said.
+        # There are no tables: the frames are heuristic, and the profile says so.
         equal(float(p.comments['heuristic_stacks_pct']) > 90, unwind == 'auto', p.text())
         return None
     run.__name__ = title.replace(' ', '_')

@@ -170,9 +170,9 @@ typedef long (*thunk_fn)(long (*)(long (*)(size_t), size_t), long (*)(size_t), s
 	ASM_FUNC(align, name, CALL_NEXT);                                                          \
 	long name(long (*next)(long (*)(size_t), size_t), long (*fn)(size_t), size_t arg)
 
-/* Four that are alike, 32 bytes apart. Return addresses of neighbours differ by 32, as the places
- * do where they stand: of two stacks the one has for words what the other has with that difference
- * at the other places. */
+/* Four that are alike, 32 bytes apart. The return addresses of neighbours differ by 32, and so do
+ * the stack slots that hold them. So two stacks have the same words up to that difference, with the
+ * slots swapped. */
 THUNK(thunk_0, 128);
 THUNK(thunk_1, 32);
 THUNK(thunk_2, 32);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Scheduler statistics where it is easy to take for a switch that the kernel reported to nobody
- * what is
- * none: threads that leave their CPU after the end of a capture, that get another name while they
- * sleep, and that get another number.
+ * Scheduler statistics where no switch was missed, though it looks so: threads that leave their CPU
+ * after the end of a capture, that get another name while they sleep, and that get another number.
  */
 #include "sched_capture.h"
 

@@ -366,7 +366,7 @@ def threads_count_while_they_have_the_name():
 
 
 @test
-def filters_are_reported_and_a_name_that_nobody_has_too():
+def filters_are_reported_and_a_name_of_no_thread_too():
     w = Waits('sleep', '--ms', 20)
     tags = [(f'key{i}', 'x') for i in range(300)]
     s = pmu([w], 0.3, '--pid', w.pid, '--tid', w.pid, '--comm', 'of,nobody', '--comm', 'neither',
@@ -595,7 +595,7 @@ class PerfRecord:
                   '-e sched:sched_switch -e sched:sched_wakeup -e sched:sched_wakeup_new')
         for name in ('ctl', 'ack'):
             os.mkfifo(name)
-        # Both for reading and writing: to open them waits for nobody.
+        # Both for reading and writing: to open them does not block.
         ctl, ack = (os.open(name, os.O_RDWR | os.O_CLOEXEC) for name in ('ctl', 'ack'))
         self.p = subprocess.Popen(['unshare', '-m', 'sh', '-c', script], stdin=subprocess.DEVNULL,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

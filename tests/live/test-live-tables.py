@@ -28,7 +28,7 @@ RATE_HZ = 2999    # of one process: on a busy machine it gets few of them
 ALL_HZ = 999      # of the whole machine
 ENOUGH = 50       # samples without which a test says nothing
 SHARE = 0.99      # of samples that must show their chain: page faults and interrupts hit programs anywhere
-ALL_SHARE = 0.9   # with -a, which looks at all processes while it samples already: those of the start may be guessed
+ALL_SHARE = 0.9   # with -a, which scans all processes while it samples: early stacks may be heuristic
 LATE_SHARE = 0.05 # of samples whose mapping came up to a drain interval before
 MAPPINGS = 60000  # fewer where the sysctl vm.max_map_count allows fewer
 PROCESSES = 5000
@@ -173,7 +173,7 @@ def code_in_60000_mappings_is_unwound_alongside_the_whole_machine():
 
 def check_late_mappings(cnt, lost_share):
     """A program that maps so many places while it is sampled. Wrong at most: LATE_SHARE where nothing was lost, lost_share
-    where the profile says that something was. All of them are called incomplete or guessed: nothing is made up."""
+    where the profile says that something was. All of them are called incomplete or heuristic."""
     w = Program('many', entry(lib()), count=cnt, late=1)
     p = profile(w, seconds='2s')
     wrong = bad(p.samples, w.chains)
@@ -498,7 +498,7 @@ def hostile_call_frame_information_is_bounded():
 
 
 @test
-def code_of_another_processor_is_walked_by_guesses():
+def code_of_another_processor_is_walked_by_heuristics():
     """Their headers say so, whatever the code is; and files with plain bytes, which are no ELF."""
     files = []
     for i, (at, value) in enumerate(((18, b'\xb7\0'), (18, b'\xf3\0'), (4, b'\x01'), (5, b'\x02'))):

@@ -185,16 +185,16 @@ static void run(struct cap *c)
 
 static void report(const struct cap *c, const char *what)
 {
-	print_message(
-	        "# %s: %llu samples, %llu frames, %llu guessed, cpu cache %llu, cache %llu : %llu, "
-	        "differ %llu\n",
-	        what, (unsigned long long)cap_counter(c, ABI_CNT_SEEN),
-	        (unsigned long long)cap_counter(c, ABI_CNT_FRAMES),
-	        (unsigned long long)cap_counter(c, ABI_CNT_FRAMES_HEURISTIC),
-	        (unsigned long long)cap_counter(c, ABI_CNT_WALK_CACHE_HIT),
-	        (unsigned long long)cap_counter(c, ABI_CNT_CACHE_HIT),
-	        (unsigned long long)cap_counter(c, ABI_CNT_CACHE_MISS),
-	        (unsigned long long)cap_counter(c, ABI_CNT_WALKS_DIFFER));
+	print_message("# %s: %llu samples, %llu frames, %llu heuristic, cpu cache %llu, cache %llu "
+	              ": %llu, "
+	              "differ %llu\n",
+	              what, (unsigned long long)cap_counter(c, ABI_CNT_SEEN),
+	              (unsigned long long)cap_counter(c, ABI_CNT_FRAMES),
+	              (unsigned long long)cap_counter(c, ABI_CNT_FRAMES_HEURISTIC),
+	              (unsigned long long)cap_counter(c, ABI_CNT_WALK_CACHE_HIT),
+	              (unsigned long long)cap_counter(c, ABI_CNT_CACHE_HIT),
+	              (unsigned long long)cap_counter(c, ABI_CNT_CACHE_MISS),
+	              (unsigned long long)cap_counter(c, ABI_CNT_WALKS_DIFFER));
 }
 
 /* Walks a process twice in each sample, and ends it. */

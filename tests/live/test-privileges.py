@@ -131,7 +131,7 @@ WAITS = {'--offcpu': ['--offcpu', '--offcpu-output', 'o'], '--pmu': ['--pmu', '-
 
 
 def waits(caps, words, agent=None):
-    """Off-CPU profile, statistics, or both, of a process of the same user that waits for nobody but sleeps."""
+    """Off-CPU profile, statistics, or both, of a process of the same user that sleeps."""
     with subprocess.Popen(as_nobody([], ['sleep', '100'])) as p:
         try:
             return run(as_nobody(caps, [agent or AGENT, *words, '--pid', str(p.pid), '--duration', '300ms']))

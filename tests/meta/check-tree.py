@@ -32,7 +32,7 @@ SOURCE_NAMES = {"meson.build", "meson_options.txt", "Makefile"}
 # One in each folder (meson.build), or two by design: the kernel's and the user side's table (counters.def).
 NOT_UNIQUE = {"meson.build", "counters.def", "README.md"}
 MAX_LINES = 600
-# What is read from its beginning to its end, or a table; and files that are still to be cut, with their length.
+# Tables and texts that are read from beginning to end; and files that are still to be cut, with their length.
 LONGER = {
     "include/perfagent/perfagent.h": 760,  # a manual
     "tests/cli/test-cli.py": 909,

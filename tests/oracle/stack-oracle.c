@@ -10,7 +10,7 @@
  * difference has no explanation; 2 no comparison was made. The process is ended.
  *
  * Explained is what comes after a frame
- *   no_cfi     whose code has no call-frame information that libdw finds: both sides guess there
+ *   no_cfi     whose code has no call-frame information that libdw finds: heuristics on both sides
  *   jit        in memory without a file: libdwfl does not walk it
  *   depth      the walk's limit of frames
  *   no_code    that libdwfl puts where no code is mapped, and ours ends instead: while an exception

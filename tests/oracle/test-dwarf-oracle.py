@@ -323,7 +323,7 @@ def gc_sections(cc, flags, ld):
         if 'unused_big' in names:
             raise Failed('the linker kept what is not used')
         objects = [os.path.join(folder, o) for o in ('a.c.o', 'b.c.o')]
-        # lld writes -1, which nobody takes for an address.
+        # lld writes -1, which is no address to any reader.
         strict = ld == 'lld' or '-no-pie' in flags
         check_(path, excuse=None if strict else lambda p, addrs: Discarded(p, objects, size))
     return case

@@ -261,7 +261,7 @@ def main():
                 good = why = 'no debug information is installed'
             failed += not good
             print(f'{"ok" if good else "not ok"} {number} - {name}: {what}' + (f' # SKIP {why}' if why else ''))
-            print(f'# {same} of {known} by weight ({t.jit} generated at run time)' + (f', {100 * same / known:.3f} %' if known else ''), flush=True)
+            print(f'# {same} of {known} by weight ({t.jit} of JIT code)' + (f', {100 * same / known:.3f} %' if known else ''), flush=True)
         if trouble:
             print('# ' + trouble.replace('\n', '\n# '))
         for what, weight in sorted(t.differences.items(), key=lambda d: -d[1])[:10]:

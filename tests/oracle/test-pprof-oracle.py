@@ -135,7 +135,7 @@ def scalar(msg, key):
 
 
 def protoc_model(root):
-    """The decoded message as the same lists that Model has, and what nobody asked for."""
+    """The decoded message as the same lists that Model has, and all unexpected fields."""
     strings = root.pop("string_table")
     left = []
 

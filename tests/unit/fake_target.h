@@ -198,26 +198,26 @@ static inline void walk(struct fake *f, bool final)
 #define IN(at)        IMAGE(1, TEXT_OFF + (at))
 #define IN_JIT(at)    (1ULL << 62 | (JIT + (at)))
 
-static inline void expect_n(struct fake *f, int line, int end, uint32_t guessed, uint8_t flags,
+static inline void expect_n(struct fake *f, int line, int end, uint32_t heuristic, uint8_t flags,
                             const uint64_t *want, size_t n)
 {
-	bool same = f->w.walk == end && f->w.n == n && f->w.heuristic == guessed;
+	bool same = f->w.walk == end && f->w.n == n && f->w.heuristic == heuristic;
 
 	for (size_t i = 0; same && i < n; i++)
 		same = f->w.frames[i] == want[i];
-	if (guessed)
+	if (heuristic)
 		flags |= ABI_STACK_HEURISTIC;
 	if (same && f->w.flags == flags)
 		return;
 	for (size_t i = 0; i < f->w.n && i < 8; i++)
 		print_error("frame %zu: %#llx, not %#llx\n", i, (unsigned long long)f->w.frames[i],
 		            i < n ? (unsigned long long)want[i] : 0ULL);
-	fail_msg("line %d: ended with %d (not %d) at %u frames (%zu), %u guessed (%u), flags %u",
-	         line, f->w.walk, end, f->w.n, n, f->w.heuristic, guessed, f->w.flags);
+	fail_msg("line %d: ended with %d (not %d) at %u frames (%zu), %u heuristic (%u), flags %u",
+	         line, f->w.walk, end, f->w.n, n, f->w.heuristic, heuristic, f->w.flags);
 }
-/* How it ended, frames that were guessed, flags but GUESSED; then the frames. */
-#define EXPECT(f, end, guessed, flags, ...)                                                        \
-	expect_n(f, __LINE__, end, guessed, flags, (const uint64_t[]){__VA_ARGS__},                \
+/* Outcome, number of heuristic frames, flags but HEURISTIC; then the frames. */
+#define EXPECT(f, end, heuristic, flags, ...)                                                      \
+	expect_n(f, __LINE__, end, heuristic, flags, (const uint64_t[]){__VA_ARGS__},              \
 	         sizeof((const uint64_t[]){__VA_ARGS__}) / 8)
 
 #define WALK_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)

@@ -231,7 +231,7 @@ static void test_the_budget_of_memory_holds(void **state)
 	db_done(&b);
 }
 
-/* Elf64_Chdr: zlib, of a size that nobody believes. */
+/* Elf64_Chdr: zlib, of a size that cannot be. */
 static void test_a_packed_section_whose_size_lies_costs_itself(void **state)
 {
 	const uint64_t chdr[3] = {1, 1ull << 40, 1};

@@ -82,7 +82,7 @@ static void test_packed_areas(void **state)
 	free(plain);
 }
 
-/* What loading gives for packed bytes as they are in @b. */
+/* Loads the packed bytes of @b. Returns the result. */
 static int load_packed(enum compression how, const struct sbuf *b, size_t max)
 {
 	const struct opts o = packed_opts(how, false, b);
@@ -117,7 +117,7 @@ static void test_claimed_sizes_are_not_believed(void **state)
 		assert_int_equal(load_packed((enum compression)how, &b, (size_t)1 << 41), -ENODATA);
 		assert_int_equal(load_packed((enum compression)how, &b, 1 << 30), -E2BIG);
 		sbuf_done(&b);
-		/* Less than there is: what was promised. */
+		/* The header announces fewer bytes than there are. */
 		pack(&b, (enum compression)how, false, plain, 10);
 		assert_int_equal(load_packed((enum compression)how, &b, 1 << 30), 0);
 		sbuf_done(&b);

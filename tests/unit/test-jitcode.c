@@ -167,7 +167,7 @@ static void test_a_gigantic_line_is_passed_over(void **state)
 	memcpy(line, "1000 10 ", 8);
 	append(f, "3000 10 before\n", 15);
 	append(f, line, LEN);
-	/* It has no end yet: nobody waits for it in memory. */
+	/* It has no end yet, and is not kept in memory until then. */
 	assert_int_equal(jitcode_read_map(f->j, f->fd, 1, false), 0);
 	append(f, line, LEN);
 	append(f, "\n2000 10 after\n", 15);

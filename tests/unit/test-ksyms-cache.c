@@ -201,7 +201,7 @@ static void test_another_state_of_the_kernel_is_read_anew(void **state)
 	assert_int_equal(how(), KSYMS_CACHE_USED);
 }
 
-/* Nobody who may not see addresses gets them from here. */
+/* A process that may not see addresses does not get them from the cache. */
 static void test_hidden_addresses_stay_hidden(void **state)
 {
 	struct ksyms *k = NULL;

@@ -286,7 +286,7 @@ static void test_entries_of_the_metrics_get_the_labels(void **state)
 		assert_int_equal(vec_push(&m->procs, e), 0);
 	}
 	assert_int_equal(labels_of_metrics(l, NULL, m), 0);
-	assert_int_equal(m->procs.p[1].labels.n, 0); /* nobody to ask */
+	assert_int_equal(m->procs.p[1].labels.n, 0); /* no enricher */
 	assert_int_equal(labels_add_enricher(l, ask, &a, NULL), 0);
 	(void)of(l, 1, 100, 9, false); /* was in a profile, too */
 	assert_int_equal(labels_of_metrics(l, NULL, m), 0);

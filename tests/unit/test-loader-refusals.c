@@ -99,7 +99,7 @@ static void test_the_telling_line_is_kept(void **state)
 	assert_string_equal(err.msg,
 	                    "call: permission denied (EACCES) (R1 invalid mem access 'scalar')");
 
-	/* Guesses of libbpf are left out. */
+	/* Advice of libbpf is left out. */
 	load_log_begin(&log);
 	say("libbpf: Error in bpf_object__probe_loading():Operation not permitted(1). Couldn't "
 	    "load trivial BPF program.\n");
@@ -149,13 +149,13 @@ static void test_missing_privileges_are_the_cause(void **state)
 		caps = cases[i].caps;
 		user_ns = cases[i].user_ns;
 		load_log_begin(&log);
-		say("libbpf: a guess\n");
+		say("libbpf: an advice\n");
 		assert_int_equal(load_explain(&log, cases[i].code, "call", &err), cases[i].code);
 		load_log_end(&log);
 		assert_int_equal(err.cause, cases[i].cause);
 		assert_string_equal(err.object, cases[i].object);
 		/* The words of libbpf are no reason where the reason is known. */
-		assert_int_equal(strstr(err.msg, "a guess") == NULL, known);
+		assert_int_equal(strstr(err.msg, "an advice") == NULL, known);
 		assert_int_equal(strstr(err.msg, "setcap") != NULL,
 		                 cases[i].cause == ERR_CAPABILITY);
 	}

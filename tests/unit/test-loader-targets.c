@@ -81,7 +81,7 @@ static void nothing_counted(void *arg, const struct abi_count_key *k, const stru
 	(*(unsigned int *)arg)++;
 }
 
-static void test_tables_that_nobody_wrote(void **state)
+static void test_tables_without_entries(void **state)
 {
 	struct load_oncpu *l = open_ok(ABI_TARGET_ALL);
 	struct abi_counters c;
@@ -358,7 +358,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup(test_process_map_is_written_and_read, reset),
 	        cmocka_unit_test_setup(test_tasks_of_the_machine, reset),
-	        cmocka_unit_test_setup(test_tables_that_nobody_wrote, reset),
+	        cmocka_unit_test_setup(test_tables_without_entries, reset),
 	        cmocka_unit_test_setup(test_attaching_falls_back_to_the_ioctl, reset),
 	        cmocka_unit_test_setup(test_following_needs_a_process, reset),
 	        cmocka_unit_test_setup(test_children_that_exist_are_followed_if_asked_for, reset),

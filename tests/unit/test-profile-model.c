@@ -185,7 +185,7 @@ static void test_mapping_flags_tell_the_truth(void **state)
 
 	(void)state;
 	line.line = 7;
-	/* Nobody can tell this file from another of its path: no names are to be looked for. */
+	/* A reader cannot distinguish this file from another of its path: no symbolization. */
 	liar.path = str(m, "/other");
 	assert_int_equal(prof_model_mapping(m, &liar, &a), 0);
 	assert_int_equal(prof_model_location(m, a, 1, EV_REASON_NO_SYMTAB, &named, 1, &id), 0);

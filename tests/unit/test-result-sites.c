@@ -167,7 +167,7 @@ static void test_what_has_no_such_function(void **state)
 	prof_model_free(f.m);
 }
 
-static void test_frames_of_a_waker_are_nobody_who_waits(void **state)
+static void test_frames_of_a_waker_are_no_blocked_function(void **state)
 {
 	struct fixture f = new_model();
 	struct pfa_offcpu_site w[ROWS];
@@ -254,7 +254,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_waits_belong_to_the_innermost_function_of_no_system_library),
 	        cmocka_unit_test(test_what_has_no_such_function),
-	        cmocka_unit_test(test_frames_of_a_waker_are_nobody_who_waits),
+	        cmocka_unit_test(test_frames_of_a_waker_are_no_blocked_function),
 	        cmocka_unit_test(test_waits_of_one_function_add_up),
 	        cmocka_unit_test(test_addresses_without_a_name_are_one_row_for_what_they_wait_in),
 	};

@@ -278,7 +278,8 @@ static void test_waits_whose_end_was_missed_end_at_the_final_scan(void **state)
 	(void)at_end(-9000, INT64_MAX, 6000);
 	assert_int_equal(n_counts, 1);
 	assert_int_equal(last.weight, 6000);
-	thread_flags = (uint32_t)ABI_OFFCPU_PREEMPTED << ABI_KEY_STATE_SHIFT; /* nobody wakes it */
+	thread_flags = (uint32_t)ABI_OFFCPU_PREEMPTED
+	               << ABI_KEY_STATE_SHIFT; /* no thread wakes it */
 	(void)at_end(3000, 5000, 7000);
 	thread_flags = 0;
 	assert_int_equal(n_counts, 1);

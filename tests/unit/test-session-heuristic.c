@@ -11,9 +11,9 @@ static struct ev_frame in(uint32_t image, uint64_t off)
 	return (struct ev_frame){.addr = off, .image = image, .space = EV_SPACE_IMAGE};
 }
 
-/* A guessed stack of these frames, and two counts of it. */
-static void count_guessed(struct ses *s, uint64_t hash, enum ev_walk walk,
-                          const struct ev_frame *frames, uint32_t n, uint64_t weight)
+/* Adds a stack with these heuristic frames, and two counts of it. */
+static void count_heuristic(struct ses *s, uint64_t hash, enum ev_walk walk,
+                            const struct ev_frame *frames, uint32_t n, uint64_t weight)
 {
 	const struct ev_stack st = {.hash = hash,
 	                            .walk = (uint8_t)walk,
@@ -62,7 +62,7 @@ static const char *lines(const struct ses *s, const char *key)
 	return text;
 }
 
-static void test_guesses_are_made_where_code_has_no_rule(void **state)
+static void test_heuristic_frames_are_in_code_without_a_rule(void **state)
 {
 	const struct ev_frame none[] = {in(1, RULE), in(1, NONE), in(2, RULE), in(1, RULE)},
 	                      both[] = {in(2, BAD), in(1, NONE), in(2, NONE), in(1, RULE)},
@@ -74,11 +74,11 @@ static void test_guesses_are_made_where_code_has_no_rule(void **state)
 	struct err err = {0};
 
 	(void)state;
-	count_guessed(s, 1, EV_WALK_ROOT, none, 4, 10);
-	count_guessed(s, 2, EV_WALK_ROOT, both, 4, 20);
-	count_guessed(s, 3, EV_WALK_ROOT, edge, 4, 40);
-	count_guessed(s, 4, EV_WALK_FAULT, bare, 4, 14);
-	count_guessed(s, 5, EV_WALK_ROOT, early, 2, 16);
+	count_heuristic(s, 1, EV_WALK_ROOT, none, 4, 10);
+	count_heuristic(s, 2, EV_WALK_ROOT, both, 4, 20);
+	count_heuristic(s, 3, EV_WALK_ROOT, edge, 4, 40);
+	count_heuristic(s, 4, EV_WALK_FAULT, bare, 4, 14);
+	count_heuristic(s, 5, EV_WALK_ROOT, early, 2, 16);
 	assert_int_equal(build(s, &err), 0);
 	assert_string_equal(statistic(s, "heuristic_stacks_pct"), "100.00");
 	assert_string_equal(lines(s, "heuristic_in"), "two.so 60.00\n"
@@ -89,7 +89,7 @@ static void test_guesses_are_made_where_code_has_no_rule(void **state)
 	ses_free(s);
 }
 
-static void test_what_is_known_without_a_rule_is_no_guess(void **state)
+static void test_frames_known_without_a_rule_are_not_heuristic(void **state)
 {
 	struct ev_frame trampoline[] = {in(2, NONE), in(1, NONE), in(2, RULE), in(2, RULE)},
 	                jit[] = {{.addr = 99, .space = EV_SPACE_ANON}, in(2, NONE), in(2, RULE)},
@@ -100,14 +100,14 @@ static void test_what_is_known_without_a_rule_is_no_guess(void **state)
 
 	(void)state;
 	trampoline[2].exact = 1; /* what the signal interrupted */
-	count_guessed(s, 1, EV_WALK_ROOT, trampoline, 4, 20);
-	count_guessed(s, 2, EV_WALK_ROOT, jit, 3, 20);
-	count_guessed(s, 3, EV_WALK_ROOT, by_hand, 3, 20);
+	count_heuristic(s, 1, EV_WALK_ROOT, trampoline, 4, 20);
+	count_heuristic(s, 2, EV_WALK_ROOT, jit, 3, 20);
+	count_heuristic(s, 3, EV_WALK_ROOT, by_hand, 3, 20);
 	/* The end of a walk is reported elsewhere; but if nothing else explains the heuristic
 	 * frame, its
 	 * end was one. */
-	count_guessed(s, 4, EV_WALK_UNCOVERED, failed, 2, 20);
-	count_guessed(s, 5, EV_WALK_ROOT, only, 2, 20);
+	count_heuristic(s, 4, EV_WALK_UNCOVERED, failed, 2, 20);
+	count_heuristic(s, 5, EV_WALK_ROOT, only, 2, 20);
 	assert_int_equal(build(s, &err), 0);
 	assert_string_equal(lines(s, "heuristic_in"), "two.so 80.00\none.so 20.00\n");
 	assert_string_equal(lines(s, "incomplete_in"), "one.so 20.00\n");
@@ -115,7 +115,7 @@ static void test_what_is_known_without_a_rule_is_no_guess(void **state)
 }
 
 #if defined(__x86_64__)
-static void test_the_end_of_a_thread_is_no_guess(void **state)
+static void test_the_end_of_a_thread_is_not_heuristic(void **state)
 {
 	/* mov %eax, %edi; mov $60, %eax */
 	static const uint8_t code[] = {0x89, 0xc7, 0xb8, 60, 0, 0, 0, 0};
@@ -129,8 +129,8 @@ static void test_the_end_of_a_thread_is_no_guess(void **state)
 	code_fd = fileno(f);
 	assert_int_equal(pwrite(code_fd, code, sizeof(code), NONE), sizeof(code));
 	assert_int_equal(ftruncate(code_fd, 4 * PAGE), 0);
-	count_guessed(s, 1, EV_WALK_ROOT, end, 2, 60);
-	count_guessed(s, 2, EV_WALK_ROOT, no, 2, 40);
+	count_heuristic(s, 1, EV_WALK_ROOT, end, 2, 60);
+	count_heuristic(s, 2, EV_WALK_ROOT, no, 2, 40);
 	assert_int_equal(build(s, &err), 0);
 	assert_string_equal(lines(s, "heuristic_in"), "[before its table] 60.00\none.so 40.00\n");
 	ses_free(s);
@@ -138,7 +138,7 @@ static void test_the_end_of_a_thread_is_no_guess(void **state)
 }
 #endif
 
-static void test_raw_frames_are_guessed_where_they_lie(void **state)
+static void test_raw_heuristic_frames_count_for_their_mapping(void **state)
 {
 	const struct ev_frame raw[] = {in(1, RULE),
 	                               {.addr = AT(2, NONE), .space = EV_SPACE_RAW},
@@ -149,8 +149,8 @@ static void test_raw_frames_are_guessed_where_they_lie(void **state)
 	struct err err = {0};
 
 	(void)state;
-	count_guessed(s, 1, EV_WALK_ROOT, raw, 3, 60);
-	count_guessed(s, 2, EV_WALK_ROOT, nowhere, 2, 40);
+	count_heuristic(s, 1, EV_WALK_ROOT, raw, 3, 60);
+	count_heuristic(s, 2, EV_WALK_ROOT, nowhere, 2, 40);
 	assert_int_equal(build(s, &err), 0);
 	assert_string_equal(lines(s, "heuristic_in"), "two.so 60.00\n[unknown] 40.00\n");
 	ses_free(s);
@@ -159,12 +159,12 @@ static void test_raw_frames_are_guessed_where_they_lie(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_guesses_are_made_where_code_has_no_rule, setup),
-		cmocka_unit_test_setup(test_what_is_known_without_a_rule_is_no_guess, setup),
+		cmocka_unit_test_setup(test_heuristic_frames_are_in_code_without_a_rule, setup),
+		cmocka_unit_test_setup(test_frames_known_without_a_rule_are_not_heuristic, setup),
 #if defined(__x86_64__)
-		cmocka_unit_test_setup(test_the_end_of_a_thread_is_no_guess, setup),
+		cmocka_unit_test_setup(test_the_end_of_a_thread_is_not_heuristic, setup),
 #endif
-		cmocka_unit_test_setup(test_raw_frames_are_guessed_where_they_lie, setup),
+		cmocka_unit_test_setup(test_raw_heuristic_frames_count_for_their_mapping, setup),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

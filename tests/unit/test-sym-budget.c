@@ -17,8 +17,8 @@
 /* Address at which es_build puts the text of a file with one segment. */
 #define CODE (ES_BIAS + 0x78)
 
-/* A program of one function, with debug information of some size that nobody asks for: a packed
- * one is held as a whole. */
+/* A program of one function, with debug information of some size that no address needs. Packed
+ * debug information is held as a whole. */
 static int make_file(size_t i, size_t info_bytes, size_t str_bytes, uint64_t *ret_off)
 {
 	const size_t n = info_bytes + 1;

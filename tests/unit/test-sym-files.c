@@ -223,7 +223,7 @@ static void test_a_child_that_was_ended_is_replaced(void **state)
 	while (kill((pid_t)pid, 0) == 0) {
 		char st[64];
 
-		status_line(pid, "State", st, sizeof(st)); /* a zombie where nobody reaps */
+		status_line(pid, "State", st, sizeof(st)); /* a zombie if no parent reaps it */
 		if (st[0] == 'Z' || st[0] == 0)
 			break;
 	}

@@ -56,7 +56,7 @@ static void test_frame_that_is_popped_after_the_call(void **state)
 	assert_int_equal(u.pc, 0x401234);
 	assert_int_equal(u.reg[ABI_REG_SP], m->base + 40);
 	assert_int_equal(u.heuristic, 0);
-	m->words[1] = 0x90909090909090c3; /* at ret, not behind a call */
+	m->words[1] = 0x90909090909090c3; /* at ret, not after a call */
 	assert_int_equal(special(m, m->base + 8, false, true), UW_FRAME_POPS);
 	assert_int_equal(special(m, m->base + 8, false, false), UW_ORDINARY);
 	u = (struct uw_state){.pc = m->base + 8, .exact = 1};

@@ -142,7 +142,7 @@ static void test_larger_than_the_budget_is_refused(void **state)
 	assert_int_equal(put(f.s, 1, 800), 0);
 	assert_int_equal(put(f.s, 2, 4 * SEGMENT_BYTES + 8), -ENOSPC);
 	assert_int_equal(f.w->images[2].state, ABI_TABLE_NONE);
-	/* Nobody had to go for it. */
+	/* No table was evicted for it. */
 	assert_int_equal(code_of(f.s, 1), 101);
 	uw_store_stats(f.s, &st);
 	assert_int_equal(st.refused, 1);
@@ -172,7 +172,7 @@ static void test_the_longest_unused_goes_first(void **state)
 	assert_int_equal(im[2].state, ABI_TABLE_ABSENT);
 	assert_int_equal(im[4].state, ABI_TABLE_READY);
 	assert_int_equal(im[5].state, ABI_TABLE_ABSENT);
-	/* Asking again evicts nobody else: the room is there, it only rests. */
+	/* Asking again evicts no other table: the room is there, and only rests. */
 	now += REST_NS - 1;
 	assert_int_equal(put(f.s, 5, 96), -EAGAIN);
 	assert_int_equal(im[4].state, ABI_TABLE_READY);

@@ -33,7 +33,7 @@ WL_FUNC static void wait_large(long ms)
 	volatile char frame[40 << 10];
 
 	for (size_t i = 0; i < sizeof(frame); i += 1024)
-		frame[i] = 0; /* no words that a guess could take for something */
+		frame[i] = 0; /* no words that a heuristic could take for return addresses */
 	sleep_ns(ms * 1000000LL);
 	(void)frame[100];
 }

@@ -73,7 +73,7 @@ static void low_begin(void)
 	if (mem == MAP_FAILED || mprotect(mem + page, low_bytes, PROT_READ | PROT_WRITE) < 0)
 		shape_die("a stack above a page that cannot be read: %s", strerror(errno));
 	low_stack = mem + page;
-	memset(low_stack, 0, low_bytes); /* pages that nobody has touched cannot be read either */
+	memset(low_stack, 0, low_bytes); /* pages that were never touched cannot be read either */
 }
 /* The leaf's stack pointer is at the lowest word that there is, then up to 256 bytes above it. */
 WL_FUNC static void *low_first(void *arg)

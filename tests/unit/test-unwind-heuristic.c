@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Walks of user space through code without rules: guesses and where they stop. Compiled for this
- * machine, and for arm64 with ABI_TEST_ARM64. */
+/* Walks of user space through code without rules: heuristic frames, and where they stop. Compiled
+ * for this machine, and for arm64 with ABI_TEST_ARM64. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,7 +115,7 @@ static void test_where_a_coroutine_ends_is_a_root(void **state)
 
 	usual(f);
 	f->stack[1] = TEXT + BARE + 0x40;
-	/* A caller to be guessed, were it none. */
+	/* It would be a heuristic caller. */
 	f->stack[2] = called(f, TEXT + ROOT + 8);
 	memcpy(f->text + BARE + 0x40, co_end, sizeof(co_end));
 	for (unsigned int next = 0; next < 256; next += 51) {
@@ -138,7 +138,7 @@ static void test_where_a_coroutine_ends_is_a_root(void **state)
 }
 #endif
 
-/* ---- by guesses ------------------------------------------------------------------------------ */
+/* ---- by heuristics --------------------------------------------------------------------------- */
 
 static void test_an_uncovered_leaf_has_its_return_address_at_hand(void **state)
 {
@@ -306,7 +306,7 @@ static void test_jit_code_is_walked_by_frame_pointers_alone(void **state)
 	EXPECT(f, ABI_WALK_JIT, 0, ABI_STACK_JIT, EXACT(IN_JIT(0x20)));
 }
 
-static void test_code_with_damaged_rules_is_guessed(void **state)
+static void test_code_with_damaged_rules_has_heuristic_frames(void **state)
 {
 	struct fake *f = *state;
 
@@ -322,7 +322,7 @@ static void test_code_with_damaged_rules_is_guessed(void **state)
 	EXPECT(f, ABI_WALK_BAD_RULE, 0, 0, EXACT(IN(LEAF)));
 }
 
-static void test_an_image_without_a_table_is_named_or_guessed(void **state)
+static void test_an_image_without_a_table_is_reported_or_has_heuristic_frames(void **state)
 {
 	struct fake *f = *state;
 
@@ -383,8 +383,8 @@ int main(void)
 	        WALK_TEST(test_a_pointer_into_code_that_no_call_precedes_is_data),
 	        WALK_TEST(test_signed_return_addresses_are_code_where_processors_sign),
 	        WALK_TEST(test_jit_code_is_walked_by_frame_pointers_alone),
-	        WALK_TEST(test_code_with_damaged_rules_is_guessed),
-	        WALK_TEST(test_an_image_without_a_table_is_named_or_guessed),
+	        WALK_TEST(test_code_with_damaged_rules_has_heuristic_frames),
+	        WALK_TEST(test_an_image_without_a_table_is_reported_or_has_heuristic_frames),
 	        WALK_TEST(test_a_leaf_outside_of_known_code_is_kept_and_reported),
 	};
 
