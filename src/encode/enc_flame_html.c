@@ -82,7 +82,7 @@ static void put_frames(struct html *h, const struct flame_tree *t)
 }
 
 /*
- * Two columns. How many levels a node is above the one in front of it, less the one that it would
+ * Two columns. How many levels a node is above the previous one, less the one that it would
  * be below. And its frame: a function calls few others, so it is the place among those that were
  * met below the parent's frame so far, from 1, or 0 and the number of the frame.
  */
@@ -102,7 +102,7 @@ static int put_nodes(struct html *h, const struct flame_tree *t)
 	sbuf_reset(&h->column);
 	for (size_t i = 1; i < t->nodes.n && r == 0; i++) {
 		const struct flame_node *n = &t->nodes.p[i];
-		/* The root's number is that behind the last frame. */
+		/* The root's number is that after the last frame. */
 		uint32_t above = n->parent ? t->nodes.p[n->parent].frame : (uint32_t)t->frames.n;
 		const uint32_t pair[2] = {above, n->frame};
 		uint32_t id;
@@ -149,7 +149,7 @@ static bool is_amount(const struct prof_label *l)
 	return !l->str && l->unit;
 }
 
-/* Samples whose sets are told apart by amounts alone share one. */
+/* Samples with sets that differ in amounts alone share one. */
 static int add_set(struct html *h, struct samples *s, const struct prof_sample *sample)
 {
 	const struct prof_model *m = s->t->m;

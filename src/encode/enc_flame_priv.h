@@ -8,7 +8,7 @@
 #define FLAME_NODES_MAX 16777216U
 #define FLAME_BYTES_MAX ((size_t)1 << 30) /* of each table, and of the data before compression */
 
-/* What a frame is, by which it is coloured. The numbers are in files: append only. */
+/* The kind of a frame, which gives its colour. The numbers are in files: append only. */
 enum flame_kind {
 	FLAME_NATIVE = 0,
 	FLAME_CPP = 1,

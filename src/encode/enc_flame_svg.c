@@ -15,7 +15,7 @@
 #define HEAD      58 /* title, and what the colours mean */
 #define FOOT      30
 #define CHAR      6.65 /* of 11 px in the fonts below; the widest of them */
-#define MIN_WIDTH 0.25 /* narrower frames are not drawn: 4,800 beside each other at most */
+#define MIN_WIDTH 0.25 /* narrower frames are not drawn: 4,800 in a row at most */
 #define MIN_CHARS 3
 /* Hundreds of rows are beyond what anybody looks at, and renderers stop at 32,767 pixels. */
 #define ROWS_MAX 1024

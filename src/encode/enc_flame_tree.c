@@ -290,7 +290,7 @@ static int add_stack(struct build *b, const struct prof_sample *s)
 	return vec_push(&b->raw_node, node);
 }
 
-/* Children are put in front of their siblings, the last in the order of frames first: afterwards
+/* Children are put before their siblings, the last in the order of frames first: afterwards
  * each list ascends. */
 static void link_children(const struct build *b, const uint32_t *order, uint32_t n, uint32_t *first,
                           uint32_t *next)

@@ -21,7 +21,7 @@
 int enc_pprof(const struct prof_model *m, struct sbuf *out);
 int enc_pprof_raw(const struct prof_model *m, struct sbuf *out);
 
-/* What is put before the outermost frame. */
+/* Items before the outermost frame. */
 enum enc_folded_root {
 	ENC_FOLDED_NO_ROOT = 0,
 	ENC_FOLDED_PROCESS = 1, /* "comm-PID", comm of the main thread */
@@ -39,7 +39,7 @@ struct enc_folded_options {
  * Inlined calls are frames. Kernel frames end in "_[k]", code without a name is "FILE+0xOFFSET".
  * Semicolons of names become colons, control bytes and what is not UTF-8 '?'. Lines are in the
  * order of their bytes; equal stacks are one line. Values are rounded, and at least 1.
- * Returns: 0, -ENOMEM, -E2BIG (the cap of @out, or 1 GiB), or the error that stood in @out already.
+ * Returns: 0, -ENOMEM, -E2BIG (the cap of @out, or 1 GiB), or the error that @out has already.
  * Source: stackcollapse-perf.pl and flamegraph.pl of github.com/brendangregg/FlameGraph.
  */
 int enc_folded(const struct prof_model *m, const struct enc_folded_options *o, struct sbuf *out);

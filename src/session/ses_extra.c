@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The outputs of profiles besides pprof: flame graphs and folded stacks. Thread: C. */
+/* The outputs of profiles besides pprof: flame graphs and folded stacks. Thread: control. */
 #include "session/session_priv.h"
 
 #define STACK_MODES (PFA_MODE_PROFILE | PFA_MODE_OFFCPU)

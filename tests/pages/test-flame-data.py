@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a flame graph's page and picture hold, against what they were made of and against the other formats.
+"""Data of a flame graph's page and picture, compared with the profile and with the other formats.
 
 usage: test-flame-data.py FLAME_DRIVER
 
