@@ -18,12 +18,23 @@ uint64_t thread_own_cpu_ns(void)
 	return clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+/* Keeps the largest value. A thread runs on after it has read its own clock, and a
+ * value that a reader got may not fall. Returns it. */
+static uint64_t keep_cpu_ns(struct thread *t, uint64_t ns)
+{
+	uint64_t kept = atomic_load(&t->cpu_ns);
+
+	while (kept < ns && !atomic_compare_exchange_weak(&t->cpu_ns, &kept, ns))
+		;
+	return MAX_OF(kept, ns);
+}
+
 static void *run(void *arg)
 {
 	struct thread *t = arg;
 
 	t->fn(t->arg);
-	atomic_store(&t->cpu_ns, thread_own_cpu_ns());
+	(void)keep_cpu_ns(t, thread_own_cpu_ns());
 	return NULL;
 }
 
@@ -72,23 +83,19 @@ uint64_t thread_cpu_ns(struct thread *t)
 	if (!t->has_lock)
 		return atomic_load(&t->cpu_ns);
 	pthread_mutex_lock(&t->lock);
-	/* A thread that has ended has no clock, but has stored its time. */
-	ns = t->made ? MAX_OF(running_cpu_ns(t), atomic_load(&t->cpu_ns)) : atomic_load(&t->cpu_ns);
+	ns = keep_cpu_ns(t, t->made ? running_cpu_ns(t) : 0);
 	pthread_mutex_unlock(&t->lock);
 	return ns;
 }
 
 void thread_join(struct thread *t)
 {
-	uint64_t unset = 0, so_far;
-
 	if (!t->made)
 		return;
 	/* A joined thread has no clock. Other threads read its time up to now until it has written
 	 * its own sum. */
 	pthread_mutex_lock(&t->lock);
-	so_far = running_cpu_ns(t);
-	(void)atomic_compare_exchange_strong(&t->cpu_ns, &unset, so_far); /* fails when it ended */
+	(void)keep_cpu_ns(t, running_cpu_ns(t));
 	t->made = false;
 	pthread_mutex_unlock(&t->lock);
 	(void)pthread_join(t->id, NULL);
