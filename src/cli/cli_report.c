@@ -446,8 +446,8 @@ struct share {
 	bool zero; /* said when it is zero, too: that is the worst */
 };
 
-/* Appends the shares that the library has, in percent of @samples; zeros only where @zero says so.
- * */
+/* Appends the shares that the library has, in percent of @samples; zeros only where @zero says
+ * so. */
 static void append_shares(char line[QUALITY_LINE_MAX], const struct pfa_session *s, uint32_t kind,
                           const struct share *shares, size_t n, uint64_t samples)
 {

@@ -102,8 +102,7 @@ void deferred_await_table(struct deferred *d);
  * Tracker, control. */
 size_t deferred_image_read(const struct deferred *d, const struct trk_image *img, uint64_t off,
                            void *buf, size_t len);
-/* Walks the samples that can be walked now, or (@final) all. Returns how many are left.
- * Tracker. */
+/* Walks the samples that can be walked now, or (@final) all. Returns how many are left. Tracker. */
 size_t deferred_retry(struct deferred *d, uint64_t now, bool final);
 void deferred_samples_done(struct deferred *d);
 

@@ -107,8 +107,8 @@ typedef void (*load_entry_fn)(void *arg, const void *key, const void *val);
  * Returns how many, or negative errno of bpf(2). */
 int load_batch_read(int fd, bool clear, struct load_batch *b, size_t key_size, size_t val_size,
                     load_entry_fn fn, void *arg);
-/* Sums the counters of a per-CPU map; per_cpu[n_cpus] is room for it. Returns 0, errno of bpf(2).
- * */
+/* Sums the counters of a per-CPU map; per_cpu[n_cpus] is room for it. Returns 0, errno of
+ * bpf(2). */
 int load_counters_sum(int fd, struct abi_counters *per_cpu, int n_cpus, struct abi_counters *ret);
 
 /* ---- load_error.c: why libbpf failed --------------------------------------------------------- */
@@ -147,8 +147,8 @@ void load_object_end(struct load_object *o);
 
 /* ---- load_tables.c --------------------------------------------------------------------------- */
 
-/* Maps the tables that load_tables hands out, and unmaps them. Returns 0, -ENOMEM, errno of mmap.
- * */
+/* Maps the tables that load_tables hands out, and unmaps them. Returns 0, -ENOMEM, errno of
+ * mmap. */
 int load_tables_map(struct load_oncpu *l, struct err *err);
 void load_tables_unmap(struct load_oncpu *l);
 

@@ -46,8 +46,7 @@ static int grow_bytes(struct pev_sort *q)
 
 	if (cap > q->max_bytes)
 		return -E2BIG;
-	/* Both at once, so that compaction never needs memory; the other one is empty now.
-	 */
+	/* Both at once, so that compaction never needs memory; the other one is empty now. */
 	other = realloc(q->other, cap);
 	if (!other)
 		return -ENOMEM;

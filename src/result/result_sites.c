@@ -114,8 +114,8 @@ static struct frames frames_of(const struct prof_model *m, const struct prof_sam
 			if (!f.mark)
 				f.mark = loc;
 		} else if (strcmp(path, "[kernel]") == 0) {
-			/* The innermost outside of the scheduler; if there is none the outermost.
-			 * */
+			/* The innermost outside of the scheduler; if there is none the
+			 * outermost. */
 			if (!f.kernel ||
 			    result_is_switch(path, prof_model_str(m, name_of(m, f.kernel))))
 				f.kernel = loc;
@@ -143,8 +143,8 @@ static uint32_t where_of(const struct report *rep, const struct prof_sample *s,
 		if (l->key == rep->key_state)
 			state = l->str;
 	}
-	/* The site of a preemption is chance; the site of a kernel thread is its function anyway.
-	 * */
+	/* The site of a preemption is chance; the site of a kernel thread is its function
+	 * anyway. */
 	if (!f->kernel || !f->user || strcmp(prof_model_str(m, state), "preempted") == 0)
 		return state;
 	return name_of(m, f->kernel);

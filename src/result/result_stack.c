@@ -49,8 +49,8 @@ static uint32_t interrupt_depth(const struct build *b, const struct ev_stack *st
 	return 0;
 }
 
-/* Appends the file of frame @i if it is uncovered, unless the files from index @first on have it.
- * */
+/* Appends the file of frame @i if it is uncovered, unless the files from index @first on have
+ * it. */
 static int append_uncovered(struct build *b, const struct ev_stack *st, uint32_t i,
                             const struct ev_frame *resolved, size_t first)
 {

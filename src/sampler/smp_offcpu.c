@@ -260,8 +260,8 @@ static void walk_fp(struct smp_offcpu *o, const struct ev_deferred *c)
 	o->sink->stack(o->sink->arg, &st);
 }
 
-/* Hands on a stack without frames: the thread ran while its stack was read, or it is not readable.
- * */
+/* Hands on a stack without frames: the thread ran while its stack was read, or it is not
+ * readable. */
 static void report_frameless(struct smp_offcpu *o, uint64_t placeholder, enum ev_walk walk)
 {
 	const struct ev_stack st = {

@@ -52,8 +52,9 @@ static int counters_now(struct ses *s, struct abi_counters *all, struct pfa_stat
 		return 0;
 	}
 	r = load_counters(smp_walker_loader(s->walker), all);
-	ses_each_source(s, i, src) if (src_all[i]->running && r == 0) r =
-	        src_all[i]->running(src, all, ret);
+	ses_each_source (s, i, src)
+		if (src_all[i]->running && r == 0)
+			r = src_all[i]->running(src, all, ret);
 	return r;
 }
 

@@ -29,7 +29,8 @@ uint64_t ses_locked_bytes(const struct ses *s)
 {
 	uint64_t sum = load_locked_bytes(smp_walker_loader(s->walker));
 
-	ses_each_source(s, i, src) if (src_all[i]->locked_bytes) sum +=
-	        src_all[i]->locked_bytes(src);
+	ses_each_source (s, i, src)
+		if (src_all[i]->locked_bytes)
+			sum += src_all[i]->locked_bytes(src);
 	return sum;
 }

@@ -9,7 +9,9 @@
 
 static bool any_walks(const struct ses *s)
 {
-	ses_each_source(s, i, src) if (src_all[i]->walks) return true;
+	ses_each_source (s, i, src)
+		if (src_all[i]->walks)
+			return true;
 	return false;
 }
 
@@ -87,7 +89,9 @@ static int load_sources(struct ses *s, struct err *err)
 {
 	int r = 0;
 
-	ses_each_source(s, i, src) if (r == 0) r = leave_out(s, i, src_all[i]->load(src, err), err);
+	ses_each_source (s, i, src)
+		if (r == 0)
+			r = leave_out(s, i, src_all[i]->load(src, err), err);
 	return r;
 }
 
@@ -95,10 +99,10 @@ static int start_sources(struct ses *s, struct err *err)
 {
 	int r = 0;
 
-	ses_each_source(s, i, src) if (r == 0) r =
-	        leave_out(s, i, src_all[i]->start(src, err), err);
-	ses_each_source(s, i, src)
-	{
+	ses_each_source (s, i, src)
+		if (r == 0)
+			r = leave_out(s, i, src_all[i]->start(src, err), err);
+	ses_each_source (s, i, src) {
 		if (r == 0 && src_all[i]->begin)
 			src_all[i]->begin(src);
 		if (r == 0 && src_all[i]->kind)
@@ -112,8 +116,7 @@ static void name_programs(const struct ses *s, char *ret, size_t size)
 {
 	size_t len = 0;
 
-	ses_each_source(s, i, src)
-	{
+	ses_each_source (s, i, src) {
 		int n = snprintf(ret + len, size - len, "%s%s", len ? " and " : "",
 		                 src_all[i]->programs);
 
@@ -151,7 +154,9 @@ static int open_walker(struct ses *s, struct err *err)
 	cfg.walk_flags = s->hooks.walk_flags;
 	cfg.deferred_quota = ses_deferred_quota(s);
 	ses_sizes(s, any_walks(s), &sizes);
-	ses_each_source(s, i, src) if (src_all[i]->config) src_all[i]->config(src, &cfg, &sizes);
+	ses_each_source (s, i, src)
+		if (src_all[i]->config)
+			src_all[i]->config(src, &cfg, &sizes);
 	name_programs(s, programs, sizeof(programs));
 	sizes.programs = programs;
 	r = smp_walker_open(&cfg, &sizes, &s->walker, err);

@@ -157,8 +157,7 @@ static size_t hand_on_backlog(struct ses *s, const struct smp_sink *sink)
 	const bool tables = deferred_has_tables(s->walk.deferred);
 	size_t all = 0, left, before, room;
 
-	ses_each_source(s, i, src)
-	{
+	ses_each_source (s, i, src) {
 		if (!src_all[i]->backlog)
 			continue;
 		room = ses_deferred_room(s);
@@ -175,13 +174,17 @@ static size_t hand_on_backlog(struct ses *s, const struct smp_sink *sink)
 
 static void drain_sources(struct ses *s, const struct smp_sink *sink, uint64_t now)
 {
-	ses_each_source(s, i, src) if (src_all[i]->drain) src_all[i]->drain(src, sink, now);
+	ses_each_source (s, i, src)
+		if (src_all[i]->drain)
+			src_all[i]->drain(src, sink, now);
 }
 
 static void finish(struct ses *s, const struct smp_sink *sink)
 {
 	smp_walker_detach(s->walker);
-	ses_each_source(s, i, src) if (src_all[i]->finish) src_all[i]->finish(src, sink);
+	ses_each_source (s, i, src)
+		if (src_all[i]->finish)
+			src_all[i]->finish(src, sink);
 	(void)smp_walker_finish(s->walker, sink); /* counted: read_errors */
 	(void)pev_sideband_read(s->walk.sideband, true, on_proc_event, s);
 	push_watermark(s);

@@ -29,7 +29,9 @@ static void on_jit_epoch(void *arg, void *drain, uint16_t epoch)
 {
 	const struct ses *s = arg;
 
-	ses_each_source(s, i, src) if (src_all[i]->drain_all) src_all[i]->drain_all(src, drain);
+	ses_each_source (s, i, src)
+		if (src_all[i]->drain_all)
+			src_all[i]->drain_all(src, drain);
 	load_control(smp_walker_loader(s->walker))->jit_epoch = epoch;
 }
 
@@ -95,8 +97,9 @@ static bool reread_stack(void *arg, struct ev_deferred *c, uint8_t *stack)
 {
 	const struct ses *s = arg;
 
-	ses_each_source(s, i, src) if (src_all[i]->reread &&
-	                               src_all[i]->reread(src, c, stack)) return true;
+	ses_each_source (s, i, src)
+		if (src_all[i]->reread && src_all[i]->reread(src, c, stack))
+			return true;
 	return false;
 }
 

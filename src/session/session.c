@@ -180,7 +180,9 @@ static void collect(struct ses *s)
 	                                      : gone));
 	if (s->walk.trk)
 		ses_walk_count(s);
-	ses_each_source(s, i, src) if (src_all[i]->collect) src_all[i]->collect(src);
+	ses_each_source (s, i, src)
+		if (src_all[i]->collect)
+			src_all[i]->collect(src);
 }
 
 static void final_statistics(struct ses *s)
@@ -206,8 +208,10 @@ static int make_results(struct ses *s, struct err *err)
 {
 	int r = 0;
 
-	ses_each_source(s, i, src) if (src_all[i]->product) r =
-	        ses_first(r, src_all[i]->product(src, &s->product[i], r == 0 ? err : NULL));
+	ses_each_source (s, i, src)
+		if (src_all[i]->product)
+			r = ses_first(r, src_all[i]->product(src, &s->product[i],
+			                                     r == 0 ? err : NULL));
 	final_statistics(s);
 	if (s->walk.trk)
 		r = ses_first(r, ses_profile_build(s, r == 0 ? err : NULL));
@@ -237,8 +241,7 @@ static void mark_end(struct ses *s)
  * ends with the first source: on-CPU samples, which have no end time of their own. */
 static void end_sources(struct ses *s)
 {
-	ses_each_source(s, i, src)
-	{
+	ses_each_source (s, i, src) {
 		src_all[i]->end(src);
 		if (!s->env.end_ns)
 			mark_end(s);

@@ -282,8 +282,8 @@ static void add_cpu_time(const struct oncpu *s, struct result_lines *to)
 		return;
 	covered = result_pct(t->seen, t->ran_ns);
 	off = (covered > 100 ? covered - 100 : 100 - covered) - COVERED_ROOM_PCT;
-	/* The variance of a share, in percent, with the number of samples that the time would give.
-	 * */
+	/* The variance of a share, in percent, with the number of samples that the time would
+	 * give. */
 	if (off > 0 && off * off > 9 * 1e4 * (double)s->spec.period / (double)t->ran_ns)
 		tally_note(s->env->tally,
 		           "samples cover %.0f %% of the CPU time of the target, which is measured "
@@ -299,8 +299,8 @@ static void add_cpu_time(const struct oncpu *s, struct result_lines *to)
 	(void)result_line(to, "cpu_time_covered_pct: %.2f", covered);
 }
 
-/* /proc/stat counts idle time in steps of 10 ms a CPU: a share of less than this has no precision.
- * */
+/* /proc/stat counts idle time in steps of 10 ms a CPU: a share of less than this has no
+ * precision. */
 #define IDLE_MIN_NS NSEC_PER_SEC
 
 /* Adds the idle share of the CPUs, and the deferred samples. */

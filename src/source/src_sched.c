@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scheduler statistics and hardware counters: options, counters, programs, notes of the snapshot.
- * */
+/* Scheduler statistics and hardware counters: options, counters, programs, notes of the
+ * snapshot. */
 #include <stddef.h>
 #include <stdio.h>
 

@@ -230,9 +230,8 @@ struct sym_files_stats {
 	struct sym_engine_stats engine;
 	struct sym_find_stats find;
 	_Atomic uint64_t process_cpu_ns;
-	_Atomic uint64_t
-	        /* of the symbolizer process, or it took too long: its image has no names then */
-	        crashes;
+	/* of the symbolizer process, or times that it took too long: that image has no names then */
+	_Atomic uint64_t crashes;
 	/* addresses without a name for that, or because there was no process */
 	_Atomic uint64_t given_up;
 	_Atomic uint64_t late; /* addresses without a name because sym_files_end was called */

@@ -320,7 +320,7 @@ static void check_agree(const char *what, const char *const *argv, struct share 
 	end(pid);
 }
 
-static void test_stacks_of_waits_that_are_cached_are_what_a_walk_finds(void **state)
+static void test_cached_offcpu_stacks_equal_a_walk(void **state)
 {
 	static const char *const kinds[] = {"pipe", "futex", "epoll", "mutex", "pingpong", "storm"};
 	struct share slow = {0}, fast = {0};
@@ -492,7 +492,7 @@ static void check_noticed(struct ses *s, const char *map, enum abi_counter known
 	(void)close(fd);
 }
 
-static void test_what_is_cached_wrongly_is_noticed(void **state)
+static void test_wrong_cache_entries_are_noticed(void **state)
 {
 	const char *const argv[] = {waits, "pingpong", "--seconds", "600", NULL};
 	pid_t pid = run(argv);
@@ -513,12 +513,12 @@ static void test_what_is_cached_wrongly_is_noticed(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_stacks_of_waits_that_are_cached_are_what_a_walk_finds),
+	        cmocka_unit_test(test_cached_offcpu_stacks_equal_a_walk),
 	        cmocka_unit_test(test_stacks_of_an_interpreter_are_what_a_walk_finds),
 	        cmocka_unit_test(test_what_one_file_showed_is_not_known_of_another),
 	        cmocka_unit_test(test_words_at_each_others_places_are_another_stack),
 	        cmocka_unit_test(test_stacks_by_frame_pointers_are_what_a_walk_finds),
-	        cmocka_unit_test(test_what_is_cached_wrongly_is_noticed),
+	        cmocka_unit_test(test_wrong_cache_entries_are_noticed),
 	};
 
 	if (argc > 1)

@@ -513,8 +513,8 @@ static void check_hidden(bool going)
 	assert_in_range(n.v[ABI_CNT_OFFCPU_IN_MISSED], 1, 2);
 	assert_in_range(n.v[ABI_CNT_OFFCPU_OUT_MISSED], going, going + 1);
 	assert_in_range(h.w.n[0], going ? 1 : 2, going ? 2 : 3);
-	/* Without its own CPU time; and without the wait between, where its beginning was hidden.
-	 * */
+	/* Without its own CPU time; and without the wait between, where its beginning was
+	 * hidden. */
 	elapsed -= 2 * SPIN_NS;
 	if (going)
 		assert_in_range(h.w.ns[0], h.woken_ns - h.w.begin_ns, elapsed - LOOK_MS * MS_NS);

@@ -261,8 +261,8 @@ static void test_a_name_that_comes_and_goes_in_sleeps_is_no_event_that_was_misse
 	       (unsigned long long)in_hist(&c.total.hist[2]), (unsigned long long)all_of(&c, t),
 	       (unsigned long long)c.total.missed);
 	assert_true(shared->rounds >= (stall_ns() ? 19 : 99));
-	/* Intervals with the name at both ends; a sleep that is over before it began has no value.
-	 * */
+	/* Intervals with the name at both ends; a sleep that is over before it began has no
+	 * value. */
 	few = 2 + c.total.missed;
 	assert_near("sleeps", switches(&t->sums) - ran_on, shared->waits, few);
 	assert_near("values of sleeps", in_hist(&c.total.hist[ABI_HIST_BLOCKED]),

@@ -466,7 +466,7 @@ def a_ping_pong_adds_up_to_what_the_scheduler_says():
             # (It does not read its clock anew between a wake-up and the switch that follows from it, and has next to
             # no time in queues.)
             within(weight(mine) + runqueue(mine), 0, p.duration_nanos - 0.5 * spent.cpu)
-            # A few switches are reported to no program [tried: 6.18 in a virtual machine].
+            # A few switch events are missed [tried: 6.18 in a virtual machine].
             # At the edges, without programs, it switches several times as often.
             within(count(mine), spent.slept * 0.998 - 2, spent.slept * 1.03 + 2)
             good = [s for s in mine if 'thread_main' in s.user_names]

@@ -232,7 +232,7 @@ static void test_walks_of_signal_handlers_and_children_agree(void **state)
 	check_agree("signals", run_signals(), 0);
 }
 
-static void test_walks_agree_without_cpu_cache_cache_or_window(void **state)
+static void test_walks_agree_without_walk_cache_shared_cache_or_window(void **state)
 {
 	(void)state;
 	check_agree("deep, no cpu cache", run_deep(), ABI_WALK_NO_CPU_CACHE);
@@ -339,7 +339,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_walks_of_code_without_frame_pointers_agree),
 	        cmocka_unit_test(test_walks_of_signal_handlers_and_children_agree),
-	        cmocka_unit_test(test_walks_agree_without_cpu_cache_cache_or_window),
+	        cmocka_unit_test(test_walks_agree_without_walk_cache_shared_cache_or_window),
 	        cmocka_unit_test(test_walks_of_programs_agree),
 	        cmocka_unit_test(test_spoilt_cache_is_noticed),
 	};

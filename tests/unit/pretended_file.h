@@ -53,7 +53,7 @@ struct img_file {
 	bool is32;
 	uint16_t machine;
 	uint64_t entry;
-	bool other; /* what is at the entry point is no _start */
+	bool other; /* the code at the entry point is not _start */
 	struct img_segment segs[4];
 	size_t n_segs;
 	struct fake_source src[SRC_CNT];

@@ -381,7 +381,7 @@ static void tell(void *arg, const struct pfa_process *p, struct pfa_label_sink *
 	assert_int_equal(pfa_label_add(sink, "pod", "shop-1"), 0);
 }
 
-static void test_an_enricher_is_reported_of_the_process(void **state)
+static void test_an_enricher_gets_the_process(void **state)
 {
 	const struct ev_proc_id id = {.pid = UINT32_MAX, .start_ns = 6};
 	struct pfa_session *s = new_session();
@@ -412,7 +412,7 @@ int main(void)
 	        cmocka_unit_test(test_all_exporters_are_called_and_the_first_failure_stands),
 	        cmocka_unit_test(test_exporters_that_are_refused),
 	        cmocka_unit_test(test_nothing_is_registered_or_started_while_it_runs),
-	        cmocka_unit_test(test_an_enricher_is_reported_of_the_process),
+	        cmocka_unit_test(test_an_enricher_gets_the_process),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache of the kernel's symbols: what is kept, when it is believed, and where its file may be.
- * */
+/* The cache of the kernel's symbols: what is kept, when it is believed, and where its file may
+ * be. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -100,8 +100,8 @@ static void kernel_init(struct kernel *k)
 	assert_true(k->variable > 0 && k->function > 0 && k->tracepoint > 0);
 }
 
-/* Types that an object says that it reads: struct task___flavour { in.a, to, hidden, flags, list }.
- * */
+/* Types that an object says that it reads: struct task___flavour { in.a, to, hidden, flags, list
+ * }. */
 static struct btf *local_of_test(void)
 {
 	struct btf *btf = btf__new_empty();

@@ -77,7 +77,7 @@ static void test_mapping_over_part_of_another(void **state)
 	}
 }
 
-static void test_replaced_mappings_are_cached(void **state)
+static void test_replaced_mappings_are_kept(void **state)
 {
 	struct load_oncpu *l = fake_new(4096);
 	struct trk *t = make_scanned(l);
@@ -336,7 +336,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_mapping_over_part_of_another),
-	        cmocka_unit_test(test_replaced_mappings_are_cached),
+	        cmocka_unit_test(test_replaced_mappings_are_kept),
 	        cmocka_unit_test(test_known_mapping_changes_nothing),
 	        cmocka_unit_test(test_random_mappings_against_a_plain_array),
 	        cmocka_unit_test(test_60000_mappings_in_one_process),

@@ -213,7 +213,7 @@ static bool map_then_unmap(int step, void *arg)
 	return p != MAP_FAILED;
 }
 
-static void test_what_was_unmapped_is_cached(void **state)
+static void test_what_was_unmapped_is_kept(void **state)
 {
 	struct load_oncpu *l = fake_new(4096);
 	struct files f;
@@ -548,7 +548,7 @@ int main(void)
 	        cmocka_unit_test(test_old_mmap_does_not_undo_the_scan),
 	        cmocka_unit_test(test_unknown_process_is_read),
 	        cmocka_unit_test(test_fork_older_than_the_reading),
-	        cmocka_unit_test(test_what_was_unmapped_is_cached),
+	        cmocka_unit_test(test_what_was_unmapped_is_kept),
 	        cmocka_unit_test(test_vdso),
 #ifdef __x86_64__
 	        cmocka_unit_test(test_vdso_of_a_32_bit_process_is_read_from_it),

@@ -471,8 +471,8 @@ static void mutate(const struct gb_opts *o, const struct gb_fn *fn, size_t n)
 			continue;
 		for (size_t k = 0; k < ARRAY_SIZE(with); k++) {
 			b.p[i] = (char)((uint8_t)b.p[i] ^ with[k]);
-			/* The sink checks order and bounds. Code that is damaged moves no function.
-			 * */
+			/* The sink checks order and bounds. Code that is damaged moves no
+			 * function. */
 			r = read_bytes(uw_go_read, &b, NO_LIMIT, &g);
 			assert_true(r == 0 || r == -ENOENT || r == -E2BIG);
 			if (i < GB_TEXT_OFF + m.text_len)
