@@ -209,14 +209,14 @@ def map_under_a_symbolic_link_or_with_two_names_is_refused():
         with open(path + '.real', 'w', encoding='utf-8') as f:
             f.write(text)
         os.link(path + '.real', path)
-    refused(hard, 'another name')
+    refused(hard, 'more than one name')
 
 
 @test
 def map_that_is_no_file_is_refused():
-    refused(lambda path, text: os.mkfifo(path), 'no regular file')
+    refused(lambda path, text: os.mkfifo(path), 'not a regular file')
 
-    refused(lambda path, text: os.mkdir(path), 'no regular file')
+    refused(lambda path, text: os.mkdir(path), 'not a regular file')
 
 
 @test
