@@ -24,7 +24,7 @@ _Static_assert((int)PFA_SCOPE_PIDS == (int)MET_PIDS && (int)PFA_SCOPE_ALL == (in
 
 /* The public metrics. Strings and arrays that need no copy belong to the snapshot. */
 struct api_metrics {
-	struct pfa_metrics m; /* .library is the snapshot */
+	struct pfa_metrics m; /* its member library is the snapshot */
 	struct arena mem;
 	bool failed; /* out of memory */
 };

@@ -123,7 +123,7 @@ class FlamePage extends FlamePanes {
     this.draw();
   }
 
-  // top: the node that stands for all of a layer.
+  // top: the root node of a layer.
   makeLayers() {
     const s = this.state, p = this.profile;
     if (s.mode !== "sandwich") {
