@@ -535,6 +535,12 @@ void thread_done(struct thread *t);
 uint64_t thread_cpu_ns(struct thread *t);
 uint64_t thread_own_cpu_ns(void);
 
+/**
+ * cond_init_monotonic - a condition whose timed waits are by CLOCK_MONOTONIC
+ * Returns: 0, negative errno of pthread_cond_init and the like.
+ */
+int cond_init_monotonic(pthread_cond_t *cond);
+
 /* Threads that run jobs in the order of pool_push. */
 struct pool;
 #define POOL_THREADS_MAX 16

@@ -30,7 +30,7 @@ static void queue_unlock(struct queue *q)
 	(void)r;
 }
 
-static int cond_init_monotonic(pthread_cond_t *cond)
+int cond_init_monotonic(pthread_cond_t *cond)
 {
 	pthread_condattr_t attr;
 	int r = pthread_condattr_init(&attr);

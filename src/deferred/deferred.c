@@ -15,17 +15,10 @@
 
 static int init_locks(struct deferred *d)
 {
-	pthread_condattr_t attr;
-	int r = pthread_condattr_init(&attr);
+	int r = cond_init_monotonic(&d->changed);
 
-	if (r)
-		return -r;
-	r = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	if (r == 0)
-		r = pthread_cond_init(&d->changed, &attr);
-	(void)pthread_condattr_destroy(&attr); /* cannot fail after its init */
-	if (r)
-		return -r;
+	if (r < 0)
+		return r;
 	r = pthread_mutex_init(&d->lock, NULL);
 	if (r)
 		(void)pthread_cond_destroy(&d->changed); /* no thread waits */

@@ -42,17 +42,10 @@ static int files_options(const struct symbolizer_options *o, struct sym_files_op
 
 static int init_locks(struct symbolizer *s)
 {
-	pthread_condattr_t attr;
-	int r = pthread_condattr_init(&attr);
+	int r = cond_init_monotonic(&s->changed);
 
-	if (r)
-		return -r;
-	r = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	if (r == 0)
-		r = pthread_cond_init(&s->changed, &attr);
-	(void)pthread_condattr_destroy(&attr); /* cannot fail after its init */
-	if (r)
-		return -r;
+	if (r < 0)
+		return r;
 	r = pthread_mutex_init(&s->lock, NULL);
 	if (r)
 		(void)pthread_cond_destroy(&s->changed); /* no thread waits */
