@@ -59,11 +59,12 @@ int imap_copy(const struct imap *m, struct imap *ret)
 	c.bytes = c.cap_chunks * sizeof(*c.chunk);
 	for (; c.n_chunks < m->n_chunks; c.n_chunks++) {
 		const struct imap_chunk *from = m->chunk[c.n_chunks];
-		struct imap_chunk *to = malloc(chunk_bytes(m, from->cap));
+		struct imap_chunk *to = malloc(chunk_bytes(m, from->n));
 
 		if (!to)
 			return -ENOMEM;
 		memcpy(to, from, chunk_bytes(m, from->n));
+		to->cap = from->n;
 		c.chunk[c.n_chunks] = to;
 		c.bytes += chunk_bytes(m, to->cap);
 	}

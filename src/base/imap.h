@@ -30,7 +30,7 @@ struct imap_pos {
 void imap_init(struct imap *m, size_t item_bytes, size_t max_items);
 void imap_done(struct imap *m);
 /**
- * imap_copy - a map of its own with the same items
+ * imap_copy - a map of its own with the same items, without room for more
  * Returns: 0, -ENOMEM.
  */
 int imap_copy(const struct imap *m, struct imap *ret);

@@ -455,6 +455,8 @@ static void test_interval_map_equals_a_plain_array(void **state)
 		assert_int_equal(imap_copy(&m, &c), 0);
 		imap_assert_is_model(&c);
 		assert_true(c.bytes <= m.bytes);
+		assert_true(c.bytes <= c.n * sizeof(struct imap_item) +
+		                               (c.n_chunks + 1) * (2 * sizeof(uint64_t)));
 		imap_done(&c);
 		most = MAX_OF(most, m.n);
 	}
