@@ -97,6 +97,9 @@ int proc_open_mapped(uint32_t pid, const struct ev_mapping *m, struct err *err);
 /* The same by a path under our own root, for a process that has gone: the device must be equal, but
  * on btrfs and overlayfs. */
 int proc_open_path(const char *path, const struct ev_file_id *file);
+/* Any regular file that is not empty: those of /proc, some of which lose what is read, are.
+ * Returns: descriptor >= 0, -EINVAL (no such file), errno of open or stat. */
+int proc_open_regular(const char *path);
 
 /* One process or thread. Non-zero stops and is handed on. */
 typedef int (*proc_pid_fn)(void *arg, uint32_t pid);

@@ -44,13 +44,23 @@ bool proc_deleted_is_name(uint32_t pid, const char *path, const struct ev_file_i
 	       statfs(b.p, &fs) == 0 && proc_same_file(&st, (uint64_t)fs.f_type, true, file);
 }
 
+/* Opens the file of a handle. */
+static int open_handle(int handle)
+{
+	char self[PROC_PATH_SIZE];
+	int fd, n;
+
+	n = snprintf(self, sizeof(self), "/proc/self/fd/%d", handle);
+	assert(n > 0 && (size_t)n < sizeof(self));
+	fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
 static int open_same(const char *path, bool by_process, const struct ev_file_id *file)
 {
 	struct statfs fs;
 	_cleanup_close_ int handle = -EBADF;
-	char self[PROC_PATH_SIZE];
 	struct stat st;
-	int fd, n;
 
 	handle = open(path, O_PATH | O_CLOEXEC);
 	if (handle < 0)
@@ -61,12 +71,17 @@ static int open_same(const char *path, bool by_process, const struct ev_file_id 
 		return -errno;
 	if (!proc_same_file(&st, (uint64_t)fs.f_type, by_process, file))
 		return -ESTALE;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	n = snprintf(self, sizeof(self), "/proc/self/fd/%d", handle);
-	assert(n > 0 && (size_t)n < sizeof(self));
-	fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	return fd < 0 ? -errno : fd;
+	return S_ISREG(st.st_mode) ? open_handle(handle) : -EINVAL;
+}
+
+int proc_open_regular(const char *path)
+{
+	_cleanup_close_ int handle = open(path, O_PATH | O_CLOEXEC);
+	struct stat st;
+
+	if (handle < 0 || fstat(handle, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) && st.st_size > 0 ? open_handle(handle) : -EINVAL;
 }
 
 int proc_open_path(const char *path, const struct ev_file_id *file)

@@ -463,13 +463,21 @@ static void test_only_regular_files_are_opened(void **state)
 	const char *path = tmp_path("fifo");
 	struct ev_mapping m = {.start = 0x1000, .end = 0x2000, .kind = EV_MAP_FILE, .path = path};
 	struct stat st;
+	int fd;
 
 	(void)state;
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(stat(path, &st), 0);
 	m.file = (struct ev_file_id){major(st.st_dev), minor(st.st_dev), st.st_ino};
 	assert_int_equal(proc_open_mapped((uint32_t)getpid(), &m, NULL), -EINVAL);
+	assert_int_equal(proc_open_regular(path), -EINVAL);
 	assert_int_equal(unlink(path), 0);
+	assert_int_equal(proc_open_regular(path), -ENOENT);
+	assert_int_equal(proc_open_regular("/dev/null"), -EINVAL);
+	assert_int_equal(proc_open_regular("/proc/self/maps"), -EINVAL);
+	fd = proc_open_regular("/proc/self/exe");
+	assert_true(fd >= 0);
+	close(fd);
 	m.kind = EV_MAP_ANON;
 	assert_int_equal(proc_open_mapped((uint32_t)getpid(), &m, NULL), -EINVAL);
 }
