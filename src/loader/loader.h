@@ -96,6 +96,20 @@ int load_follow(struct load_oncpu *l, const struct load_procs *p, struct err *er
  */
 int load_filter_tids(struct load_oncpu *l, const uint32_t *tids, uint32_t n, struct err *err);
 /**
+ * load_name_pattern - whether a filter is a pattern for thread names, and not a name
+ * Patterns are those of the shell: * for any bytes, ? for one, [a-z] and [!a-z] for one of a set, and \ before
+ * a character that is meant itself.
+ * Returns: 0 (a name), 1, -E2BIG (it matches names of 16 bytes and more only), -EINVAL ([:class:]).
+ */
+int load_name_pattern(const char *comm);
+/**
+ * load_name_add - add a pattern to sets
+ * @sets: sets[(i + 4) / 4], zeroed before the first pattern
+ * @i:    number of patterns that are in the sets
+ * @pattern: for which load_name_pattern returns 1
+ */
+void load_name_add(struct abi_name_set *sets, uint32_t i, const char *pattern);
+/**
  * load_filter_comms - sample threads with these names only (ABI_FILTER_COMM)
  * @comms: comms[n], n <= comm_entries: compared by their first 15 bytes
  * Returns: 0, errno of the table's update.

@@ -315,6 +315,7 @@ struct abi_task {
 _Static_assert(sizeof(struct abi_task) == 56, "shared layout");
 
 #include "bpf/abi/abi_cpu_time.h"
+#include "bpf/abi/abi_names.h"
 #include "bpf/abi/abi_offcpu.h"
 #include "bpf/abi/abi_sched.h"
 
