@@ -19,9 +19,10 @@ struct how {
 	bool hook;        /* with the program that reports mappings */
 };
 
-static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, uint32_t n_cgroups,
-                     struct how how)
+static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, struct how how)
 {
+	const uint32_t n_cgroups = skel->rodata->cfg.n_cgroups;
+	const uint32_t n_name_sets = skel->rodata->cfg.n_name_sets;
 	uint32_t cpu_times = skel->rodata->cfg.cpu_time ? z->thread_entries : 1;
 	uint32_t dirty = how.hook ? z->proc_entries : 1;
 
@@ -37,6 +38,7 @@ static int size_maps(struct oncpu_bpf *skel, const struct load_sizes *z, uint32_
 	        {skel->maps.followed, z->followed_entries, true},
 	        {skel->maps.tids, MAX_OF(z->tid_entries, 1U), false},
 	        {skel->maps.comms, MAX_OF(z->comm_entries, 1U), false},
+	        {skel->maps.name_sets, MAX_OF(n_name_sets, 1U), false},
 	        {skel->maps.cgroups, MAX_OF(n_cgroups, 1U), false},
 	        {skel->maps.cgroup_ids, MAX_OF(n_cgroups, 1U), false},
 	        {skel->maps.ranges, z->range_entries, false},
@@ -87,7 +89,7 @@ static int open_and_load(const struct abi_config *cfg, const struct load_sizes *
 	bpf_program__set_autoload(skel->progs.cpu_time_mark, cfg->cpu_time);
 	bpf_program__set_autoload(skel->progs.record_mapping, how.hook);
 	bpf_program__set_autoload(skel->progs.oncpu_sample, !z->no_sample);
-	r = size_maps(skel, z, cfg->n_cgroups, how);
+	r = size_maps(skel, z, how);
 	if (r == 0)
 		r = oncpu_bpf__load(skel);
 	if (r < 0) {

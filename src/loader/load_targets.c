@@ -294,23 +294,42 @@ int load_filter_tids(struct load_oncpu *l, const uint32_t *tids, uint32_t n, str
 	return r;
 }
 
+static int put_names(struct load_oncpu *l, const struct abi_name_set *sets, uint32_t n)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < n && r == 0; i++)
+		r = bpf_map_update_elem(bpf_map__fd(l->skel->maps.name_sets), &i, &sets[i],
+		                        BPF_ANY);
+	return r;
+}
+
 int load_filter_comms(struct load_oncpu *l, const char *const *comms, uint32_t n, struct err *err)
 {
+	_cleanup_free_ struct abi_name_set *sets = NULL;
 	const uint32_t one = 1;
+	uint32_t patterns = 0;
+	int r = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
+	sets = calloc(n / ABI_NAME_PATTERNS + 1, sizeof(*sets));
+	if (!sets)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < n && r == 0; i++) {
 		struct abi_thread key = {{0}};
-		int r;
 
+		if (load_name_pattern(comms[i]) == 1) {
+			load_name_add(sets, patterns++, comms[i]);
+			continue;
+		}
 		/* The kernel cuts the name of a program at the byte, in the middle of a character
 		 * too. */
 		memcpy(key.comm, comms[i], strnlen(comms[i], sizeof(key.comm) - 1));
 		r = bpf_map_update_elem(bpf_map__fd(l->skel->maps.comms), &key, &one, BPF_ANY);
-		if (r < 0)
-			return err_set(err, r, "cannot fill the BPF map of thread names: %s",
-			               err_name(r));
 	}
-	return 0;
+	if (r == 0)
+		r = put_names(l, sets, (patterns + ABI_NAME_PATTERNS - 1) / ABI_NAME_PATTERNS);
+	return r < 0 ? err_set(err, r, "cannot fill the BPF map of thread names: %s", err_name(r))
+	             : 0;
 }
 
 int load_filter_cgroups(struct load_oncpu *l, const int *fds, uint32_t n, struct err *err)

@@ -111,8 +111,8 @@ int load_name_pattern(const char *comm);
 void load_name_add(struct abi_name_set *sets, uint32_t i, const char *pattern);
 /**
  * load_filter_comms - sample threads with these names only (ABI_FILTER_COMM)
- * @comms: comms[n], n <= comm_entries: compared by their first 15 bytes
- * Returns: 0, errno of the table's update.
+ * @comms: comms[n], n <= comm_entries: names, compared by their first 15 bytes, and patterns
+ * Returns: 0, -ENOMEM, errno of the table's update.
  */
 int load_filter_comms(struct load_oncpu *l, const char *const *comms, uint32_t n, struct err *err);
 /**

@@ -95,8 +95,8 @@ static void check_target(const char *what, uint32_t target, uint32_t nested_ns, 
 	        .follow = follow,
 	        .filters = filters,
 	        .n_cgroups = filters & ABI_FILTER_CGROUP ? ABI_FILTER_CGROUPS : 0,
+	        .n_name_sets = filters & ABI_FILTER_COMM ? ABI_NAME_SETS : 0,
 	        .pidns_ino = 1,
-	        .hash_seed = 1,
 	};
 	struct load_oncpu *l = NULL;
 	struct err err = {0};

@@ -281,7 +281,9 @@ static void test_of_several_some_may_have_ended(void **state)
 
 static void test_filters_are_filled(void **state)
 {
-	static const char *const comms[] = {"short", "a-name-of-20-bytes--"};
+	static const char *const comms[] = {"short", "a-name-of-20-bytes--", "pa*"};
+	const uint32_t first = 0;
+	struct abi_name_set set;
 	struct load_oncpu *l = open_tree(false, 1);
 	char cut[ABI_COMM_LEN] = "a-name-of-20-by";
 	uint32_t tid = (uint32_t)gettid(), one;
@@ -302,7 +304,10 @@ static void test_filters_are_filled(void **state)
 	assert_int_equal(load_filter_tids(l, &tid, 1, &err), -ESRCH);
 	assert_non_null(strstr(err.msg, "ended while"));
 
-	assert_int_equal(load_filter_comms(l, comms, 2, &err), 0);
+	assert_int_equal(load_filter_comms(l, comms, 3, &err), 0);
+	assert_int_equal(bpf_map_lookup_elem(map_of("name_sets"), &first, &set), 0);
+	assert_true(abi_name_matches(&set, 'p' | 'a' << 8 | 'x' << 16, 0));
+	assert_false(abi_name_matches(&set, 'p', 0));
 	assert_int_equal(bpf_map_lookup_elem(map_of("comms"), cut, &one), 0);
 	memset(cut, 0, sizeof(cut));
 	memcpy(cut, "short", 5);

@@ -64,7 +64,7 @@ enum abi_walk {
 
 /* Filters of the target's tasks; a task passes if it passes each filter that is set. */
 #define ABI_FILTER_TID     1u /* threads in the map tids */
-#define ABI_FILTER_COMM    2u /* names in the map comms */
+#define ABI_FILTER_COMM    2u /* names in the map comms, patterns in name_sets */
 #define ABI_FILTER_CGROUP  4u /* below one of the cgroups of the map cgroups */
 #define ABI_FILTER_CGROUPS 64 /* at most; compared one by one */
 
@@ -113,8 +113,9 @@ struct abi_config {
 	__u32 cpu_time;      /* 1: on-CPU time of the targets is measured (abi_cpu_time.h) */
 	__u64 offcpu_min_ns, offcpu_max_ns; /* blocked time of one interval, inclusive */
 	__u64 few_weight; /* threads whose samples weigh less are added to the rest when they end */
+	__u32 n_name_sets; /* entries of the map name_sets, 0 … ABI_NAME_SETS */
 };
-_Static_assert(sizeof(struct abi_config) == 120, "shared layout");
+_Static_assert(sizeof(struct abi_config) == 128, "shared layout");
 
 /* Values of begin_ns. NEVER: the programs do nothing, before the start or after the end. LATER:
  * they follow threads, but count nothing yet. */

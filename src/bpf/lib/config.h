@@ -42,6 +42,14 @@ struct {
 	__type(value, __u32);
 } comms SEC(".maps");
 
+/* Patterns of thread names. Size: cfg.n_name_sets. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct abi_name_set);
+} name_sets SEC(".maps");
+
 /* Cgroups, for the helper that compares the current task. Size: the cgroups given. */
 struct {
 	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);

@@ -23,6 +23,34 @@ static __always_inline int is_agent(__u32 tgid, __u32 tid)
 	return 0;
 }
 
+/* Returns 1 if a thread name, in two words, matches a pattern. __noinline: verified once. */
+__noinline int name_matches(__u64 lo, __u64 hi)
+{
+	__u32 i;
+
+	for (i = 0; i < ABI_NAME_SETS && i < cfg.n_name_sets; i++) {
+		__u32 key = i;
+		const struct abi_name_set *set = bpf_map_lookup_elem(&name_sets, &key);
+
+		if (set && abi_name_matches(set, lo, hi))
+			return 1;
+	}
+	return 0;
+}
+
+static __always_inline int passes_name(const struct abi_thread *name)
+{
+	__u64 lo, hi;
+
+	if (bpf_map_lookup_elem(&comms, name))
+		return 1;
+	if (!cfg.n_name_sets)
+		return 0;
+	__builtin_memcpy(&lo, name->comm, sizeof(lo));
+	__builtin_memcpy(&hi, name->comm + sizeof(lo), sizeof(hi));
+	return name_matches(lo, hi);
+}
+
 /* Returns 1 if the current task passes all filters. __noinline: verified once. */
 __noinline int passes_filters(__u32 tid)
 {
@@ -37,7 +65,7 @@ __noinline int passes_filters(__u32 tid)
 		struct abi_thread name = {};
 
 		bpf_get_current_comm(name.comm, sizeof(name.comm));
-		if (!bpf_map_lookup_elem(&comms, &name))
+		if (!passes_name(&name))
 			return 0;
 	}
 	if (cfg.filters & ABI_FILTER_CGROUP) {
@@ -95,7 +123,7 @@ static __always_inline int passes_mutable_filters(struct task_struct *task)
 		struct abi_thread name = {};
 
 		bpf_probe_read_kernel_str(name.comm, sizeof(name.comm), task->comm);
-		if (!bpf_map_lookup_elem(&comms, &name))
+		if (!passes_name(&name))
 			return 0;
 	}
 	return 1;
