@@ -296,7 +296,8 @@ struct pfa_options {
 	 * are the target. With them, each thread must belong to one of the processes. */
 	const int32_t *tids;
 	/* Thread names, NULL-terminated; compared when the sample is taken. The kernel keeps 15
-	 * bytes of a name: only the first 15 bytes are compared. */
+	 * bytes of a name: only the first 15 bytes are compared. Names with *, ? or [a-z] are
+	 * patterns as the shell's; a backslash takes the next character for itself. */
 	const char *const *comms;
 	/* Version 2 cgroups, NULL-terminated. A task in a descendant cgroup matches too. Each is the
 	 * path of a directory, absolute or relative to the mount point of cgroup2. */

@@ -115,6 +115,35 @@ static int check_strings(const char *name, const char *const *v, struct err *err
 	return 0;
 }
 
+/* Whether each name that is a pattern can match one. */
+static int check_names(const char *const *v, struct err *err)
+{
+	for (size_t i = 0; v && v[i]; i++) {
+		int r = load_name_pattern(v[i]);
+
+		if (r == -E2BIG)
+			return err_set(err, -EINVAL,
+			               "comm: '%.40s' matches no name: the kernel keeps %d bytes "
+			               "of a name",
+			               v[i], ABI_COMM_LEN - 1);
+		if (r < 0)
+			return err_set(err, -EINVAL,
+			               "comm: '%.40s': write [0-9] and the like for [:digit:]",
+			               v[i]);
+	}
+	return 0;
+}
+
+/* Returns the number of patterns among names. */
+static uint32_t patterns_cnt(const char *const *v)
+{
+	uint32_t n = 0;
+
+	for (; v && *v; v++)
+		n += load_name_pattern(*v) == 1;
+	return n;
+}
+
 int tgt_check(const struct pfa_options *o, struct err *err)
 {
 	bool pids = numbers_cnt(o->pids) != 0, tids = numbers_cnt(o->tids) != 0;
@@ -137,6 +166,8 @@ int tgt_check(const struct pfa_options *o, struct err *err)
 		r = check_numbers("tids", o->tids, err);
 	if (r == 0)
 		r = check_strings("comm", o->comms, err);
+	if (r == 0)
+		r = check_names(o->comms, err);
 	if (r == 0)
 		r = check_strings("cgroup", o->cgroups, err);
 	return r;
@@ -353,6 +384,7 @@ void tgt_config(const struct target *t, struct abi_config *cfg, struct load_size
 	cfg->target_tgid = cfg->target == ABI_TARGET_PID ? t->pid : 0;
 	cfg->follow = tgt_follows(t);
 	cfg->n_cgroups = (uint32_t)t->cgroups.n;
+	cfg->n_name_sets = (patterns_cnt(t->o->comms) + ABI_NAME_PATTERNS - 1) / ABI_NAME_PATTERNS;
 	cfg->filters = (t->n_tids ? ABI_FILTER_TID : 0) | (comms ? ABI_FILTER_COMM : 0) |
 	               (cfg->n_cgroups ? ABI_FILTER_CGROUP : 0);
 	sizes->tid_entries = t->n_tids;
@@ -370,7 +402,7 @@ int tgt_load(struct target *t, struct load_oncpu *l, struct tally *tally, struct
 	if (t->n_tids)
 		r = load_filter_tids(l, t->tids, t->n_tids, err);
 	for (const char *const *p = t->o->comms; p && *p; p++)
-		if (strlen(*p) >= ABI_COMM_LEN)
+		if (strlen(*p) >= ABI_COMM_LEN && load_name_pattern(*p) == 0)
 			tally_note(tally,
 			           "name '%s': the kernel keeps %d bytes of a name, so threads "
 			           "named '%.*s' match",
@@ -455,6 +487,7 @@ int tgt_each_filter(const struct target *t,
 	_cleanup_(sbuf_done) struct sbuf b;
 	char comm[ABI_COMM_LEN];
 	int r = 0;
+	bool pattern;
 
 	sbuf_init(&b, 4096);
 	if (t->n_tids) {
@@ -463,8 +496,9 @@ int tgt_each_filter(const struct target *t,
 			r = fn(arg, "filter_tid", b.p);
 	}
 	for (const char *const *p = t->o->comms; p && *p && r == 0; p++) {
+		pattern = load_name_pattern(*p) == 1;
 		(void)snprintf(comm, sizeof(comm), "%s", *p);
-		r = fn(arg, "filter_comm", comm);
+		r = fn(arg, "filter_comm", pattern ? *p : comm);
 	}
 	for (const char *const *p = t->o->cgroups; p && *p && r == 0; p++)
 		r = fn(arg, "filter_cgroup", *p);

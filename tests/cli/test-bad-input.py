@@ -77,6 +77,8 @@ def usage_names_the_option():
         (['--pmu', '-a', '--pmu-format', 'xml'], '--pmu-format'),
         (['--profile', '-a', '--profile-output', '-', '--pmu'], '--profile-output.*--pmu-output.*standard output'),
     ]
+    cases += [(['--profile', '-a', '--comm', 'x' * 16 + '*'], 'comm.*keeps 15 bytes'),
+              (['--profile', '-a', '--comm', 'cpu[[:digit:]]'], 'comm.*\\[0-9\\]')]
     if limit:
         cases.append((['--profile', '-a', '--sample-rate', str(limit + 1)], f'--sample-rate.*{limit}'))
     for args, word in cases:

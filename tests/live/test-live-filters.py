@@ -274,6 +274,33 @@ def threads_by_their_names():
 
 
 @test
+def threads_by_patterns():
+    loads = spinners(2, threads=2)
+    names = {tid: comm(w.pid, tid) for w in loads for tid in w.clocks()}
+    wanted = {tid for tid, name in names.items() if name == 'spin-1'}
+    p = check_wanted(loads, loads, '-a', '--comm', 's?in*[!02-9]', tids=wanted)
+    equal({s.comm for s in p.samples}, {'spin-1'})
+    equal(p.comments['filter_comm'], 's?in*[!02-9]')
+    # Several sets of patterns, with a name.
+    more = [word for i in range(9) for word in ('--comm', f'none-{i}*')]
+    p = check_wanted(loads, loads, '-a', *more, '--comm', 'sp*-0', '--comm', 'spin-1', tids=set(names))
+    equal({s.comm for s in p.samples}, {'spin-0', 'spin-1'})
+    equal(capture('-a', '--comm', 'spin-?x', *more, '--duration', '300ms', *RATE).samples, [])
+
+
+@test
+def patterns_select_intervals_and_switches_too():
+    w = Workload('waits', 'sleep', '--seconds', RUN_S)
+    for pattern, found in (('sl?ep*', True), ('xsl?ep*', False)):
+        r = Agent('--offcpu-output', 'o.pb.gz', '--pmu-output', 's.json', '--pmu-format', 'json', '--pid', w.pid, '--comm', pattern,
+                  '--duration', '1s', modes=['--offcpu', '--pmu']).finish()
+        equal(r.rc, 0, r)
+        equal({s.comm for s in load('o.pb.gz').samples}, {'sleeper'} if found else set(), pattern)
+        with open('s.json', encoding='utf-8') as f:
+            check((json.load(f)['all']['switches'] > 0) == found, pattern)
+
+
+@test
 def a_thread_counts_while_it_has_the_name():
     w = Workload('rename', '--seconds', 10, '--threads', 2)
     r = Agent('--profile-output', 'p.pb.gz', '--pid', w.pid, '--comm', 'after-0', *RATE).wait_started()

@@ -135,7 +135,33 @@ static void test_each_filter_is_configured(void **state)
 	assert_int_equal(cfg.n_cgroups, 0);
 	assert_int_equal(sizes.tid_entries, 1);
 	assert_int_equal(sizes.comm_entries, 2);
+	assert_int_equal(cfg.n_name_sets, 0);
 	free_target(f);
+}
+
+static void test_patterns_of_names(void **state)
+{
+	static const char *const comms[] = {"a*", "b", "c?", "[d]", "e*", "f*", NULL};
+	static const char *const bad[] = {"a-pattern-of-16-*", "[[:alpha:]]"};
+	struct fixture *f =
+	        new_target(&(struct pfa_options){.target = PFA_TARGET_ALL, .comms = comms});
+	struct abi_config cfg = {0};
+	struct load_sizes sizes = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(tgt_open(&f->t, NULL), 0);
+	tgt_config(&f->t, &cfg, &sizes);
+	assert_int_equal(cfg.n_name_sets, 2); /* of five */
+	assert_int_equal(cfg.filters, ABI_FILTER_COMM);
+	free_target(f);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		const char *const one[] = {bad[i], NULL};
+		const struct pfa_options o = {.target = PFA_TARGET_ALL, .comms = one};
+
+		assert_int_equal(tgt_check(&o, &err), -EINVAL);
+		assert_non_null(strstr(err.msg, i ? "[:digit:]" : "keeps 15 bytes"));
+	}
 }
 
 static pthread_barrier_t ready;
@@ -250,6 +276,7 @@ int main(void)
 	        cmocka_unit_test(test_a_set_has_each_process_once),
 	        cmocka_unit_test(test_one_process_is_compared_with_one_number),
 	        cmocka_unit_test(test_each_filter_is_configured),
+	        cmocka_unit_test(test_patterns_of_names),
 	        cmocka_unit_test(test_threads_stand_for_their_processes_or_belong_to_them),
 	        cmocka_unit_test(test_what_is_not_there_is_named),
 	        cmocka_unit_test(test_the_end_is_that_of_the_last),
