@@ -34,6 +34,14 @@ static __always_inline int is_target_task(struct task_struct *task)
 	return is_target(task, task->tgid);
 }
 
+/* Returns its argument, of which the verifier forgets what it knew: paths that differ in it alone
+ * are one from here on. */
+__noinline int any_number(__u32 v)
+{
+	__asm__ volatile("" : "+r"(v));
+	return (int)v;
+}
+
 /* Counts the time slice of a thread that is switched out; @t: NULL if the table was full. */
 static __always_inline void end_slice(struct abi_cpu_sums *cpu, struct abi_sched_thread *t,
                                       struct task_struct *task, __u64 now)
@@ -141,10 +149,13 @@ static __always_inline int switched(__u64 *ctx, struct abi_cpu_sums **ret_cpu, _
 			assign_slot(t, prev);
 		if (t || lost) {
 			state = cfg.prev_state ? (__u32)ctx[3] : task_state(prev);
-			reason = reason_of(prev, (__u32)ctx[0] & 1, state);
+			reason = (__u32)any_number(reason_of(prev, (__u32)ctx[0] & 1, state));
+			if (reason >= ABI_REASON_CNT)
+				return 0; /* verifier: cannot happen */
 			if (pass) {
 				switch_out(cpu, t, prev, reason,
-				           woken_before(prev, (__u32)ctx[0] & 1, state), now);
+				           any_number(woken_before(prev, (__u32)ctx[0] & 1, state)),
+				           now);
 				cpu->lost += lost;
 				counted = 1;
 			} else if (t) {
