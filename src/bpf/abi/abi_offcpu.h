@@ -48,10 +48,11 @@ struct abi_offcpu_thread {
 	struct abi_offcpu_key pending_key;
 	struct abi_offcpu_count pending; /* .intervals 0: none */
 	char comm[ABI_COMM_LEN];         /* as in the threads map, while .names is valid */
-	__u32 names;     /* abi_control.names + 1 when comm was reported; 0: never */
-	__u32 untracked; /* 1: off its CPU in a state not selected, or its switch-out was missed */
+	__u32 names;      /* abi_control.names + 1 when comm was reported; 0: never */
+	__u32 untracked;  /* 1: off its CPU in a state not selected, or its switch-out was missed */
+	__u64 flushed_ns; /* when pending was added to the table last */
 };
-_Static_assert(sizeof(struct abi_offcpu_thread) == 200, "shared layout");
+_Static_assert(sizeof(struct abi_offcpu_thread) == 208, "shared layout");
 
 /* The waker of a thread. It is sent as a struct abi_stack of kind ABI_STACK_WAKER, whose "frames"
  * are these words. */

@@ -107,6 +107,10 @@ static __always_inline int is_counting(void)
 	return begin_ns != ABI_BEGIN_NEVER && begin_ns != ABI_BEGIN_LATER;
 }
 
+/* Intervals with one key are added up in the entry of their thread for this long: the drain
+ * interval. */
+#define PENDING_NS 100000000ULL
+
 /* Closes the open interval of a thread that was switched in at @now. Time before the capture does
  * not count. */
 static __always_inline void end_interval(struct abi_offcpu_thread *t, __u64 now,
@@ -151,11 +155,17 @@ static __always_inline void end_interval(struct abi_offcpu_thread *t, __u64 now,
 		t->pending.runq_ns += val.runq_ns;
 		if (t->pending.longest_ns < val.longest_ns)
 			t->pending.longest_ns = val.longest_ns;
-		return;
+	} else {
+		flush_pending(t, c);
+		t->pending_key = key;
+		t->pending = val;
 	}
-	flush_pending(t, c);
-	t->pending_key = key;
-	t->pending = val;
+	/* Else a snapshot of a running capture would never see a thread that always waits at one
+	 * place. */
+	if (now - t->flushed_ns >= PENDING_NS) {
+		flush_pending(t, c);
+		t->flushed_ns = now;
+	}
 }
 
 /* Accounts for a missed run: the thread is off its CPU, and sum_exec_runtime advanced since its
