@@ -4,10 +4,10 @@
 
 #include "bpf/oncpu_skel.h"
 
-/* Runs cpu_time_mark on a CPU, in an interrupt: begin or end of its clock. */
-static int mark(const struct load_oncpu *l, uint32_t cpu, bool begin)
+/* Runs cpu_time_mark on a CPU, in an interrupt. @what: ABI_CPU_TIME_BEGIN, … */
+static int mark(const struct load_oncpu *l, uint32_t cpu, uint64_t what)
 {
-	uint64_t args[1] = {begin};
+	uint64_t args[1] = {what};
 	struct bpf_test_run_opts o = {.sz = sizeof(o),
 	                              .ctx_in = args,
 	                              .ctx_size_in = sizeof(args),
@@ -24,7 +24,7 @@ int load_cpu_time_begin(struct load_oncpu *l, const uint32_t *cpus, uint32_t n, 
 	int r = load_attach_tracepoint(&l->links, l->skel->progs.cpu_time_switch, err);
 
 	for (uint32_t i = 0; i < n && r == 0; i++) {
-		r = mark(l, cpus[i], true);
+		r = mark(l, cpus[i], ABI_CPU_TIME_BEGIN);
 		if (r < 0)
 			r = err_set(err, r, "bpf(BPF_PROG_TEST_RUN) on cpu %u: %s", cpus[i],
 			            err_name(r));
@@ -32,16 +32,26 @@ int load_cpu_time_begin(struct load_oncpu *l, const uint32_t *cpus, uint32_t n, 
 	return r;
 }
 
-int load_cpu_time_end(struct load_oncpu *l, const uint32_t *cpus, uint32_t n)
+static int mark_all(const struct load_oncpu *l, const uint32_t *cpus, uint32_t n, uint64_t what)
 {
 	int first = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		int r = mark(l, cpus[i], false);
+		int r = mark(l, cpus[i], what);
 
 		first = first ? first : r;
 	}
 	return first;
+}
+
+int load_cpu_time_split(struct load_oncpu *l, const uint32_t *cpus, uint32_t n)
+{
+	return mark_all(l, cpus, n, ABI_CPU_TIME_SPLIT);
+}
+
+int load_cpu_time_end(struct load_oncpu *l, const uint32_t *cpus, uint32_t n)
+{
+	return mark_all(l, cpus, n, ABI_CPU_TIME_END);
 }
 
 struct times_arg {

@@ -136,6 +136,11 @@ bool load_hooked(const struct load_oncpu *l);
  */
 int load_cpu_time_begin(struct load_oncpu *l, const uint32_t *cpus, uint32_t n, struct err *err);
 /**
+ * load_cpu_time_split - count the threads that run up to now, and go on
+ * Each CPU is interrupted once. Returns: as load_cpu_time_end.
+ */
+int load_cpu_time_split(struct load_oncpu *l, const uint32_t *cpus, uint32_t n);
+/**
  * load_cpu_time_end - count the threads that run up to now, and nothing from here on
  * Continues with the next CPU after a failure. Returns: 0, the first errno of BPF_PROG_TEST_RUN.
  */

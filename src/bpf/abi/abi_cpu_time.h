@@ -22,10 +22,16 @@ struct abi_cpu_time {
 	__u32 flags;  /* ABI_KEY_* */
 	__u32 missed; /* 1: its last switch-out was missed */
 	struct abi_cpu_sum sums;
-	__u64 task;    /* address of its task: another one after another thread has executed */
-	__u64 exec_ns; /* sum_exec_runtime of that task when it was last switched out */
+	__u64 task;     /* address of its task: another one after another thread has executed */
+	__u64 exec_ns;  /* sum_exec_runtime of that task when it was last switched out */
+	__u64 split_ns; /* part of sums.ran_ns since then: of intervals that were split */
 };
-_Static_assert(sizeof(struct abi_cpu_time) == 64, "shared layout");
+_Static_assert(sizeof(struct abi_cpu_time) == 72, "shared layout");
+
+/* Argument of cpu_time_mark. */
+#define ABI_CPU_TIME_END   0
+#define ABI_CPU_TIME_BEGIN 1
+#define ABI_CPU_TIME_SPLIT 2 /* count the running intervals up to now, and go on */
 
 /* Per CPU. */
 struct abi_cpu_clock {

@@ -106,11 +106,11 @@ static __always_inline void end_interval(struct abi_cpu_clock *clock, struct tas
 	if (clock->task != address || (t && t->missed)) {
 		/* The switch-in, or the previous switch-out, was missed. Only sum_exec_runtime has
 		 * the time since its last switch-out. That is unusable if a filter may have
-		 * excluded a part of it. */
+		 * excluded a part of it. Parts that a split has counted already are left out. */
 		clock->missed++;
-		if (t && t->task == address && exec_ns > t->exec_ns &&
+		if (t && t->task == address && exec_ns > t->exec_ns + t->split_ns &&
 		    !(cfg.filters & FILTERS_MUTABLE))
-			ran_ns = exec_ns - t->exec_ns;
+			ran_ns = exec_ns - t->exec_ns - t->split_ns;
 		else if (clock->task != address)
 			ran_ns = 0;
 	}
@@ -121,9 +121,11 @@ static __always_inline void end_interval(struct abi_cpu_clock *clock, struct tas
 	/* The thread runs on one CPU at a time: no other writer. */
 	t->sums.ran_ns += ran_ns;
 	t->missed = 0;
+	t->split_ns += ran_ns;
 	if (out) {
 		t->task = address;
 		t->exec_ns = exec_ns;
+		t->split_ns = 0;
 	}
 }
 
@@ -194,8 +196,8 @@ static __always_inline void split_interval(struct abi_cpu_clock *clock)
 	clock->tid = (__u32)id;
 }
 
-/* User space runs it on each CPU, whose current task it interrupts: when sampling begins (argument
- * 1) and when it has ended (0). */
+/* User space runs it on each CPU, whose current task it interrupts, when sampling begins, when it
+ * has ended, and for a snapshot: ABI_CPU_TIME_BEGIN, _END, _SPLIT. */
 SEC("raw_tp/sched_switch")
 int cpu_time_mark(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -203,7 +205,7 @@ int cpu_time_mark(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!clock)
 		return 0; /* verifier: cannot happen */
-	if (ctx->args[0]) {
+	if (ctx->args[0] == ABI_CPU_TIME_BEGIN) {
 		clock->since_ns = bpf_ktime_get_ns();
 		clock->task = (__u64)current_task();
 		clock->tid = (__u32)bpf_get_current_pid_tgid();
@@ -211,7 +213,8 @@ int cpu_time_mark(struct bpf_raw_tracepoint_args *ctx)
 	}
 	if (clock->since_ns)
 		split_interval(clock);
-	clock->since_ns = 0;
+	if (ctx->args[0] == ABI_CPU_TIME_END)
+		clock->since_ns = 0;
 	return 0;
 }
 
