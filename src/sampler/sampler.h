@@ -150,6 +150,11 @@ struct smp_cpu_time_cost {
 };
 typedef void (*smp_cpu_time_fn)(void *arg, const struct smp_cpu_time *t);
 /**
+ * smp_oncpu_split_times - as smp_oncpu_times, up to now while it runs. Thread: drain.
+ */
+int smp_oncpu_split_times(struct smp_oncpu *s, smp_cpu_time_fn fn, void *arg,
+                          struct smp_cpu_time *ret, struct smp_cpu_time_cost *ret_cost);
+/**
  * smp_oncpu_times - hand on the on-CPU time between switch events of each thread; after
  * smp_oncpu_finish
  * @ret:      sums of threads without an entry; only ran_ns and seen

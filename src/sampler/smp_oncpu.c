@@ -181,6 +181,15 @@ int smp_oncpu_times(struct smp_oncpu *s, smp_cpu_time_fn fn, void *arg, struct s
 	return 0;
 }
 
+int smp_oncpu_split_times(struct smp_oncpu *s, smp_cpu_time_fn fn, void *arg,
+                          struct smp_cpu_time *ret, struct smp_cpu_time_cost *ret_cost)
+{
+	/* A CPU that fails has its time in a later reading. */
+	if (s->n_cpus && s->stats.cpu_time_error == 0)
+		(void)load_cpu_time_split(smp_walker_loader(s->walker), s->cpus, s->n_cpus);
+	return smp_oncpu_times(s, fn, arg, ret, ret_cost);
+}
+
 const struct smp_oncpu_stats *smp_oncpu_stats(const struct smp_oncpu *s)
 {
 	return &s->stats;
