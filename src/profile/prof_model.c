@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "profile/prof_priv.h"
+#include "profile/profile.h"
 
 /* Keys of the interners: hashed as bytes, so without padding. */
 struct mapping_key {
@@ -52,6 +52,7 @@ int prof_model_new(struct prof_model **ret)
 	m->loc_ids.max = PROF_LOC_IDS_MAX;
 	m->labels.max = PROF_LABELS_MAX;
 	m->comments.max = PROF_COMMENTS_MAX;
+	arena_init(&m->values, PROF_VALUE_BYTES_MAX);
 	sbuf_init(&m->scratch, SIZE_MAX / 2); /* one location's lines or one sample's labels */
 
 	r = intern_new(PROF_STRINGS_MAX, PROF_KEY_BYTES_MAX, &m->strings);
@@ -92,6 +93,7 @@ struct prof_model *prof_model_free(struct prof_model *m)
 		vec_done(&m->samples);
 		vec_done(&m->loc_ids);
 		vec_done(&m->labels);
+		arena_done(&m->values);
 		vec_done(&m->comments);
 		vec_done(&m->mapping_ids);
 		vec_done(&m->stack_first);
@@ -389,11 +391,24 @@ static int labels_id(struct prof_model *m, const struct prof_label *labels, uint
 	return 0;
 }
 
+/* Makes room for the values of a sample, all 0. */
+static int add_values(struct prof_model *m, int64_t **ret)
+{
+	const size_t bytes = m->n_types * sizeof(**ret);
+
+	*ret = arena_alloc(&m->values, bytes);
+	if (*ret)
+		return 0;
+	/* A new chunk has a header of less than 64 bytes as well. */
+	return bytes + 64 > m->values.max_bytes - m->values.used_bytes ? -E2BIG : -ENOMEM;
+}
+
 int prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_locs,
                       const struct prof_label *labels, uint32_t n_labels, const int64_t *values)
 {
 	struct prof_sample s = {.loc_cnt = n_locs, .label_cnt = n_labels};
 	struct sample_key key = {0};
+	int64_t *value;
 	uint32_t idx;
 	int r;
 
@@ -409,6 +424,8 @@ int prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_loc
 	if (idx == INTERN_NONE) {
 		r = vec_reserve(&m->samples, 1);
 		if (r == 0)
+			r = add_values(m, &s.value);
+		if (r == 0)
 			r = intern_add(m->sample_keys, &key, sizeof(key), &idx, NULL);
 		if (r < 0)
 			return r;
@@ -417,11 +434,10 @@ int prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_loc
 		s.label_first = m->label_first.p[key.labels];
 		m->samples.p[m->samples.n++] = s;
 	}
-	for (uint32_t i = 0; i < m->n_types; i++) {
-		int64_t *value = &m->samples.p[idx].value[i];
-
-		*value = sat_add(*value, values[i]);
-	}
+	value = m->samples.p[idx].value;
+	assert(value || m->n_types == 0);
+	for (uint32_t i = 0; i < m->n_types; i++)
+		value[i] = prof_sat_add(value[i], values[i]);
 	return 0;
 }
 

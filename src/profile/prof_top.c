@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/prof_priv.h"
+#include "profile/profile.h"
 
 /*
  * One node for each name, as `go tool pprof -top` has it, then one for the unnamed code of each
@@ -28,9 +28,9 @@ static void visit(struct report *rep, const struct prof_location *loc, size_t at
 	if (node->seen == 0)
 		node->mapping = loc->mapping;
 	if (node->seen != sample + 1) /* recursion counts once */
-		node->cum = sat_add(node->cum, value);
+		node->cum = prof_sat_add(node->cum, value);
 	if (leaf)
-		node->self = sat_add(node->self, value);
+		node->self = prof_sat_add(node->self, value);
 	node->seen = sample + 1;
 }
 

@@ -105,15 +105,16 @@ const struct prof_agg_stats *prof_agg_stats(const struct prof_agg *a);
  * never given out is a bug and stops in an assert. Every prof_model_* that returns int gives 0,
  * -ENOMEM, or -E2BIG at one of these caps, and then leaves the model as it was (but for lists that
  * no sample uses): */
-#define PROF_STRINGS_MAX   16777216U
-#define PROF_MAPPINGS_MAX  1048576U /* 10,000 processes of 100 mappings */
-#define PROF_FUNCTIONS_MAX 4194304U
-#define PROF_LOCATIONS_MAX 16777216U /* as many as there are frames in prof_agg's 256 MiB */
-#define PROF_LINES_MAX     67108864U
-#define PROF_SAMPLES_MAX   4194304U /* as prof_agg's max_counts */
-#define PROF_LOC_IDS_MAX   134217728U
-#define PROF_LABELS_MAX    33554432U
-#define PROF_COMMENTS_MAX  65536U
+#define PROF_STRINGS_MAX     16777216U
+#define PROF_MAPPINGS_MAX    1048576U /* 10,000 processes of 100 mappings */
+#define PROF_FUNCTIONS_MAX   4194304U
+#define PROF_LOCATIONS_MAX   16777216U /* as many as there are frames in prof_agg's 256 MiB */
+#define PROF_LINES_MAX       67108864U
+#define PROF_SAMPLES_MAX     4194304U /* as prof_agg's max_counts */
+#define PROF_LOC_IDS_MAX     134217728U
+#define PROF_LABELS_MAX      33554432U
+#define PROF_COMMENTS_MAX    65536U
+#define PROF_VALUE_BYTES_MAX ((size_t)PROF_SAMPLES_MAX * PROF_TYPE_MAX * sizeof(int64_t))
 #define PROF_KEY_BYTES_MAX                                                                         \
 	((size_t)1 << 30) /* of each interner: strings, keys of locations and stacks */
 #define PROF_COMMENT_LEN_MAX    65536
@@ -159,10 +160,11 @@ struct prof_label {
 struct prof_sample {
 	uint32_t loc_first, loc_cnt;     /* loc_ids[]: leaf first */
 	uint32_t label_first, label_cnt; /* labels[] */
-	int64_t value[2];                /* by sample_type */
+	int64_t *value;                  /* value[n_types], in the model's .values */
 };
 
-#define PROF_TYPE_MAX 2
+/* Go's heap profiles have 4 types; programs with counters of their own have more. */
+#define PROF_TYPE_MAX 16
 struct prof_type {
 	uint32_t type, unit; /* strings */
 };
@@ -176,6 +178,7 @@ struct prof_model {
 	VEC(struct prof_sample) samples;
 	VEC(uint32_t) loc_ids;         /* each distinct list once: samples share them */
 	VEC(struct prof_label) labels; /* as well */
+	struct arena values;           /* of the samples */
 	VEC(uint32_t) comments;        /* strings */
 	struct prof_type sample_type[PROF_TYPE_MAX];
 	uint32_t n_types;      /* set before samples are added */
@@ -266,6 +269,18 @@ int prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_loc
  * Cost: O(locations).
  */
 void prof_model_main_mapping(struct prof_model *m, uint32_t id);
+
+/**
+ * prof_sat_add - returns a + b, or the end of int64: a value too large must not turn negative
+ */
+static inline int64_t prof_sat_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (!__builtin_add_overflow(a, b, &sum))
+		return sum;
+	return b > 0 ? INT64_MAX : INT64_MIN;
+}
 
 /* ---- report --------------------------------------------------------------------------------- */
 
