@@ -28,12 +28,15 @@ enum {
 	PROFILE_LOCATION = 4,
 	PROFILE_FUNCTION = 5,
 	PROFILE_STRING_TABLE = 6,
+	PROFILE_DROP_FRAMES = 7,
+	PROFILE_KEEP_FRAMES = 8,
 	PROFILE_TIME_NANOS = 9,
 	PROFILE_DURATION_NANOS = 10,
 	PROFILE_PERIOD_TYPE = 11,
 	PROFILE_PERIOD = 12,
 	PROFILE_COMMENT = 13,
 	PROFILE_DEFAULT_SAMPLE_TYPE = 14,
+	PROFILE_DOC_URL = 15,
 
 	VALUE_TYPE_TYPE = 1,
 	VALUE_TYPE_UNIT = 2,
@@ -239,6 +242,8 @@ static void put_profile(struct pb *pb, const struct prof_model *m)
 
 		put_string(pb, s, len);
 	}
+	put_u64(pb->out, PROFILE_DROP_FRAMES, m->drop_frames);
+	put_u64(pb->out, PROFILE_KEEP_FRAMES, m->keep_frames);
 	put_i64(pb->out, PROFILE_TIME_NANOS, m->time_realtime_ns);
 	put_i64(pb->out, PROFILE_DURATION_NANOS, m->duration_ns);
 	if (m->period_type.type || m->period_type.unit)
@@ -250,6 +255,7 @@ static void put_profile(struct pb *pb, const struct prof_model *m)
 		put_message(pb->out, PROFILE_COMMENT, &pb->msg);
 	}
 	put_u64(pb->out, PROFILE_DEFAULT_SAMPLE_TYPE, m->default_type);
+	put_u64(pb->out, PROFILE_DOC_URL, m->doc_url);
 }
 
 int enc_pprof_raw(const struct prof_model *m, struct sbuf *out)

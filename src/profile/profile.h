@@ -186,6 +186,9 @@ struct prof_model {
 	struct prof_type period_type;
 	int64_t period;
 	int64_t time_realtime_ns, duration_ns;
+	/* strings, 0 none; for other tools: functions to hide and not to hide (regular expressions),
+	 * and a page about the profile */
+	uint32_t drop_frames, keep_frames, doc_url;
 	/* private: de-duplication */
 	struct intern *function_keys, *location_keys, *sample_keys, *mapping_keys, *stack_keys,
 	        *label_keys;
