@@ -328,6 +328,12 @@ int prof_model_location(struct prof_model *m, uint32_t mapping, uint64_t address
 	return 0;
 }
 
+void prof_model_uncovered(struct prof_model *m, uint32_t id)
+{
+	assert(id > 0 && id <= m->locations.n);
+	m->locations.p[id - 1].uncovered = true;
+}
+
 /* Samples of many threads share stacks: each list of locations is kept once. */
 static int stack_id(struct prof_model *m, const uint32_t *locs, uint32_t n, uint32_t *ret_id)
 {

@@ -147,6 +147,7 @@ struct prof_location {
 	uint64_t address;              /* absolute, inside its mapping */
 	uint32_t line_first, line_cnt; /* lines[]: innermost inlined function first */
 	uint8_t reason;                /* enum ev_reason */
+	bool uncovered;                /* no unwind rule: its caller was found heuristically */
 };
 
 struct prof_label {
@@ -255,6 +256,11 @@ int prof_model_function(struct prof_model *m, const struct prof_function *fn, ui
  */
 int prof_model_location(struct prof_model *m, uint32_t mapping, uint64_t address, uint8_t reason,
                         const struct prof_line *lines, uint32_t n_lines, uint32_t *ret_id);
+/**
+ * prof_model_uncovered - mark a location whose caller was found heuristically
+ * Its id, key and samples stay as they are.
+ */
+void prof_model_uncovered(struct prof_model *m, uint32_t id);
 /**
  * prof_model_sample - add values to the sample with these locations and labels
  * @locs:   locs[n_locs], ids, leaf first; copied
