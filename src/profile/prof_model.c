@@ -447,6 +447,17 @@ int prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_loc
 	return 0;
 }
 
+uint32_t prof_model_sample_at(struct prof_model *m, const uint32_t *locs, uint32_t n_locs,
+                              const struct prof_label *labels, uint32_t n_labels)
+{
+	struct sample_key key = {0};
+
+	if (stack_id(m, locs, n_locs, &key.stack) < 0 ||
+	    labels_id(m, labels, n_labels, &key.labels) < 0)
+		return UINT32_MAX;
+	return intern_find(m->sample_keys, &key, sizeof(key));
+}
+
 void prof_model_main_mapping(struct prof_model *m, uint32_t id)
 {
 	struct prof_mapping main_map;

@@ -272,6 +272,12 @@ void prof_model_uncovered(struct prof_model *m, uint32_t id);
 int prof_model_sample(struct prof_model *m, const uint32_t *locs, uint32_t n_locs,
                       const struct prof_label *labels, uint32_t n_labels, const int64_t *values);
 /**
+ * prof_model_sample_at - index of the sample with these locations and labels, which was added
+ * Returns: UINT32_MAX if there is none. As for prof_model_sample otherwise.
+ */
+uint32_t prof_model_sample_at(struct prof_model *m, const uint32_t *locs, uint32_t n_locs,
+                              const struct prof_label *labels, uint32_t n_labels);
+/**
  * prof_model_main_mapping - move a mapping to the front: pprof takes the first for the main binary
  * @id: 0 does nothing
  * Ids in all locations follow, and so do later look-ups; ids that the caller holds do not.
