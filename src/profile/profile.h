@@ -117,7 +117,7 @@ const struct prof_agg_stats *prof_agg_stats(const struct prof_agg *a);
 #define PROF_VALUE_BYTES_MAX ((size_t)PROF_SAMPLES_MAX * PROF_TYPE_MAX * sizeof(int64_t))
 #define PROF_KEY_BYTES_MAX                                                                         \
 	((size_t)1 << 30) /* of each interner: strings, keys of locations and stacks */
-#define PROF_COMMENT_LEN_MAX    65536
+#define PROF_COMMENT_LEN_MAX    1048576
 #define PROF_LOCATION_LINES_MAX 1024U  /* inlined functions at one address */
 #define PROF_SAMPLE_LOCS_MAX    65536U /* user and kernel stack, 512 frames each at most, and room */
 #define PROF_SAMPLE_LABELS_MAX  64U
@@ -284,6 +284,33 @@ uint32_t prof_model_sample_at(struct prof_model *m, const uint32_t *locs, uint32
  * Cost: O(locations).
  */
 void prof_model_main_mapping(struct prof_model *m, uint32_t id);
+
+/* ---- packed comments ------------------------------------------------------------------------- */
+
+/**
+ * prof_comment_pack - append an item to a packed comment: "# perf-agent: VERSION; key: value; …"
+ * @to:   empty before the first item, which must be "perf-agent: VERSION"
+ * @item: any text; ';' and '\\' get a '\\' before them
+ * Failures stay in @to.
+ */
+void prof_comment_pack(struct sbuf *to, const char *item);
+
+/* The items of a comment. One that is not packed is a single item. */
+struct prof_items {
+	const char *at; /* the rest of the comment, borrowed; NULL: no more */
+	bool packed;
+	struct sbuf item;
+};
+/**
+ * prof_items_init, prof_items_done - begin and end to read @comment, which must live that long
+ */
+void prof_items_init(struct prof_items *it, const char *comment);
+void prof_items_done(struct prof_items *it);
+/**
+ * prof_items_next - the next item, valid until the next call
+ * Returns: NULL past the last, and without memory (.item.err is set).
+ */
+const char *prof_items_next(struct prof_items *it);
 
 /**
  * prof_sat_add - returns a + b, or the end of int64: a value too large must not turn negative

@@ -89,6 +89,65 @@ static void test_strings_and_comments(void **state)
 	prof_model_free(m);
 }
 
+static void check_items(const char *comment, const char *const *want)
+{
+	struct prof_items it;
+	const char *item;
+	size_t n = 0;
+
+	prof_items_init(&it, comment);
+	for (; (item = prof_items_next(&it)); n++) {
+		assert_non_null(want[n]);
+		assert_string_equal(item, want[n]);
+	}
+	assert_int_equal(it.item.err, 0);
+	assert_null(want[n]);
+	prof_items_done(&it);
+}
+
+static void test_packed_comments_give_back_their_items(void **state)
+{
+	static const char *const items[] = {"perf-agent: 1.0",
+	                                    "target: command a; b: c\\; (pid 1)",
+	                                    ";",
+	                                    "\\",
+	                                    "",
+	                                    "note: \\xff; \\\\ ;x ",
+	                                    NULL};
+	struct sbuf b;
+
+	(void)state;
+	sbuf_init(&b, 1024);
+	for (size_t i = 0; items[i]; i++)
+		prof_comment_pack(&b, items[i]);
+	assert_int_equal(b.err, 0);
+	assert_string_equal(b.p, "# perf-agent: 1.0; target: command a\\; b: c\\\\\\; (pid 1); "
+	                         "\\;; \\\\; ; note: \\\\xff\\; \\\\\\\\ \\;x ");
+	check_items(b.p, items);
+	sbuf_done(&b);
+}
+
+static void test_comments_of_others_are_one_item(void **state)
+{
+	static const struct {
+		const char *comment;
+		const char *items[4];
+	} t[] = {
+	        {"k=v; w", {"k=v; w"}},
+	        {"", {""}},
+	        {"# other: 1; b", {"# other: 1; b"}},
+	        {"perf-agent: 1; b", {"perf-agent: 1; b"}},
+	        {"# perf-agent: 1", {"perf-agent: 1"}},
+	        {"# perf-agent: 1; ", {"perf-agent: 1", ""}},
+	        /* As others may write it: other escapes and a ';' without a blank are kept. */
+	        {"# perf-agent: 1;a; \\xff\\", {"perf-agent: 1;a", "\\xff\\"}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++)
+		check_items(t[i].comment, t[i].items);
+}
+
 static void test_equal_mappings_and_functions_share_an_id(void **state)
 {
 	struct prof_model *m = model();
@@ -512,6 +571,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_strings_and_comments),
+	        cmocka_unit_test(test_packed_comments_give_back_their_items),
+	        cmocka_unit_test(test_comments_of_others_are_one_item),
 	        cmocka_unit_test(test_equal_mappings_and_functions_share_an_id),
 	        cmocka_unit_test(test_location_key),
 	        cmocka_unit_test(test_address_must_lie_in_its_mapping),
