@@ -217,6 +217,9 @@ struct ev_count {
 	uint64_t waker;      /* hash of an ev_waker; 0: not known */
 	uint64_t longest_ns; /* longest interval */
 	uint64_t runq_ns;    /* run-queue time: from wake-up to running, summed */
+	/* A single sample, or interval, whose time is known; else 0. */
+	uint64_t time_ns; /* CLOCK_MONOTONIC; of an interval: when the thread ran again */
+	uint32_t cpu;     /* of time_ns; of an interval that is still open: where it began */
 };
 
 /* The waker of a thread; delivered at least once, before or after its first count. */

@@ -143,7 +143,8 @@ int prof_agg_add_stack(struct prof_agg *a, const struct ev_stack *s, bool *ret_n
 	return 0;
 }
 
-static int count_insert(struct prof_agg *a, const struct count_key *key, const struct ev_count *c)
+static int count_insert(struct prof_agg *a, const struct count_key *key, const struct ev_count *c,
+                        uint32_t *ret_id)
 {
 	uint32_t id;
 	int r;
@@ -155,12 +156,22 @@ static int count_insert(struct prof_agg *a, const struct count_key *key, const s
 	if (r < 0)
 		return r;
 	assert(id == a->counts.n);
-	a->counts.p[a->counts.n++] = *c;
+	a->counts.p[id] = *c;
+	a->counts.p[id].time_ns = a->counts.p[id].cpu = 0; /* of this one only */
+	a->counts.n++;
 	a->stats.counts++;
+	*ret_id = id;
 	return 0;
 }
 
 int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c)
+{
+	uint32_t id;
+
+	return prof_agg_add_count_id(a, c, &id);
+}
+
+int prof_agg_add_count_id(struct prof_agg *a, const struct ev_count *c, uint32_t *ret_id)
 {
 	struct count_key key = {
 	        .start_ns = c->proc.start_ns,
@@ -187,7 +198,7 @@ int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c)
 		to->runq_ns += c->runq_ns;
 		to->longest_ns = MAX_OF(to->longest_ns, c->longest_ns);
 	} else {
-		r = count_insert(a, &key, c);
+		r = count_insert(a, &key, c, &id);
 		if (r < 0 && c->offcpu) {
 			a->stats.intervals_dropped += c->samples;
 			return r;
@@ -198,6 +209,7 @@ int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c)
 			return r;
 		}
 	}
+	*ret_id = id;
 	if (c->offcpu) {
 		a->stats.intervals += c->samples;
 		return 0;

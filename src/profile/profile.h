@@ -60,6 +60,10 @@ int prof_agg_add_stack(struct prof_agg *a, const struct ev_stack *s, bool *ret_n
  */
 int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c);
 /**
+ * prof_agg_add_count_id - the same; returns the index of the entry, for prof_agg_count_at
+ */
+int prof_agg_add_count_id(struct prof_agg *a, const struct ev_count *c, uint32_t *ret_id);
+/**
  * prof_agg_add_thread - set the name of a thread; the newest is kept
  * Returns: 0; counted in threads_dropped: -E2BIG (1 M threads), -ENOMEM.
  */
