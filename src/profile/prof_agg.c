@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/profile.h"
+#include "profile/prof_priv.h"
 
 #define AGG_STACKS_DEFAULT 1048576U
 #define AGG_COUNTS_DEFAULT 4194304U
@@ -38,6 +38,8 @@ struct prof_agg {
 	VEC(struct comm) comms;
 	VEC(struct ev_waker) wakers;
 	struct arena frames;
+	const struct prof_agg *base; /* has stacks, wakers and names that are not here; or NULL */
+	struct prof_followed followed;
 };
 
 int prof_agg_new(const struct prof_agg_limits *lim, struct prof_agg **ret)
@@ -53,6 +55,8 @@ int prof_agg_new(const struct prof_agg_limits *lim, struct prof_agg **ret)
 	a->stacks.max = max_stacks;
 	a->counts.max = max_counts;
 	a->comms.max = a->wakers.max = AGG_THREADS_MAX;
+	a->followed.counts.ids.max = a->followed.counts.marks.max = max_counts;
+	a->followed.threads.ids.max = a->followed.threads.marks.max = AGG_THREADS_MAX;
 	arena_init(&a->frames,
 	           SIZE_MAX); /* frame_bytes is limited instead, without the chunks' slack */
 	r = intern_new(max_stacks, SIZE_MAX, &a->stack_ids);
@@ -80,6 +84,10 @@ struct prof_agg *prof_agg_free(struct prof_agg *a)
 		vec_done(&a->comms);
 		vec_done(&a->wakers);
 		arena_done(&a->frames);
+		vec_done(&a->followed.counts.ids);
+		vec_done(&a->followed.counts.marks);
+		vec_done(&a->followed.threads.ids);
+		vec_done(&a->followed.threads.marks);
 		free(a);
 	}
 	return NULL;
@@ -88,6 +96,30 @@ struct prof_agg *prof_agg_free(struct prof_agg *a)
 void prof_agg_freep(struct prof_agg **a)
 {
 	*a = prof_agg_free(*a);
+}
+
+struct prof_followed *prof_agg_followed(struct prof_agg *a)
+{
+	return &a->followed;
+}
+
+static int mark(struct prof_changed *c, uint32_t id)
+{
+	int r = 0;
+
+	while (c->marks.n <= id && r == 0)
+		r = vec_push(&c->marks, 0);
+	if (r < 0 || c->marks.p[id])
+		return r;
+	r = vec_push(&c->ids, id);
+	c->marks.p[id] = r == 0;
+	return r;
+}
+
+static void note(const struct prof_agg *a, struct prof_changed *c, uint32_t id)
+{
+	if (a->followed.by && !c->lost)
+		c->lost = mark(c, id) < 0;
 }
 
 static int stack_insert(struct prof_agg *a, const struct ev_stack *s)
@@ -210,6 +242,7 @@ int prof_agg_add_count_id(struct prof_agg *a, const struct ev_count *c, uint32_t
 		}
 	}
 	*ret_id = id;
+	note(a, &a->followed.counts, id);
 	if (c->offcpu) {
 		a->stats.intervals += c->samples;
 		return 0;
@@ -245,10 +278,11 @@ int prof_agg_add_thread(struct prof_agg *a, const struct ev_thread *t)
 {
 	struct thread_key key = thread_key_of(&t->proc, t->tid);
 	uint32_t id = intern_find(a->thread_ids, &key, sizeof(key));
+	const bool is_new = id == INTERN_NONE;
 	struct comm comm = {""};
 	int r;
 
-	if (id == INTERN_NONE) {
+	if (is_new) {
 		r = thread_insert(a, &key, &id);
 		if (r < 0) {
 			a->stats.threads_dropped++;
@@ -256,6 +290,8 @@ int prof_agg_add_thread(struct prof_agg *a, const struct ev_thread *t)
 		}
 	}
 	memcpy(comm.s, t->comm, strnlen(t->comm, sizeof(comm.s) - 1));
+	if (is_new || memcmp(&a->comms.p[id], &comm, sizeof(comm)) != 0)
+		note(a, &a->followed.threads, id);
 	a->comms.p[id] = comm;
 	return 0;
 }
@@ -283,14 +319,18 @@ const struct ev_waker *prof_agg_waker(const struct prof_agg *a, uint64_t hash)
 {
 	uint32_t id = intern_find(a->waker_ids, &hash, sizeof(hash));
 
-	return id == INTERN_NONE ? NULL : &a->wakers.p[id];
+	if (id == INTERN_NONE)
+		return a->base ? prof_agg_waker(a->base, hash) : NULL;
+	return &a->wakers.p[id];
 }
 
 const struct ev_stack *prof_agg_stack(const struct prof_agg *a, uint64_t hash)
 {
 	uint32_t id = intern_find(a->stack_ids, &hash, sizeof(hash));
 
-	return id == INTERN_NONE ? NULL : &a->stacks.p[id];
+	if (id == INTERN_NONE)
+		return a->base ? prof_agg_stack(a->base, hash) : NULL;
+	return &a->stacks.p[id];
 }
 
 const char *prof_agg_comm(const struct prof_agg *a, const struct ev_proc_id *proc, uint32_t tid)
@@ -298,7 +338,9 @@ const char *prof_agg_comm(const struct prof_agg *a, const struct ev_proc_id *pro
 	struct thread_key key = thread_key_of(proc, tid);
 	uint32_t id = intern_find(a->thread_ids, &key, sizeof(key));
 
-	return id == INTERN_NONE ? NULL : a->comms.p[id].s;
+	if (id == INTERN_NONE)
+		return a->base ? prof_agg_comm(a->base, proc, tid) : NULL;
+	return a->comms.p[id].s;
 }
 
 size_t prof_agg_count_cnt(const struct prof_agg *a)
@@ -321,6 +363,38 @@ const struct ev_stack *prof_agg_stack_at(const struct prof_agg *a, size_t i)
 {
 	assert(i < a->stacks.n);
 	return &a->stacks.p[i];
+}
+
+size_t prof_agg_waker_cnt(const struct prof_agg *a)
+{
+	return a->wakers.n;
+}
+
+const struct ev_waker *prof_agg_waker_at(const struct prof_agg *a, size_t i)
+{
+	assert(i < a->wakers.n);
+	return &a->wakers.p[i];
+}
+
+size_t prof_agg_thread_cnt(const struct prof_agg *a)
+{
+	return a->comms.n;
+}
+
+void prof_agg_thread_at(const struct prof_agg *a, size_t i, struct ev_thread *ret)
+{
+	size_t len;
+	const struct thread_key *key = intern_get(a->thread_ids, (uint32_t)i, &len);
+
+	*ret = (struct ev_thread){
+	        .proc = {.start_ns = key->start_ns, .pid = key->pid, .exec_id = key->exec_id},
+	        .tid = key->tid};
+	memcpy(ret->comm, a->comms.p[i].s, sizeof(ret->comm));
+}
+
+void prof_agg_look_up_in(struct prof_agg *a, const struct prof_agg *base)
+{
+	a->base = base;
 }
 
 const struct prof_agg_stats *prof_agg_stats(const struct prof_agg *a)

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * profile, private - what the model and the report share.
- */
+/* Parts of profile: what changed in an aggregation since it was copied. */
 #ifndef PA_PROF_PRIV_H
 #define PA_PROF_PRIV_H
 
 #include "profile/profile.h"
 
-/* Sums stop at the ends of int64: a value too large must not turn negative. */
-static inline int64_t sat_add(int64_t a, int64_t b)
-{
-	int64_t sum;
+/* Entries that are new or have changed, each once. */
+struct prof_changed {
+	VEC(uint32_t) ids;
+	VEC(uint8_t) marks; /* by id: it is in ids */
+	bool lost;          /* there was no memory for all of them */
+};
 
-	if (!__builtin_add_overflow(a, b, &sum))
-		return sum;
-	return b > 0 ? INT64_MAX : INT64_MIN;
-}
+struct prof_followed {
+	const struct prof_seen *by; /* whose lists these are; NULL: they are not kept */
+	struct prof_changed counts, threads;
+};
+/* Borrowed until the aggregation is freed. */
+struct prof_followed *prof_agg_followed(struct prof_agg *a);
 
 #endif

@@ -99,9 +99,52 @@ const struct ev_count *prof_agg_count_at(const struct prof_agg *a, size_t i);
 size_t prof_agg_stack_cnt(const struct prof_agg *a);
 const struct ev_stack *prof_agg_stack_at(const struct prof_agg *a, size_t i);
 /**
+ * prof_agg_waker_cnt, prof_agg_waker_at, prof_agg_thread_cnt, prof_agg_thread_at - the same
+ * @ret: filled
+ */
+size_t prof_agg_waker_cnt(const struct prof_agg *a);
+const struct ev_waker *prof_agg_waker_at(const struct prof_agg *a, size_t i);
+size_t prof_agg_thread_cnt(const struct prof_agg *a);
+void prof_agg_thread_at(const struct prof_agg *a, size_t i, struct ev_thread *ret);
+/**
+ * prof_agg_look_up_in - find stacks, wakers and names that @a lacks in @base
+ * @base: must live longer; NULL: none
+ */
+void prof_agg_look_up_in(struct prof_agg *a, const struct prof_agg *base);
+/**
  * prof_agg_stats - statistics up to now; borrowed until free, and updated until then
  */
 const struct prof_agg_stats *prof_agg_stats(const struct prof_agg *a);
+
+/* ---- changes of an aggregation ---------------------------------------------------------------- */
+
+struct prof_seen_count {
+	uint64_t samples, weight, runq_ns, longest_ns;
+};
+/* How far an aggregation was copied. All zero: nothing was. */
+struct prof_seen {
+	size_t stacks, wakers;
+	VEC(struct prof_seen_count) counts; /* by index of the count */
+	bool follows;                       /* the aggregation keeps its changes */
+};
+/**
+ * prof_agg_copy_changes - add what was added to an aggregation since the last call to another one
+ * @from: keeps a list of its changes for the last @seen from now on
+ * @seen: how far @from was copied; updated, not to be moved
+ * @to: gets stacks, wakers, names and counts
+ * @since: since[2], on-CPU and off-CPU: get counts as well, and look up the rest in @to; NULL: none
+ * Sums of all calls are those of @from. The longest interval of a count that did not grow is an
+ * upper bound: the shorter of its earlier longest one and the added time.
+ * Returns: 0; -ENOMEM (nothing was copied). What @to or @since refuses is counted there.
+ * Cost: O(what has changed); for the first time, for another @seen than the last time, and where
+ * memory for the list was refused, O(counts and threads of @from).
+ */
+int prof_agg_copy_changes(struct prof_agg *from, struct prof_seen *seen, struct prof_agg *to,
+                          struct prof_agg *const since[2]);
+/**
+ * prof_seen_done - free it; leaves it zeroed
+ */
+void prof_seen_done(struct prof_seen *seen);
 
 /* ---- model ---------------------------------------------------------------------------------- */
 
