@@ -398,4 +398,27 @@ typedef bool (*prof_skip_fn)(const char *path, const char *name);
 int prof_model_top_beyond(const struct prof_model *m, uint32_t type_idx, prof_skip_fn skip,
                           size_t max, struct prof_top **ret, size_t *ret_n);
 
+struct prof_task {
+	int64_t pid, tid; /* labels; tid 0: all threads of the process */
+	uint32_t comm;    /* string: of the thread; of a process that of its main thread if known */
+	int64_t value[PROF_TYPE_MAX];
+};
+/**
+ * prof_model_tasks - processes or threads by their labels, by descending last value
+ * @ret: ret[*ret_n]; the caller's to free()
+ * Returns: 0, -ENOMEM, -E2BIG. Cost: O(samples).
+ */
+int prof_model_tasks(const struct prof_model *m, bool threads, struct prof_task **ret,
+                     size_t *ret_n);
+/**
+ * prof_model_callers - functions that call a chain of functions, by descending value
+ * @path: path[n_path]: strings; a function, its caller, the caller of that one, …
+ * @ret: ret[*ret_n], one entry a name, with self equal to cum; name 0: the chain has no caller. The
+ *       caller's to free()
+ * A caller counts once a sample. Returns: 0, -EINVAL (no path, no such type), -ENOMEM. Cost:
+ * O(frames of all samples).
+ */
+int prof_model_callers(const struct prof_model *m, uint32_t type_idx, const uint32_t *path,
+                       size_t n_path, struct prof_top **ret, size_t *ret_n);
+
 #endif
