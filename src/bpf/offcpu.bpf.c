@@ -95,6 +95,8 @@ static __always_inline void begin_interval(void *ctx, struct task_struct *task, 
 	t->key.flags |= state << ABI_KEY_STATE_SHIFT | ctl.jit_epoch << ABI_KEY_EPOCH_SHIFT;
 	t->wake_ns = woken_ns;
 	t->exec_ns = ran_ns;
+	if (cfg.stream)
+		t->cpu = bpf_get_smp_processor_id();
 	t->out_ns = now;
 	/* One run in 64 is timed, chosen by bits of the clock. */
 	if ((now >> COST_SHIFT & (COST_EVERY - 1)) == 0)

@@ -9,6 +9,7 @@
 #include "bpf/lib/cpu_time.h"
 #include "bpf/lib/sample.h"
 #include "bpf/lib/filter.h"
+#include "bpf/lib/stream_send.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -51,7 +52,7 @@ static __always_inline void count_in(void *map, struct scratch *s, struct abi_co
 }
 
 static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_counters *c,
-                                   struct task_struct *task, __u32 tgid, __u32 tid)
+                                   struct task_struct *task, __u32 tgid, __u32 tid, __u64 now)
 {
 	struct scratch *s = get_scratch();
 	__u32 in_user = REGS_IS_USER(&ctx->regs), done = USER_COUNT;
@@ -85,6 +86,8 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct abi_c
 		CNT_ADD(c, KEPT, 1);
 		return;
 	}
+	if (cfg.stream && stream_send(&s->key, now, s->count.weight, 0, 0, c))
+		return;
 	if (ctl.active & 1)
 		count_in(&counts_b, s, c);
 	else
@@ -125,7 +128,7 @@ int oncpu_sample(struct bpf_perf_event_data *ctx)
 
 		hit = is_target(task, tgid) && (!cfg.filters || passes_filters(tid));
 		if (hit)
-			sample(ctx, c, task, tgid, tid);
+			sample(ctx, c, task, tgid, tid, t0);
 		else
 			CNT_ADD(c, TICK_FOREIGN, 1);
 	}

@@ -53,6 +53,7 @@ void tally_add_offcpu(struct abi_counters *all, const struct abi_counters *offcp
 	        ABI_CNT_STACK_SHIPPED, ABI_CNT_STACK_BYTES,    ABI_CNT_STACK_RING_FULL,
 	        ABI_CNT_THREADS_NEW,   ABI_CNT_RANGE_STALE,    ABI_CNT_DEFERRED_BYTES,
 	        ABI_CNT_DEFERRED_FULL, ABI_CNT_DEFERRED_QUOTA, ABI_CNT_PROG_NS,
+	        ABI_CNT_STREAMED,
 	};
 
 	for (size_t i = 0; i < ABI_CNT_MAX; i++)

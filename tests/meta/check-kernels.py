@@ -303,7 +303,7 @@ BAD = [
     (r"\| `BPF_TRACE_ITER`.*\n", "", "attach type BPF_TRACE_ITER is used and not listed"),
     (r"\| `BPF_LINK_CREATE`.*\n", "", "command BPF_LINK_CREATE is used and not listed"),
     (r"\| `pidfd_open`.*\n", "", "system call pidfd_open is used and not listed"),
-    (r"`bpf_ringbuf_query`", "`bpf_ringbuf_reserve`", "helper bpf_ringbuf_reserve is listed and not used"),
+    (r"`bpf_ringbuf_query`", "`bpf_ringbuf_discard`", "helper bpf_ringbuf_discard is listed and not used"),
     (r"(\| `bpf_task_pt_regs` \| helper \| 5.15 \|).*\|\n", r"\1 required |\n", "bpf_task_pt_regs is newer than 5.10"),
     (r"(\| `bpf_task_pt_regs` \| helper \|) 5.15", r"\1 5.11", "of Linux 5.15, not 5.11"),
     (r"(\| `bpf_ringbuf_query` \| helper \|) 5.8 \| required", r"\1 5.11 | a twin that is not there",

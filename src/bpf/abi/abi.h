@@ -113,6 +113,7 @@ struct abi_config {
 	__u32 cpu_time;      /* 1: on-CPU time of the targets is measured (abi_cpu_time.h) */
 	__u64 offcpu_min_ns, offcpu_max_ns; /* blocked time of one interval, inclusive */
 	__u64 few_weight; /* threads whose samples weigh less are added to the rest when they end */
+	__u32 stream;     /* 1: samples and intervals are sent one by one (struct abi_stream) */
 	__u32 n_name_sets; /* entries of the map name_sets, 0 … ABI_NAME_SETS */
 };
 _Static_assert(sizeof(struct abi_config) == 128, "shared layout");
@@ -235,6 +236,7 @@ _Static_assert(sizeof(struct abi_thread) == 16, "shared layout");
 #define ABI_STACK_USER   1
 #define ABI_STACK_KERNEL 2
 #define ABI_STACK_WAKER  3 /* no stack: the waker of a thread, see abi_offcpu.h */
+#define ABI_STACK_STREAM 4 /* no stack: struct abi_stream */
 
 /* Followed by n frames of 8 bytes. */
 struct abi_stack {
@@ -254,6 +256,20 @@ struct abi_stack_sample {
 	struct abi_count count;
 };
 _Static_assert(sizeof(struct abi_stack_sample) == 72, "shared layout");
+
+/* One sample, or one off-CPU interval that has ended, with abi_config.stream. It is in no count
+ * table. head.n: the words that follow the head. */
+struct abi_stream {
+	struct abi_stack head;    /* kind ABI_STACK_STREAM, hash 1 */
+	struct abi_count_key key; /* of an interval: with a state and an epoch in its flags */
+	__u64 time_ns;            /* CLOCK_MONOTONIC; of an interval: when the thread ran again */
+	__u64 weight;             /* of an interval: blocked time */
+	__u64 runq_ns, waker;     /* of an interval, as in abi_offcpu_count and abi_offcpu_key */
+	__u32 cpu;                /* of an interval: where the thread ran again */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct abi_stream) == 104, "shared layout");
+#define ABI_STREAM_WORDS ((sizeof(struct abi_stream) - sizeof(struct abi_stack)) / 8)
 
 /* Flags of a user stack: it has a heuristic frame; it has a frame in JIT code, which is walked by
  * frame pointer and is no heuristic frame for that. */
@@ -286,8 +302,10 @@ struct abi_deferred {
 	__u32 image;       /* the first one without a table; 0 with ABI_WALK_DEFER_ALL */
 	__u32 holes;       /* bit by step: it could not be read */
 	__u32 kernel_tid;  /* of the thread, in the first pid namespace */
+	__u32 cpu;         /* with abi_config.stream: number of the CPU + 1; else 0 */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct abi_deferred) == 120 + 8 * ABI_REGS, "shared layout");
+_Static_assert(sizeof(struct abi_deferred) == 128 + 8 * ABI_REGS, "shared layout");
 
 /* ---- counters -------------------------------------------------------------------------------- */
 enum abi_counter {

@@ -51,8 +51,10 @@ struct abi_offcpu_thread {
 	__u32 names;      /* abi_control.names + 1 when comm was reported; 0: never */
 	__u32 untracked;  /* 1: off its CPU in a state not selected, or its switch-out was missed */
 	__u64 flushed_ns; /* when pending was added to the table last */
+	__u32 cpu; /* with abi_config.stream: of the switch-out; 0 if that was before the capture */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct abi_offcpu_thread) == 208, "shared layout");
+_Static_assert(sizeof(struct abi_offcpu_thread) == 216, "shared layout");
 
 /* The waker of a thread. It is sent as a struct abi_stack of kind ABI_STACK_WAKER, whose "frames"
  * are these words. */

@@ -43,6 +43,7 @@ static __always_inline int ship_deferred(struct scratch *s, struct abi_counters 
 	s->deferred.placeholder = s->placeholder;
 	s->deferred.time_ns = bpf_ktime_get_ns();
 	s->deferred.image = s->defer.image;
+	s->deferred.cpu = cfg.stream ? bpf_get_smp_processor_id() + 1 : 0;
 	len = sizeof(s->deferred) + (__u64)s->deferred.len;
 	/* verifier: true already */
 	if (len > sizeof(s->deferred) + ABI_DEFERRED_BYTES)

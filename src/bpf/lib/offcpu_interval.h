@@ -7,6 +7,7 @@
 
 #include "bpf/lib/filter.h"
 #include "bpf/lib/maps.h"
+#include "bpf/lib/stream_send.h"
 
 /*
  * (thread, stacks, state, waker) -> intervals. Programs write one table, chosen by
@@ -149,6 +150,8 @@ static __always_inline void end_interval(struct abi_offcpu_thread *t, __u64 now,
 	CNT_ADD(c, SEEN, 1);
 	if (wakeup_missed)
 		CNT_ADD(c, OFFCPU_WAKEUP_MISSED, 1);
+	if (cfg.stream && stream_send(&key.k, now, val.ns, val.runq_ns, waker, c))
+		return;
 	if (t->pending.intervals && same_key(&t->pending_key, &key)) {
 		t->pending.intervals++;
 		t->pending.ns += val.ns;

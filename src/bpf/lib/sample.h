@@ -166,7 +166,7 @@ static __always_inline int send_walk(struct scratch *s, struct abi_counters *c)
 	if (s->placeholder)
 		s->count.samples = s->count.weight = 0;
 	sent = ship_with_sample(s, c);
-	return s->placeholder ? 0 : sent;
+	return s->placeholder || cfg.stream ? 0 : sent;
 }
 
 /* Sends a deferred sample. Returns 1 if the ring took it. */

@@ -92,6 +92,9 @@ static __always_inline int ship_with_sample(struct scratch *s, struct abi_counte
 		return 0;
 	s->sample.key = s->key;
 	s->sample.count = s->count;
+	/* The sample follows in a record of its own. */
+	if (cfg.stream)
+		s->sample.count.samples = s->sample.count.weight = 0;
 	return send(&s->sample,
 	            sizeof(s->sample) + sizeof(s->ustack) +
 	                    frames_len(&s->ustack, ABI_MAX_USER_FRAMES),
