@@ -31,7 +31,8 @@ struct smp_sink {
 struct smp_walker;
 
 struct smp_walker_stats {
-	uint64_t ring_samples;     /* in records with their stacks */
+	uint64_t ring_samples;     /* in records with their stacks, or one by one */
+	uint64_t ring_intervals;   /* off-CPU intervals that came one by one */
 	uint64_t deferred_samples; /* handed on for a walk; without those of ABI_WALK_DEFER_ALL */
 	uint64_t bad_records;      /* records of both rings that contradict themselves */
 	uint64_t read_errors;      /* failed reads of a table */
@@ -171,8 +172,9 @@ int smp_oncpu_times(struct smp_oncpu *s, smp_cpu_time_fn fn, void *arg, struct s
  * @rec:    struct abi_stack and its frames, or struct abi_stack_sample before them; @len bytes, the
  *          rest is ignored
  * @frames: frames[ABI_MAX_USER_FRAMES] to decode into, also on failure; ret->frames points there
- * Returns: 0, 1 (with a sample, in *ret_count), 2 (a waker, in *ret_waker), -EINVAL (cut off, hash
- * 0, a sample of another stack, or a kind, outcome, flag, count or frame that does not exist).
+ * Returns: 0, 1 (with a sample, in *ret_count), 2 (a waker, in *ret_waker), 3 (no stack, but one
+ * sample or interval with its time, in *ret_count), -EINVAL (cut off, hash 0, a sample of another
+ * stack, a time of 0, or a kind, outcome, state, flag, count or frame that does not exist).
  * Pure; fuzzed.
  */
 int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret,

@@ -171,6 +171,10 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_offcpu_th
 	if (v.ns < o->options.min_ns || v.ns > o->options.max_ns)
 		return;
 	c = interval_of(&t->key, woken ? t->waker : 0, &v);
+	if (smp_walker_streams(o->base)) {
+		c.time_ns = end_ns;
+		c.cpu = t->cpu;
+	}
 	if (end_ns == o->stats.end_ns)
 		o->stats.open_intervals++;
 	else

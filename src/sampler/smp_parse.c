@@ -76,6 +76,32 @@ static int waker_parse(struct cursor *c, const struct abi_stack *h, struct ev_wa
 	return 2;
 }
 
+static int stream_parse(struct cursor *c, const struct abi_stack *h, struct ev_count *ret)
+{
+	struct abi_stream s = {.head = *h};
+	struct abi_count n = {.samples = 1};
+	uint32_t state;
+
+	if (h->hash == 0 || h->n != ABI_STREAM_WORDS ||
+	    cursor_bytes(c, (uint8_t *)&s + sizeof(s.head), sizeof(s) - sizeof(s.head)) < 0)
+		return -EINVAL;
+	state = (s.key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT;
+	if (state >= EV_OFFCPU_CNT || s.time_ns == 0 || s.cpu > INT32_MAX)
+		return -EINVAL;
+	n.weight = s.weight;
+	*ret = smp_count_of(&s.key, &n);
+	ret->time_ns = s.time_ns;
+	ret->cpu = s.cpu;
+	if (state == EV_OFFCPU_NONE)
+		return 3;
+	ret->offcpu = (uint8_t)state;
+	ret->epoch = (uint16_t)(s.key.flags >> ABI_KEY_EPOCH_SHIFT);
+	ret->waker = s.waker;
+	ret->longest_ns = s.weight;
+	ret->runq_ns = s.runq_ns;
+	return 3;
+}
+
 int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struct ev_stack *ret,
                      struct ev_count *ret_count, struct ev_waker *ret_waker)
 {
@@ -92,6 +118,8 @@ int smp_record_parse(const void *rec, size_t len, struct ev_frame *frames, struc
 		return -EINVAL;
 	if (hash && h.kind == ABI_STACK_WAKER)
 		return waker_parse(&c, &h, ret_waker);
+	if (hash && h.kind == ABI_STACK_STREAM)
+		return stream_parse(&c, &h, ret_count);
 	if (hash == 0 && (first.key.ustack != h.hash || h.kind != ABI_STACK_USER))
 		return -EINVAL;
 	if (h.hash == 0 || h.walk >= EV_WALK_KERNEL_CNT || cursor_left(&c) / 8 < h.n)
@@ -139,6 +167,10 @@ int smp_deferred_parse(const void *rec, size_t len, struct ev_deferred *ret)
 		return -EINVAL;
 	memset(ret, 0, sizeof(*ret));
 	ret->count = smp_count_of(&h.key, &h.count);
+	if (h.cpu) {
+		ret->count.time_ns = h.time_ns;
+		ret->count.cpu = h.cpu - 1;
+	}
 	ret->in_syscall = (h.key.flags & ABI_KEY_IN_SYSCALL) != 0;
 	ret->time_ns = h.time_ns;
 	ret->pc = h.pc;

@@ -5,6 +5,7 @@
 struct smp_walker {
 	struct load_oncpu *loader;
 	struct load_sizes sizes;
+	bool streams;
 	struct smp_walker_stats stats;
 	struct abi_counters counters; /* of the last drain */
 	uint64_t threads_drained;     /* names added when their table was last drained */
@@ -21,6 +22,7 @@ int smp_walker_open(const struct abi_config *cfg, const struct load_sizes *sizes
 	if (!w)
 		return err_set(err, -ENOMEM, "out of memory");
 	w->sizes = *sizes;
+	w->streams = cfg->stream != 0;
 	r = load_oncpu_open(cfg, sizes, &w->loader, err);
 	if (r < 0)
 		return r;
@@ -57,6 +59,11 @@ static void on_record(void *arg, const void *rec, size_t len)
 	if (r == 2) {
 		if (w->sink->waker)
 			w->sink->waker(w->sink->arg, &waker);
+		return;
+	}
+	if (r == 3) {
+		*(count.offcpu ? &w->stats.ring_intervals : &w->stats.ring_samples) += 1;
+		w->sink->count(w->sink->arg, &count);
 		return;
 	}
 	w->sink->stack(w->sink->arg, &st);
@@ -147,6 +154,11 @@ const struct abi_counters *smp_walker_counters(const struct smp_walker *w)
 const struct load_sizes *smp_walker_sizes(const struct smp_walker *w)
 {
 	return &w->sizes;
+}
+
+bool smp_walker_streams(const struct smp_walker *w)
+{
+	return w->streams;
 }
 
 struct load_oncpu *smp_walker_loader(struct smp_walker *w)

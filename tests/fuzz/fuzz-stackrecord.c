@@ -29,6 +29,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		return 0;
 	}
+	if (r == 3) {
+		if (count.samples != 1 || count.time_ns == 0 || count.offcpu >= EV_OFFCPU_CNT)
+			abort();
+		return 0;
+	}
 	if (r == 1 && (count.ustack != st.hash || st.kernel))
 		abort();
 	if (st.n > ABI_MAX_USER_FRAMES || st.hash == 0 || st.walk >= EV_WALK_KERNEL_CNT ||

@@ -13,7 +13,10 @@
 static struct abi_offcpu_blocked blocked; /* the one thread that waits */
 static bool still_waits;
 
+static bool streams;
+
 struct load_oncpu *__wrap_smp_walker_loader(struct smp_walker *w);
+bool __wrap_smp_walker_streams(const struct smp_walker *w);
 int __wrap_load_offcpu_open(struct load_oncpu *base, const struct load_offcpu_options *o,
                             struct load_offcpu **ret, struct err *err);
 struct load_offcpu *__wrap_load_offcpu_free(struct load_offcpu *l);
@@ -30,6 +33,12 @@ struct load_oncpu *__wrap_smp_walker_loader(struct smp_walker *w)
 {
 	(void)w;
 	return NULL;
+}
+
+bool __wrap_smp_walker_streams(const struct smp_walker *w)
+{
+	(void)w;
+	return streams;
 }
 
 int __wrap_load_offcpu_open(struct load_oncpu *base, const struct load_offcpu_options *o,
@@ -262,6 +271,20 @@ static void test_waits_at_the_end_are_cut_at_both_ends_of_the_capture(void **sta
 	}
 }
 
+static void test_waits_at_the_end_have_a_time_with_a_stream_only(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	(void)at_end(3000, 4000, 0);
+	assert_true(last.time_ns == 0);
+	streams = true;
+	before = now_ns();
+	(void)at_end(3000, 4000, 0);
+	streams = false;
+	assert_in_range(last.time_ns, before, now_ns());
+}
+
 static void test_waits_whose_end_was_missed_end_at_the_final_scan(void **state)
 {
 	(void)state;
@@ -293,6 +316,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_waits_at_the_end_are_cut_at_both_ends_of_the_capture),
+	        cmocka_unit_test(test_waits_at_the_end_have_a_time_with_a_stream_only),
 	        cmocka_unit_test(test_waits_whose_end_was_missed_end_at_the_final_scan),
 	        cmocka_unit_test(test_stack_of_a_thread_that_waits_on_is_handed_on),
 	        cmocka_unit_test(test_thread_that_ran_in_between_is_reported),

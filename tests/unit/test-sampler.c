@@ -268,6 +268,77 @@ static void test_copies_that_contradict_themselves(void **state)
 	assert_int_equal(smp_deferred_parse(&copy, sizeof(copy), &c), -EINVAL);
 }
 
+static void test_a_sample_of_the_stream_is_decoded(void **state)
+{
+	struct abi_stream r = {.head = {.hash = 1, .kind = ABI_STACK_STREAM, .n = ABI_STREAM_WORDS},
+	                       .key = {.ustack = 77, .kstack = 78, .tgid = 5, .tid = 6},
+	                       .time_ns = 1000,
+	                       .weight = 20,
+	                       .runq_ns = 3,
+	                       .waker = 9,
+	                       .cpu = 4};
+	struct ev_count c = {0};
+	struct ev_stack st;
+
+	(void)state;
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c, &waker), 3);
+	assert_int_equal(c.ustack, 77);
+	assert_int_equal(c.tid, 6);
+	assert_int_equal(c.samples, 1);
+	assert_int_equal(c.weight, 20);
+	assert_int_equal(c.time_ns, 1000);
+	assert_int_equal(c.cpu, 4);
+	assert_int_equal(c.offcpu, EV_OFFCPU_NONE);
+	assert_int_equal(c.waker, 0); /* of intervals only */
+	r.key.flags = ABI_OFFCPU_IOWAIT << ABI_KEY_STATE_SHIFT | 7U << ABI_KEY_EPOCH_SHIFT;
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c, &waker), 3);
+	assert_int_equal(c.offcpu, EV_OFFCPU_IOWAIT);
+	assert_int_equal(c.epoch, 7);
+	assert_int_equal(c.waker, 9);
+	assert_int_equal(c.runq_ns, 3);
+	assert_int_equal(c.longest_ns, 20);
+}
+
+static void test_samples_of_the_stream_that_contradict_themselves(void **state)
+{
+	const struct abi_stream good = {
+	        .head = {.hash = 1, .kind = ABI_STACK_STREAM, .n = ABI_STREAM_WORDS},
+	        .time_ns = 1000};
+	struct abi_stream r = good;
+	struct ev_count c = {0};
+	struct ev_stack st;
+
+	(void)state;
+	for (size_t len = 0; len < sizeof(r); len++)
+		assert_int_equal(smp_record_parse(&r, len, frames, &st, &c, &waker), -EINVAL);
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c, &waker), 3);
+	r.time_ns = 0;
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c, &waker), -EINVAL);
+	r = good;
+	r.head.n++;
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c, &waker), -EINVAL);
+	r = good;
+	r.cpu = UINT32_MAX;
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c, &waker), -EINVAL);
+	r = good;
+	r.key.flags = ABI_OFFCPU_CNT << ABI_KEY_STATE_SHIFT;
+	assert_int_equal(smp_record_parse(&r, sizeof(r), frames, &st, &c, &waker), -EINVAL);
+}
+
+static void test_deferred_samples_have_a_cpu_with_a_stream_only(void **state)
+{
+	struct ev_deferred c;
+
+	(void)state;
+	memset(&copy, 0, sizeof(copy));
+	copy.h.time_ns = 1000;
+	assert_int_equal(smp_deferred_parse(&copy, sizeof(copy.h), &c), 0);
+	assert_true(c.time_ns == 1000 && c.count.time_ns == 0);
+	copy.h.cpu = 3;
+	assert_int_equal(smp_deferred_parse(&copy, sizeof(copy.h), &c), 0);
+	assert_true(c.count.time_ns == 1000 && c.count.cpu == 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +350,9 @@ int main(void)
 	        cmocka_unit_test(test_flags_of_a_stack_are_handed_on),
 	        cmocka_unit_test(test_a_copy_is_decoded),
 	        cmocka_unit_test(test_copies_that_contradict_themselves),
+	        cmocka_unit_test(test_a_sample_of_the_stream_is_decoded),
+	        cmocka_unit_test(test_samples_of_the_stream_that_contradict_themselves),
+	        cmocka_unit_test(test_deferred_samples_have_a_cpu_with_a_stream_only),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
