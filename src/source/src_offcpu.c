@@ -163,20 +163,20 @@ static void count(const struct offcpu *s)
 {
 	const struct prof_agg_stats *as = prof_agg_stats(s->env->agg);
 	const struct smp_offcpu_stats *st = smp_offcpu_stats(s->sampler);
+	const uint64_t read = st->read_intervals + smp_walker_stats(s->env->walker)->ring_intervals;
 	struct tally *tally = s->env->tally;
 	struct abi_counters *c = &tally->offcpu;
 
 	if (src_offcpu_counters(s, c) < 0) {
 		tally_count(tally, TALLY_READ_ERRORS, 1);
-		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = st->read_intervals;
+		c->v[ABI_CNT_SEEN] = c->v[ABI_CNT_KEPT] = read;
 	}
 	tally_count(tally, TALLY_OFFCPU_SEEN,
 	            c->v[ABI_CNT_SEEN] + st->open_intervals + st->ended_intervals);
 	tally_count(tally, TALLY_OFFCPU_DROP_FULL, c->v[ABI_CNT_DROP_COUNTS_FULL]);
 	tally_count(tally, TALLY_OFFCPU_DROP_BUSY, c->v[ABI_CNT_DROP_COUNTS_BUSY]);
-	if (c->v[ABI_CNT_KEPT] > st->read_intervals)
-		tally_count(tally, TALLY_OFFCPU_DROP_UNREAD,
-		            c->v[ABI_CNT_KEPT] - st->read_intervals);
+	if (c->v[ABI_CNT_KEPT] > read)
+		tally_count(tally, TALLY_OFFCPU_DROP_UNREAD, c->v[ABI_CNT_KEPT] - read);
 	tally_count(tally, TALLY_OFFCPU_DROP_FULL_AGG, as->intervals_dropped);
 	tally_count(tally, TALLY_OFFCPU_KSTACKS_CACHED, c->v[ABI_CNT_KSTACK_CACHE_HIT]);
 	tally_count(tally, TALLY_OFFCPU_USTACKS_CACHED, c->v[ABI_CNT_USTACK_CACHE_HIT]);
