@@ -42,6 +42,8 @@ int deferred_new(const struct deferred_options *o, struct deferred **ret, struct
 	d->cut.max = CUT_MAX;
 	atomic_store(&d->all, d->has_tables && o->all);
 	r = prof_agg_new(NULL, &d->walked);
+	if (r == 0 && d->o.stream)
+		r = stream_new(NULL, &d->stream);
 	if (r == 0 && d->has_tables)
 		r = deferred_tables_new(d);
 	d->o.rules = NULL; /* borrowed for this call */
@@ -65,6 +67,7 @@ struct deferred *deferred_free(struct deferred *d)
 		return NULL;
 	deferred_samples_done(d);
 	d->walked = prof_agg_free(d->walked);
+	d->stream = stream_free(d->stream);
 	d->store = uw_store_free(d->store);
 	d->rules = uw_rules_free(d->rules);
 	free(d->image);

@@ -14,6 +14,7 @@
 #include "bpf/abi/abi.h"
 #include "profile/profile.h"
 #include "sampler/sampler.h"
+#include "stream/stream.h"
 #include "tally/tally.h"
 #include "track/track.h"
 #include "unwind/unwind.h"
@@ -24,7 +25,8 @@ struct deferred_sample;
 struct deferred_options {
 	struct tally *tally;
 	struct trk *trk;
-	struct prof_agg *agg; /* the drain's; control merges into it */
+	struct prof_agg *agg;  /* the drain's; control merges into it */
+	struct stream *stream; /* likewise; NULL: none */
 	/* Memory of the kernel side for rules and tables, borrowed for deferred_new. backing NULL:
 	 * no tables, no sample is deferred. */
 	const struct uw_rules_mem *rules;

@@ -76,6 +76,7 @@ struct deferred {
 	_Atomic uint32_t pending;
 	_Atomic uint64_t pending_bytes;
 	struct prof_agg *walked;      /* tracker until it is joined, then control */
+	struct stream *stream;        /* the same: of the counts in walked; NULL: none */
 	VEC(struct deferred_cut) cut; /* the same */
 	struct deferred_window window[DEFERRED_WINDOWS];
 	uint32_t next_window;

@@ -32,6 +32,16 @@ struct deferred_sample {
 
 /* ---- drain ----------------------------------------------------------------------------------- */
 
+/* Adds a count, and its sample to the stream. */
+static void add_count(struct prof_agg *agg, struct stream *stream, const struct ev_count *c)
+{
+	uint32_t id;
+
+	/* A failure is counted by the aggregation. */
+	if (prof_agg_add_count_id(agg, c, &id) == 0 && stream)
+		stream_add(stream, id, c);
+}
+
 /* No room: counts the sample without its stack. */
 static void count_without_stack(struct deferred *d, const struct ev_deferred *c)
 {
@@ -52,7 +62,7 @@ static void count_without_stack(struct deferred *d, const struct ev_deferred *c)
 	}
 	count.ustack = st.hash;
 	(void)prof_agg_add_stack(d->o.agg, &st, NULL); /* counted by the aggregation */
-	(void)prof_agg_add_count(d->o.agg, &count);
+	add_count(d->o.agg, d->o.stream, &count);
 	tally_count(d->o.tally, TALLY_DEFERRED_LOST, c->count.samples);
 }
 
@@ -247,7 +257,7 @@ static void add(struct deferred *d, const struct deferred_sample *k, const uint6
 		return;
 	if (walk != ABI_WALK_ROOT)
 		tally_count(d->o.tally, TALLY_DEFERRED_INCOMPLETE, count.samples);
-	(void)prof_agg_add_count(d->walked, &count); /* counted by the aggregation */
+	add_count(d->walked, d->stream, &count);
 }
 
 /* Reads a stack that is larger than its snapshot again, once. It does not change while its thread
@@ -414,7 +424,25 @@ static void merge_cut(struct deferred *d, struct deferred_cut *k)
 	} else {
 		tally_count(d->o.tally, TALLY_DEFERRED_INCOMPLETE, k->count.samples);
 	}
-	(void)prof_agg_add_count(d->o.agg, &k->count); /* counted by the aggregation */
+	add_count(d->o.agg, d->o.stream, &k->count);
+}
+
+static void merge_counts(struct deferred *d)
+{
+	const struct prof_agg *w = d->walked;
+	const size_t n = prof_agg_count_cnt(w);
+	_cleanup_free_ uint32_t *index = d->stream ? calloc(n + 1, sizeof(*index)) : NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t id = UINT32_MAX;
+
+		/* A failure is counted there. */
+		(void)prof_agg_add_count_id(d->o.agg, prof_agg_count_at(w, i), &id);
+		if (index)
+			index[i] = id;
+	}
+	if (d->stream)
+		stream_take(d->o.stream, d->stream, index);
 }
 
 void deferred_merge(struct deferred *d)
@@ -426,8 +454,7 @@ void deferred_merge(struct deferred *d)
 	for (size_t i = 0; i < prof_agg_stack_cnt(w); i++)
 		(void)prof_agg_add_stack(d->o.agg, prof_agg_stack_at(w, i),
 		                         NULL); /* counted there */
-	for (size_t i = 0; i < prof_agg_count_cnt(w); i++)
-		(void)prof_agg_add_count(d->o.agg, prof_agg_count_at(w, i));
+	merge_counts(d);
 	/* Refused by the tracker's aggregation. */
 	tally_count(d->o.tally, TALLY_DROP_AGG_FULL, prof_agg_stats(w)->counts_dropped_samples);
 	tally_count(d->o.tally, TALLY_STACKS_OVER_LIMIT, prof_agg_stats(w)->stacks_dropped);
