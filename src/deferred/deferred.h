@@ -108,6 +108,19 @@ void deferred_finish(struct deferred *d);
  * Thread: control, after the drain and the tracker.
  */
 void deferred_merge(struct deferred *d);
+/* How far its samples were copied. All zero: none were. */
+struct deferred_seen {
+	struct prof_seen walked;
+	size_t cut;
+};
+/**
+ * deferred_copy_changes - as prof_agg_copy_changes, of the samples that were unwound so far
+ * @seen: updated; deferred_seen_done frees it
+ * Thread: tracker. Returns: 0, -ENOMEM.
+ */
+int deferred_copy_changes(struct deferred *d, struct deferred_seen *seen, struct prof_agg *to,
+                          struct prof_agg *const since[2]);
+void deferred_seen_done(struct deferred_seen *seen);
 /**
  * deferred_count - add the statistics of tables and rules to the tally
  * Thread: control, after the tracker.

@@ -459,3 +459,40 @@ void deferred_merge(struct deferred *d)
 	tally_count(d->o.tally, TALLY_DROP_AGG_FULL, prof_agg_stats(w)->counts_dropped_samples);
 	tally_count(d->o.tally, TALLY_STACKS_OVER_LIMIT, prof_agg_stats(w)->stacks_dropped);
 }
+
+/* As merge_cut, into a copy of the aggregation. Its heuristic stack may come later. */
+static void copy_cut(const struct deferred *d, const struct deferred_cut *k, struct prof_agg *to,
+                     struct prof_agg *const since[2])
+{
+	const struct ev_stack *heuristic = prof_agg_stack(to, k->heuristic);
+	const bool agree = agrees(heuristic, prof_agg_stack(d->walked, k->count.ustack));
+	struct ev_count count = k->count;
+
+	if (k->is_placeholder) {
+		struct ev_stack st = agree ? *heuristic : (struct ev_stack){0};
+
+		st.hash = count.ustack;
+		if (agree)
+			(void)prof_agg_add_stack(to, &st, NULL); /* counted there */
+		return;
+	}
+	if (agree)
+		count.ustack = k->heuristic;
+	(void)prof_agg_add_count(to, &count); /* counted there */
+	if (since[count.offcpu != EV_OFFCPU_NONE])
+		(void)prof_agg_add_count(since[count.offcpu != EV_OFFCPU_NONE], &count);
+}
+
+int deferred_copy_changes(struct deferred *d, struct deferred_seen *seen, struct prof_agg *to,
+                          struct prof_agg *const since[2])
+{
+	for (; seen->cut < d->cut.n; seen->cut++)
+		copy_cut(d, &d->cut.p[seen->cut], to, since);
+	return prof_agg_copy_changes(d->walked, &seen->walked, to, since);
+}
+
+void deferred_seen_done(struct deferred_seen *seen)
+{
+	prof_seen_done(&seen->walked);
+	seen->cut = 0;
+}
