@@ -23,7 +23,7 @@ static int add_mapping(struct build *b, const char *path, const uint8_t *build_i
 
 	for (size_t i = 0; i < build_id_len; i++)
 		(void)snprintf(hex + 2 * i, 3, "%02x", build_id[i]);
-	r = prof_model_string(b->m, path, &map.path);
+	r = prof_model_text(b->m, path, &map.path);
 	if (r == 0)
 		r = prof_model_string(b->m, hex, &map.build_id);
 	return r < 0 ? r : prof_model_mapping(b->m, &map, ret);
@@ -139,7 +139,7 @@ static int named_location(struct build *b, uint32_t mapping, uint64_t address,
 			               module);
 		else
 			(void)snprintf(text, sizeof(text), "0x%llx", (unsigned long long)shown);
-		r = prof_model_string(b->m, text, &fn.name);
+		r = prof_model_text(b->m, text, &fn.name);
 		(void)snprintf(text, sizeof(text), "unresolved: %s", ev_reason_name(n->reason));
 		if (r == 0)
 			r = prof_model_string(b->m, text, &fn.system_name);

@@ -12,10 +12,11 @@
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Two files, each mapped once, at 0x10000 * id; names of every 0x100 bytes. */
+/* Three files, each mapped once, at 0x10000 * id; names of every 0x100 bytes. */
 static const struct trk_image images[] = {
         {.id = 1, .path = "/usr/bin/prog", .build_id = {0xab, 0xcd}, .build_id_len = 2},
         {.id = 2, .path = "/lib/libx.so"},
+        {.id = 3, .path = "/tmp/a\n\033[31mb"},
 };
 struct tables {
 	uint32_t resolved; /* calls */
@@ -275,6 +276,23 @@ static void test_unnamed_frames_show_their_file_and_reason(void **state)
 	assert_true(f->result.quality.user_named == 0);
 }
 
+static void test_control_bytes_of_paths_are_no_part_of_a_profile(void **state)
+{
+	struct fixture *f = *state;
+	const struct ev_frame frame = {
+	        .addr = 0x110, .image = 3, .space = EV_SPACE_IMAGE, .exact = 1};
+	const struct prof_model *m;
+
+	f->tables.unnamed = true;
+	add_stack(f, (struct ev_stack){.hash = 8, .walk = EV_WALK_ROOT}, &frame, 1);
+	add_count(f, a_count(1, 8, 10));
+	build(f);
+	m = f->result.model;
+	assert_string_equal(stack_of(f, 0), "0x110 [a??[31mb]");
+	assert_string_equal(prof_model_str(m, m->mappings.p[m->locations.p[0].mapping - 1].path),
+	                    "/tmp/a??[31mb");
+}
+
 static void test_lost_and_missing_stacks_are_said(void **state)
 {
 	struct fixture *f = *state;
@@ -420,6 +438,7 @@ int main(void)
 	        T(test_a_running_capture_can_be_built_again_and_again),
 	        T(test_raw_frames_are_resolved_for_their_process),
 	        T(test_unnamed_frames_show_their_file_and_reason),
+	        T(test_control_bytes_of_paths_are_no_part_of_a_profile),
 	        T(test_lost_and_missing_stacks_are_said),
 	        T(test_kinds_take_their_own_counts),
 	        T(test_a_period_that_the_kernel_chose_is_the_mean),
