@@ -522,9 +522,9 @@ struct pfa_offcpu_site {
 };
 
 /* OFFCPU: fills @ret with the @max sites of most off-CPU time. Returns how many, or a negative
- * errno. An interval belongs to the innermost user frame outside system libraries (libc, the
- * dynamic linker and the like). If there is none it belongs to the innermost user frame, else to
- * the kernel function. */
+ * errno. An interval belongs to the innermost frame of the program's own code, as
+ * pfa_hot_functions has it. If there is none it belongs to the innermost frame of a run time, else
+ * to the innermost user frame, else to the kernel function. */
 PFA_API int pfa_top_offcpu_sites(const struct pfa_session *s, struct pfa_offcpu_site *ret,
                                  size_t max);
 

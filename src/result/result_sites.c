@@ -60,23 +60,6 @@ bool result_is_switch(const char *path, const char *name)
 	return false;
 }
 
-/* Libraries that block on behalf of every program: their caller is the site. */
-static bool is_system(const char *path)
-{
-	static const char *const names[] = {
-	        "libc.so",       "libc-2.",   "libc.musl",    "ld-linux",   "ld-musl",
-	        "ld-2.",         "ld64.so",   "ld.so",        "libpthread", "librt.so",
-	        "librt-2.",      "libm.so",   "libdl.so",     "libdl-2.",   "libgcc_s.so",
-	        "libstdc++.so.", "libc++.so", "libc++abi.so", "[vdso]",
-	};
-	const char *base = str_base_name(path);
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (str_starts(base, names[i]))
-			return true;
-	return false;
-}
-
 static uint32_t path_of(const struct prof_model *m, const struct prof_location *loc)
 {
 	return loc->mapping ? m->mappings.p[loc->mapping - 1].path : 0;
@@ -92,10 +75,11 @@ static uint32_t name_of(const struct prof_model *m, const struct prof_location *
 
 /* Frames of a sample; NULL: it has none. */
 struct frames {
-	const struct prof_location *own;    /* innermost of the program's own */
-	const struct prof_location *user;   /* innermost of all in user space */
-	const struct prof_location *kernel; /* in which it is blocked */
-	const struct prof_location *mark;   /* replaces a stack that is missing */
+	const struct prof_location *own;     /* innermost of the program's own */
+	const struct prof_location *runtime; /* innermost of a run time */
+	const struct prof_location *user;    /* innermost of all in user space */
+	const struct prof_location *kernel;  /* in which it is blocked */
+	const struct prof_location *mark;    /* replaces a stack that is missing */
 };
 
 static struct frames frames_of(const struct prof_model *m, const struct prof_sample *s)
@@ -122,8 +106,10 @@ static struct frames frames_of(const struct prof_model *m, const struct prof_sam
 		} else {
 			if (!f.user)
 				f.user = loc;
-			if (*path && !is_system(path))
+			if (result_owner(path, name) == RESULT_OWN)
 				f.own = loc;
+			else if (result_owner(path, name) == RESULT_RUNTIME && !f.runtime)
+				f.runtime = loc;
 		}
 	}
 	return f;
@@ -197,10 +183,11 @@ static int64_t add_up(int64_t a, int64_t b)
 static int add_wait(struct report *rep, const struct prof_sample *s)
 {
 	const struct frames f = frames_of(rep->m, s);
-	const struct prof_location *loc = f.own      ? f.own
-	                                  : f.user   ? f.user
-	                                  : f.kernel ? f.kernel
-	                                             : f.mark;
+	const struct prof_location *loc = f.own       ? f.own
+	                                  : f.runtime ? f.runtime
+	                                  : f.user    ? f.user
+	                                  : f.kernel  ? f.kernel
+	                                              : f.mark;
 	struct pair_key key = {.where = where_of(rep, s, &f)};
 	struct site *p;
 	uint32_t id = 0; /* clang-tidy does not see that it is set */

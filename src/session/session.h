@@ -128,9 +128,7 @@ int ses_top(const struct ses *s, enum pfa_kind kind, struct pfa_function *ret, s
 /**
  * ses_top_offcpu_sites - functions in which threads were blocked in the stopped capture, longest first
  * @ret: ret[max]
- * An interval belongs to the innermost user frame that is in no library of the system (libc and the
- * like); where there is none to the innermost user frame, else to the kernel function. Addresses
- * without a name are one entry for each module and kernel function.
+ * As result_sites.
  * Returns: how many, -EINVAL (no off-CPU profile), -ENOMEM, -E2BIG. Cost: O(frames of all samples).
  */
 int ses_top_offcpu_sites(const struct ses *s, struct pfa_offcpu_site *ret, size_t max);
