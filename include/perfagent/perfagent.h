@@ -507,6 +507,24 @@ PFA_API int pfa_top(const struct pfa_session *s, struct pfa_function *ret, size_
 PFA_API int pfa_top_of(const struct pfa_session *s, uint32_t kind, struct pfa_function *ret,
                        size_t max);
 
+/* A function of a profile, as tables for people show it. */
+struct pfa_hot_function {
+	const char *name;
+	const char *module;  /* path, or "[kernel]", "[jit]", "" */
+	const char *process; /* name of the processes; "" without PFA_HOT_BY_PROCESS */
+	/* 1: the program's own code. 0: the kernel, system libraries (libc, the dynamic linker and the
+	 * like), interpreters and run times, or wrappers of the standard libraries of C++, Rust and
+	 * Go. */
+	uint32_t own;
+	/* Percent of the weight of the complete user stacks that has the function, of the processes of
+	 * this name with PFA_HOT_BY_PROCESS; 0 if none is known to be complete. */
+	uint32_t complete_pct;
+	uint64_t self, cum; /* as of pfa_top_of */
+};
+
+/* An entry for each function and process name, not for each function. */
+#define PFA_HOT_BY_PROCESS (1u << 0)
+
 /* A function of a program in which threads are off-CPU. */
 struct pfa_offcpu_site {
 	const char *name;   /* of several addresses without a name, one of them */

@@ -138,6 +138,9 @@ struct result {
 	uint64_t dropped;         /* over a limit of the profile, or without memory */
 	uint64_t lost_stacks;     /* samples in it whose stack was lost */
 	struct result_quality quality;
+	/* Names of processes: the pids of the labels, and the strings by their numbers there. */
+	struct intern *pids;
+	VEC(uint32_t) comms;
 };
 
 /**
@@ -155,6 +158,11 @@ int result_build(const struct prof_agg *agg, const struct result_kind *kind,
  * result_done - free the model and what belongs to it; leaves it zeroed
  */
 void result_done(struct result *r);
+/**
+ * result_name_process - name the process with this pid, unless it has a name
+ * Returns: 0, -ENOMEM, -E2BIG.
+ */
+int result_name_process(struct result *r, uint32_t pid, const char *name);
 /**
  * result_has_user_stack - kernel threads have none, and tasks whose mm is released have none any
  * more
@@ -204,6 +212,18 @@ enum result_owner result_owner(const char *path, const char *name);
  * result_is_evaluator - does a function evaluate the code of interpreted functions?
  */
 bool result_is_evaluator(const char *name);
+/**
+ * result_functions - functions of a profile by self value, then cum, then name
+ * @skip: leaves that are passed over; NULL: none
+ * @by_process: an entry for each function and process name
+ * @ret: ret[max], max at most 1,000,000; strings are the model's
+ * The value of a leaf that evaluates a function with a name is that function's. A process without
+ * a name has that of the thread.
+ * Returns: how many, -ENOMEM, -E2BIG. Cost: O(frames of all samples).
+ */
+int result_functions(const struct result *r, prof_skip_fn skip, bool by_process,
+                     struct pfa_hot_function *ret, size_t max);
+
 /* ---- off-CPU ----------------------------------------------------------------------------------
  */
 

@@ -125,6 +125,13 @@ static void name_foreign(struct result_outcome *user)
 		user->walk = EV_WALK_FOREIGN;
 }
 
+static int name_process(struct build *b, const struct ev_proc_id *proc)
+{
+	const char *comm = prof_agg_comm(b->agg, proc, proc->pid);
+
+	return comm && comm[0] ? result_name_process(b->ret, proc->pid, comm) : 0;
+}
+
 static int add_sample(struct build *b, const struct ev_count *c, uint64_t weight)
 {
 	struct labels labels = {0};
@@ -167,6 +174,8 @@ static int add_sample(struct build *b, const struct ev_count *c, uint64_t weight
 	comm = prof_agg_comm(b->agg, &c->proc, c->tid);
 	if (comm && comm[0])
 		r = add_text(b, &labels, b->key.comm, comm);
+	if (r == 0 && !c->foreign_ns)
+		r = name_process(b, &c->proc);
 	if (r == 0 && c->offcpu)
 		r = add_wait_labels(b, c, &labels);
 	if (r == 0 && c->waker)
@@ -360,6 +369,8 @@ void result_done(struct result *r)
 {
 	free(r->quality.incomplete);
 	free(r->quality.heuristic_in);
+	r->pids = intern_free(r->pids);
+	vec_done(&r->comms);
 	r->model = prof_model_free(r->model);
 	memset(r, 0, sizeof(*r));
 }
