@@ -130,6 +130,10 @@ struct result_quality {
 	 * counts for each of its images. NULL: none. */
 	uint64_t *heuristic_in;
 	uint64_t heuristic_early; /* stacks whose frames all have a rule by now */
+	/* Weight of samples whose innermost user frame has no name, by the id of its location less
+	 * one: unnamed[n_unnamed]; NULL: none. */
+	uint64_t *unnamed;
+	size_t n_unnamed;
 };
 
 struct result {

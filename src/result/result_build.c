@@ -59,6 +59,27 @@ static void add_outcome(struct build *b, const struct result_outcome *user, bool
 		b->ret->quality.incomplete_unknown += weight;
 }
 
+/* Adds the weight to the location of the innermost user frame, if it has no name. Without memory the
+ * statistics lack it, the profile does not. */
+static void add_unnamed(struct build *b, uint32_t loc, uint64_t weight)
+{
+	struct result_quality *q = &b->ret->quality;
+
+	if (b->m->locations.p[loc - 1].reason == EV_REASON_NAMED)
+		return;
+	if (loc > q->n_unnamed) {
+		size_t n = MAX_OF((size_t)loc, 2 * q->n_unnamed);
+		uint64_t *p = reallocarray(q->unnamed, n, sizeof(*p));
+
+		if (!p)
+			return;
+		memset(p + q->n_unnamed, 0, (n - q->n_unnamed) * sizeof(*p));
+		q->unnamed = p;
+		q->n_unnamed = n;
+	}
+	q->unnamed[loc - 1] += weight;
+}
+
 /* Labels of a sample under construction. */
 struct labels {
 	struct prof_label v[8 + PFA_LABELS_MAX]; /* ours, and enrichers' */
@@ -142,6 +163,7 @@ static int add_sample(struct build *b, const struct ev_count *c, uint64_t weight
 	                      kernel_end = user_end;
 	struct named kernel = {0}, user = {0};
 	bool lost = false, klost = false;
+	uint32_t innermost = 0; /* location of the innermost user frame; 0: none */
 	int r = 0;
 
 	b->locs.n = 0;
@@ -155,8 +177,10 @@ static int add_sample(struct build *b, const struct ev_count *c, uint64_t weight
 		size_t first = b->locs.n;
 
 		r = result_append_stack(b, &c->proc, c->ustack, &user_end, &lost);
-		if (r == 0 && !lost && b->locs.n > first)
+		if (r == 0 && !lost && b->locs.n > first) {
 			user = count_named(b, first, user_end.walk);
+			innermost = b->locs.p[first];
+		}
 		if (c->foreign_ns)
 			name_foreign(&user_end);
 	}
@@ -187,6 +211,8 @@ static int add_sample(struct build *b, const struct ev_count *c, uint64_t weight
 		                      values);
 	if (r < 0)
 		return r;
+	if (innermost)
+		add_unnamed(b, innermost, weight);
 
 	b->ret->quality.weight += weight;
 	b->ret->quality.kernel_frames += (double)kernel.n * (double)weight;
@@ -369,6 +395,7 @@ void result_done(struct result *r)
 {
 	free(r->quality.incomplete);
 	free(r->quality.heuristic_in);
+	free(r->quality.unnamed);
 	r->pids = intern_free(r->pids);
 	vec_done(&r->comms);
 	r->model = prof_model_free(r->model);

@@ -274,6 +274,12 @@ static void test_unnamed_frames_show_their_file_and_reason(void **state)
 	assert_string_equal(stack_of(f, 0), "0x110 [prog]");
 	assert_int_equal(f->result.quality.reason_frames[EV_REASON_NO_SYMBOL], 1);
 	assert_true(f->result.quality.user_named == 0);
+	/* Its innermost user frame has no name. */
+	assert_true(f->result.quality.n_unnamed > 0);
+	assert_int_equal(f->result.quality.unnamed[0], 10);
+	f->tables.unnamed = false;
+	build(f);
+	assert_int_equal(f->result.quality.n_unnamed, 0);
 }
 
 static void test_control_bytes_of_paths_are_no_part_of_a_profile(void **state)
