@@ -141,6 +141,10 @@ struct result {
 	uint64_t kept, weight;    /* samples or intervals in it, and their weight */
 	uint64_t dropped;         /* over a limit of the profile, or without memory */
 	uint64_t lost_stacks;     /* samples in it whose stack was lost */
+	/* By index of the aggregation's counts: index in the model's samples; UINT32_MAX: it has
+	 * none of this count. samples_of[n_samples_of]; NULL: no sample was added. */
+	uint32_t *samples_of;
+	size_t n_samples_of;
 	struct result_quality quality;
 	/* Names of processes: the pids of the labels, and the strings by their numbers there. */
 	struct intern *pids;

@@ -211,6 +211,7 @@ static int add_sample(struct build *b, const struct ev_count *c, uint64_t weight
 		                      values);
 	if (r < 0)
 		return r;
+	b->sample = prof_model_sample_at(b->m, b->locs.p, (uint32_t)b->locs.n, labels.v, labels.n);
 	if (innermost)
 		add_unnamed(b, innermost, weight);
 
@@ -335,6 +336,15 @@ static int prepare(struct build *b)
  * @r) so are all that follow. */
 static int add_samples(struct build *b, int r)
 {
+	const size_t n = prof_agg_count_cnt(b->agg);
+
+	if (r == 0 && n) {
+		b->ret->samples_of = malloc(n * sizeof(*b->ret->samples_of));
+		r = b->ret->samples_of ? 0 : -ENOMEM;
+		b->ret->n_samples_of = b->ret->samples_of ? n : 0;
+	}
+	for (size_t i = 0; i < b->ret->n_samples_of; i++)
+		b->ret->samples_of[i] = UINT32_MAX;
 	for (size_t i = 0; i < prof_agg_count_cnt(b->agg); i++) {
 		const struct ev_count *c = prof_agg_count_at(b->agg, i);
 		const bool offcpu = b->kind->offcpu;
@@ -351,6 +361,7 @@ static int add_samples(struct build *b, int r)
 			b->ret->dropped += c->samples;
 			continue;
 		}
+		b->ret->samples_of[i] = b->sample;
 		b->ret->kept += c->samples;
 		b->ret->weight += weight;
 	}
@@ -398,6 +409,7 @@ void result_done(struct result *r)
 	free(r->quality.unnamed);
 	r->pids = intern_free(r->pids);
 	vec_done(&r->comms);
+	free(r->samples_of);
 	r->model = prof_model_free(r->model);
 	memset(r, 0, sizeof(*r));
 }

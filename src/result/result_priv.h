@@ -59,6 +59,7 @@ struct build {
 	uint32_t n_images;
 	uint32_t kernel_mapping, jit_mapping; /* model ids, 0 until needed */
 	uint32_t epoch;                       /* of the current sample */
+	uint32_t sample;                      /* index in the model of the last that was added */
 	struct intern *frame_keys;            /* struct frame_key -> index of frame_locs */
 	VEC(uint32_t) frame_locs;
 	struct intern *stack_keys; /* hash -> index of stacks */
