@@ -49,16 +49,17 @@ static uint32_t interrupt_depth(const struct build *b, const struct ev_stack *st
 	return 0;
 }
 
-/* Appends the file of frame @i if it is uncovered, unless the files from index @first on have
- * it. */
+/* Marks the location of frame @i and appends its file if it is uncovered, unless the files from
+ * index @first on have it. */
 static int append_uncovered(struct build *b, const struct ev_stack *st, uint32_t i,
-                            const struct ev_frame *resolved, size_t first)
+                            const struct ev_frame *resolved, uint32_t loc, size_t first)
 {
 	struct result_uncovered uncovered;
 
 	if (st->kernel || !(st->flags & EV_STACK_HEURISTIC) ||
 	    !b->src->uncovered(b->src->arg, st, i, resolved, b->uncovered.n > first, &uncovered))
 		return 0;
+	prof_model_uncovered(b->m, loc);
 	for (size_t k = first; k < b->uncovered.n; k++)
 		if (b->uncovered.p[k].image == uncovered.image &&
 		    b->uncovered.p[k].bare == uncovered.bare)
@@ -108,7 +109,7 @@ int result_append_frames(struct build *b, const struct ev_proc_id *proc, const s
 		if (r == 0)
 			r = vec_push(&b->locs, loc);
 		if (r == 0)
-			r = append_uncovered(b, st, i, &f, ret->uncovered);
+			r = append_uncovered(b, st, i, &f, loc, ret->uncovered);
 		ret->n_uncovered = (uint32_t)b->uncovered.n - ret->uncovered;
 	}
 	if (r == 0 && st->walk == EV_WALK_DEPTH) {

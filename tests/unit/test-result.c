@@ -422,6 +422,13 @@ static void test_heuristic_stacks_count_for_the_files_of_their_gaps(void **state
 	assert_int_equal(f->result.quality.heuristic, 15);
 	assert_int_equal(f->result.quality.heuristic_in[2 * 1 + 1], 15); /* image 1, bare */
 	assert_int_equal(f->result.quality.heuristic_in[2 * 2 + 1], 0);
+	/* Its location is marked, in all stacks. */
+	vec_each (s, &f->result.model->samples)
+		for (uint32_t i = 0; i < s->loc_cnt; i++) {
+			uint32_t loc = f->result.model->loc_ids.p[s->loc_first + i];
+
+			assert_int_equal(f->result.model->locations.p[loc - 1].uncovered, i == 0);
+		}
 }
 
 static void test_nothing_fits_after_a_failure(void **state)
