@@ -163,6 +163,12 @@ int result_build(const struct prof_agg *agg, const struct result_kind *kind,
                  const struct result_source *src, const struct result_cpu_time *cpu_time,
                  int before, struct result *ret);
 /**
+ * result_traced_frames - returns how many frames at the top of an off-CPU kernel stack are left out
+ * of profiles: the scheduler, its tracepoint and our program
+ * @src: only its names are used
+ */
+uint32_t result_traced_frames(const struct result_source *src, const struct ev_stack *st);
+/**
  * result_done - free the model and what belongs to it; leaves it zeroed
  */
 void result_done(struct result *r);

@@ -2,9 +2,9 @@
 /* Stacks to lists of locations, which are cached for shared stacks. */
 #include "result/result_priv.h"
 
-static const char *kernel_name(const struct build *b, const struct ev_frame *f)
+static const char *kernel_name(const struct result_source *src, const struct ev_frame *f)
 {
-	struct sym_named n = b->src->name(b->src->arg, 0, f->exact ? f->addr : f->addr - 1);
+	struct sym_named n = src->name(src->arg, 0, f->exact ? f->addr : f->addr - 1);
 
 	return n.n ? n.frames[0].name : "";
 }
@@ -12,14 +12,14 @@ static const char *kernel_name(const struct build *b, const struct ev_frame *f)
 /* Frames at the top of a kernel stack of a switch or a wake-up: our program, and its callers in the
  * tracepoint. */
 #define TRACED_MAX 12
-static uint32_t skip_traced(const struct build *b, const struct ev_stack *st)
+uint32_t result_traced_frames(const struct result_source *src, const struct ev_stack *st)
 {
 	static const char *const names[] = {"bpf_trace_run", "__bpf_trace_sched_",
 	                                    "__traceiter_sched_"};
 	uint32_t skip = 0;
 
 	for (uint32_t i = 0; i < st->n && i < TRACED_MAX; i++) {
-		const char *name = kernel_name(b, &st->frames[i]);
+		const char *name = kernel_name(src, &st->frames[i]);
 		bool traced = strcmp(name, "__schedule") == 0;
 
 		for (size_t k = 0; k < ARRAY_SIZE(names) && !traced; k++)
@@ -40,7 +40,7 @@ static uint32_t interrupt_depth(const struct build *b, const struct ev_stack *st
 	                                    "asm_exc_nmi"};
 
 	for (uint32_t i = 0; i < st->n; i++) {
-		const char *name = kernel_name(b, &st->frames[i]);
+		const char *name = kernel_name(b->src, &st->frames[i]);
 
 		for (size_t k = 0; k < ARRAY_SIZE(names); k++)
 			if (str_starts(name, names[k]))
@@ -83,7 +83,7 @@ int result_append_frames(struct build *b, const struct ev_proc_id *proc, const s
 		r = result_synthetic(b, "[kernel stack failed]", &loc);
 		return r < 0 ? r : vec_push(&b->locs, loc);
 	}
-	for (uint32_t i = st->kernel && b->kind->offcpu ? skip_traced(b, st) : 0;
+	for (uint32_t i = st->kernel && b->kind->offcpu ? result_traced_frames(b->src, st) : 0;
 	     i < st->n && r == 0; i++) {
 		struct ev_frame f = st->frames[i];
 
