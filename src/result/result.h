@@ -54,6 +54,30 @@ const struct result_cpu_time_total *result_cpu_time_total(const struct result_cp
  */
 uint64_t result_cpu_time_weight(const struct result_cpu_time *t, const struct ev_count *c);
 
+/* Time and weight of each thread at one moment of a capture. All zero: empty. */
+struct result_cpu_reading {
+	VEC(struct smp_cpu_time) threads;
+	struct result_cpu_time_total rest; /* threads without an entry */
+	uint64_t few;                      /* as for result_cpu_time_new; 0: not read */
+};
+/**
+ * result_cpu_reading_add - add the sums of a thread
+ * Returns: 0, -ENOMEM.
+ */
+int result_cpu_reading_add(struct result_cpu_reading *r, const struct smp_cpu_time *v);
+void result_cpu_reading_done(struct result_cpu_reading *r); /* free it; leaves it zeroed */
+/**
+ * result_cpu_time_between - measured time between two readings of a capture
+ * @before: NULL: from the start of the capture on
+ * @after: its rest is raised where it lacks time that @before has: a thread without an entry now may
+ *         not be in the rest yet
+ * Time of a thread whose entry is gone is in the rest now. So time between is counted once: sums
+ * over consecutive readings are those of the last one.
+ * Returns: 0, -ENOMEM, -E2BIG.
+ */
+int result_cpu_time_between(const struct result_cpu_reading *before,
+                            struct result_cpu_reading *after, struct result_cpu_time **ret);
+
 /* ---- meaning of addresses ---------------------------------------------------------------------
  */
 

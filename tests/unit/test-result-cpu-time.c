@@ -132,10 +132,81 @@ static void test_large_weights_do_not_overflow(void **state)
 	result_cpu_time_free(t);
 }
 
+static struct result_cpu_reading reading(const struct smp_cpu_time *v, size_t n,
+                                         uint64_t rest_ran_ns, uint64_t rest_seen)
+{
+	struct result_cpu_reading r = {.few = 100 * MS,
+	                               .rest = {.ran_ns = rest_ran_ns, .seen = rest_seen}};
+
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(result_cpu_reading_add(&r, &v[i]), 0);
+	return r;
+}
+
+/* Time between two readings; the second one is the first of the next call. */
+static struct result_cpu_time *between(struct result_cpu_reading *before,
+                                       struct result_cpu_reading after)
+{
+	struct result_cpu_time *t = NULL;
+
+	assert_int_equal(result_cpu_time_between(before->threads.n ? before : NULL, &after, &t), 0);
+	result_cpu_reading_done(before);
+	*before = after;
+	return t;
+}
+
+static void test_time_between_readings_counts_once(void **state)
+{
+	/* Thread 2 ends after the second reading: its entry is removed before the rest has its time
+	 * (third reading), and is in the rest in the fourth. */
+	const struct smp_cpu_time first[] = {times(1, 1, 200 * MS, 100 * MS),
+	                                     times(1, 2, 50 * MS, 40 * MS)},
+	                          second[] = {times(1, 1, 500 * MS, 300 * MS),
+	                                      times(1, 2, 60 * MS, 50 * MS)},
+	                          third[] = {times(1, 1, 520 * MS, 310 * MS)},
+	                          fourth[] = {times(1, 1, 530 * MS, 320 * MS)};
+	struct result_cpu_reading r = {0};
+	struct result_cpu_time *t;
+	uint64_t ran_ns = 0, seen = 0;
+
+	(void)state;
+	t = between(&r, reading(first, 2, 0, 0));
+	assert_int_equal(weight(t, 1, 1, 10 * MS), 20 * MS);
+	assert_int_equal(result_cpu_time_total(t)->ran_ns, 250 * MS);
+	ran_ns += result_cpu_time_total(t)->ran_ns;
+	seen += result_cpu_time_total(t)->seen;
+	result_cpu_time_free(t);
+
+	t = between(&r, reading(second, 2, 7 * MS, 7 * MS));
+	/* By its own ratio of this time, not of all. */
+	assert_int_equal(weight(t, 1, 1, 10 * MS), 15 * MS);
+	assert_int_equal(weight(t, 1, 2, 10 * MS), 10 * MS); /* 17 of the rest in 17 */
+	ran_ns += result_cpu_time_total(t)->ran_ns;
+	seen += result_cpu_time_total(t)->seen;
+	result_cpu_time_free(t);
+
+	t = between(&r, reading(third, 1, 7 * MS, 7 * MS));
+	/* Less than before in all: no time, not a negative one. */
+	assert_int_equal(result_cpu_time_total(t)->ran_ns, 0);
+	assert_int_equal(result_cpu_time_total(t)->seen, 0);
+	ran_ns += result_cpu_time_total(t)->ran_ns;
+	seen += result_cpu_time_total(t)->seen;
+	result_cpu_time_free(t);
+
+	t = between(&r, reading(fourth, 1, 70 * MS, 60 * MS));
+	ran_ns += result_cpu_time_total(t)->ran_ns;
+	seen += result_cpu_time_total(t)->seen;
+	result_cpu_time_free(t);
+	assert_int_equal(ran_ns, 600 * MS);
+	assert_int_equal(seen, 380 * MS);
+	result_cpu_reading_done(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_samples_of_a_thread_weigh_its_time),
+	        cmocka_unit_test(test_time_between_readings_counts_once),
 	        cmocka_unit_test(test_threads_with_few_samples_share_a_ratio),
 	        cmocka_unit_test(test_a_number_used_again_is_another_thread),
 	        cmocka_unit_test(test_entries_of_one_thread_are_added),
