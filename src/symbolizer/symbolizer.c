@@ -285,23 +285,43 @@ static void finish_kernel(struct symbolizer *s)
 	symbolizer_add_result(s, &res);
 }
 
-static int collect(struct symbolizer *s)
+static int collect_batch(struct symbolizer *s, const struct symbolizer_result *res)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < res->batch.n && r == 0; i++) {
+		struct symbolizer_key key = {.addr = res->addrs[i], .image = res->image};
+		uint32_t id = 0;
+		bool is_new = false;
+
+		/* Room comes before the interner, whose ids must match the vector. */
+		r = vec_reserve(&s->names, 1);
+		if (r == 0)
+			r = intern_add(s->keys, &key, sizeof(key), &id, &is_new);
+		if (r == 0 && is_new)
+			s->names.p[s->names.n++] = sym_batch_at(&res->batch, i);
+		else if (r == 0 && s->names.p[id].reason != EV_REASON_NAMED)
+			s->names.p[id] = sym_batch_at(&res->batch, i); /* looked up again */
+	}
+	return r;
+}
+
+int symbolizer_collect(struct symbolizer *s, uint64_t *ret_waiting)
 {
 	int r = s->keys ? 0 : intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &s->keys);
 
-	vec_each (res, &s->results) {
-		for (size_t i = 0; i < res->batch.n && r == 0; i++) {
-			struct symbolizer_key key = {.addr = res->addrs[i], .image = res->image};
-			uint32_t id;
-			bool is_new = false;
+	pthread_mutex_lock(&s->lock);
+	while (r == 0 && s->collected < s->results.n) {
+		/* A batch does not change any more, but the list of batches may move. */
+		const struct symbolizer_result res = s->results.p[s->collected];
 
-			r = intern_add(s->keys, &key, sizeof(key), &id, &is_new);
-			if (r == 0 && is_new)
-				r = vec_push(&s->names, sym_batch_at(&res->batch, i));
-			else if (r == 0 && s->names.p[id].reason != EV_REASON_NAMED)
-				s->names.p[id] = sym_batch_at(&res->batch, i); /* looked up again */
-		}
+		pthread_mutex_unlock(&s->lock);
+		r = collect_batch(s, &res);
+		s->collected += r == 0;
+		pthread_mutex_lock(&s->lock);
 	}
+	*ret_waiting = s->outstanding;
+	pthread_mutex_unlock(&s->lock);
 	return r;
 }
 
@@ -348,6 +368,8 @@ static void count_files(struct symbolizer *s, uint64_t limit_ms)
 
 int symbolizer_finish(struct symbolizer *s, uint64_t until_ns, uint64_t limit_ms)
 {
+	uint64_t waiting;
+
 	while (!symbolizer_send(s, UINT64_MAX, true)) {
 		if (now_ns() > until_ns)
 			symbolizer_cancel(s);
@@ -356,7 +378,7 @@ int symbolizer_finish(struct symbolizer *s, uint64_t until_ns, uint64_t limit_ms
 	await_results(s, until_ns);
 	count_files(s, limit_ms);
 	finish_kernel(s);
-	return collect(s);
+	return symbolizer_collect(s, &waiting);
 }
 
 struct sym_named symbolizer_find(const struct symbolizer *s, uint32_t image, uint64_t addr)

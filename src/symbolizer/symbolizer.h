@@ -88,8 +88,15 @@ int symbolizer_finish(struct symbolizer *s, uint64_t until_ns, uint64_t limit_ms
  */
 void symbolizer_cancel(struct symbolizer *s);
 /**
- * symbolizer_find - the result for an address, after symbolizer_finish
- * Returns: reason NO_MEMORY if it was not requested or was lost. Borrowed until symbolizer_free.
+ * symbolizer_collect - make the answers up to now available to symbolizer_find
+ * @ret_waiting: batches without an answer
+ * Returns: 0, -ENOMEM, -E2BIG: some names are missing. Thread: control.
+ */
+int symbolizer_collect(struct symbolizer *s, uint64_t *ret_waiting);
+/**
+ * symbolizer_find - the result for an address, after symbolizer_finish or symbolizer_collect
+ * Returns: reason NO_MEMORY if it was not requested, has no answer yet or was lost. Borrowed until
+ * symbolizer_free. Thread: control.
  */
 struct sym_named symbolizer_find(const struct symbolizer *s, uint32_t image, uint64_t addr);
 /**

@@ -53,7 +53,8 @@ struct symbolizer {
 	uint64_t outstanding; /* batches that were sent and have no result yet */
 	VEC(struct symbolizer_result) results;
 
-	/* Control, during and after symbolizer_finish. */
+	/* Control, in symbolizer_collect, and from symbolizer_finish on. */
+	size_t collected;    /* of results */
 	struct intern *keys; /* struct symbolizer_key -> index of names */
 	VEC(struct sym_named) names;
 };

@@ -11,7 +11,8 @@
 
 static struct tally tally;
 static bool no_memory;
-static int file_fd; /* of every image; -EBADF: none can be read */
+static size_t no_memory_for; /* 0, or reallocations of this size fail */
+static int file_fd;          /* of every image; -EBADF: none can be read */
 static uint32_t child_pid, opened;
 
 /* ---- what is made up ------------------------------------------------------------------------- */
@@ -34,7 +35,8 @@ int __wrap_ksyms_load_cached(const struct ksyms_options *o, struct ksyms **ret,
 
 void *__wrap_realloc(void *p, size_t size)
 {
-	return no_memory ? NULL : __real_realloc(p, size);
+	return no_memory || (no_memory_for && size == no_memory_for) ? NULL
+	                                                             : __real_realloc(p, size);
 }
 
 static void open_image(void *arg, uint32_t image, struct trk_open *ret)
@@ -59,6 +61,7 @@ static int setup(void **state)
 	(void)state;
 	tally_reset(&tally);
 	no_memory = false;
+	no_memory_for = 0;
 	file_fd = -EBADF;
 	child_pid = opened = 0;
 	return 0;
@@ -218,6 +221,24 @@ static void test_no_answer_is_lost_however_many(void **state)
 	end(&f);
 }
 
+static void test_answers_are_collected_again_after_a_want_of_memory(void **state)
+{
+	struct fixture f = begin(0, 4, true);
+	uint64_t waiting;
+
+	(void)state;
+	symbolizer_request(f.s, 1, 10);
+	assert_true(symbolizer_send(f.s, UINT64_MAX, true));
+	run_jobs(&f);
+	no_memory_for = 8 * sizeof(*f.s->names.p); /* the first room for names */
+	assert_int_equal(symbolizer_collect(f.s, &waiting), -ENOMEM);
+	no_memory_for = 0;
+	assert_int_equal(symbolizer_collect(f.s, &waiting), 0);
+	assert_int_equal(f.s->names.n, 1);
+	assert_int_equal(symbolizer_find(f.s, 1, 10).reason, EV_REASON_NO_FILE);
+	end(&f);
+}
+
 static void test_answers_lost_for_want_of_memory_are_counted(void **state)
 {
 	struct fixture f = begin(0, 4, true);
@@ -352,6 +373,8 @@ int main(void)
 	        cmocka_unit_test_setup(test_batches_wait_for_room, setup),
 	        cmocka_unit_test_setup(test_other_jobs_of_the_pool_run_between_turns, setup),
 	        cmocka_unit_test_setup(test_no_answer_is_lost_however_many, setup),
+	        cmocka_unit_test_setup(test_answers_are_collected_again_after_a_want_of_memory,
+	                               setup),
 	        cmocka_unit_test_setup(test_answers_lost_for_want_of_memory_are_counted, setup),
 	        cmocka_unit_test_setup(test_naming_ends_in_time, setup),
 	        cmocka_unit_test_setup(test_late_batches_are_counted, setup),
