@@ -55,6 +55,11 @@ void smp_walker_freep(struct smp_walker **w);
  */
 int smp_walker_drain(struct smp_walker *w, const struct smp_sink *sink);
 /**
+ * smp_walker_drain_threads - hand on the thread names now, and empty their table
+ * Returns: as smp_walker_drain.
+ */
+int smp_walker_drain_threads(struct smp_walker *w, const struct smp_sink *sink);
+/**
  * smp_walker_detach - detach the programs of the walker and of on-CPU samples
  */
 void smp_walker_detach(struct smp_walker *w);
@@ -259,6 +264,10 @@ bool smp_offcpu_reread(const struct smp_offcpu *o, struct ev_deferred *c, uint8_
  * smp_offcpu_drain - as smp_oncpu_drain, of closed intervals
  */
 int smp_offcpu_drain(struct smp_offcpu *o, const struct smp_sink *sink);
+/**
+ * smp_offcpu_drain_all - the same, of all intervals that were closed up to now
+ */
+int smp_offcpu_drain_all(struct smp_offcpu *o, const struct smp_sink *sink);
 /**
  * smp_offcpu_end - stop opening and closing intervals
  * Thread: control, before the drain thread finishes.

@@ -11,7 +11,5 @@ const struct abi_counters *smp_walker_counters(const struct smp_walker *w);
 /* Whether samples and intervals come one by one. */
 bool smp_walker_streams(const struct smp_walker *w);
 const struct load_sizes *smp_walker_sizes(const struct smp_walker *w);
-/* Hands on the thread names and empties their table. Returns as smp_walker_drain. */
-int smp_walker_drain_threads(struct smp_walker *w, const struct smp_sink *sink);
 
 #endif

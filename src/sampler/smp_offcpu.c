@@ -139,6 +139,17 @@ int smp_offcpu_drain(struct smp_offcpu *o, const struct smp_sink *sink)
 	return r;
 }
 
+int smp_offcpu_drain_all(struct smp_offcpu *o, const struct smp_sink *sink)
+{
+	struct abi_counters c;
+
+	/* Else the next drain comes early. */
+	if (load_offcpu_counters(o->loader, &c) == 0)
+		o->counts_drained = c.v[ABI_CNT_COUNTS_NEW];
+	o->sink = sink;
+	return keep_first(o, 0, load_offcpu_drain(o->loader, on_interval, o));
+}
+
 /* Closes an open interval at the end of the capture; the blocked time of a thread that was woken
  * and has not run yet ends at its wake-up. */
 static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_offcpu_thread *t)

@@ -118,6 +118,15 @@ static void offcpu_drain(void *src, const struct smp_sink *sink, uint64_t now)
 	(void)smp_offcpu_drain(((struct offcpu *)src)->sampler, sink); /* counted: read_errors */
 }
 
+/* An interval has the epoch of its beginning: the end of one does not matter. */
+static void offcpu_drain_all(void *src, const struct smp_sink *sink, struct result_cpu_reading *ret)
+{
+	struct offcpu *s = src;
+
+	if (ret)
+		(void)smp_offcpu_drain_all(s->sampler, sink); /* counted: read_errors */
+}
+
 static bool offcpu_reread(const void *src, struct ev_deferred *c, uint8_t *buf)
 {
 	return smp_offcpu_reread(((const struct offcpu *)src)->sampler, c, buf);
@@ -376,6 +385,7 @@ const struct source src_offcpu = {
         .begin = offcpu_begin,
         .backlog = offcpu_backlog,
         .drain = offcpu_drain,
+        .drain_all = offcpu_drain_all,
         .reread = offcpu_reread,
         .end = offcpu_end,
         .finish = offcpu_finish,

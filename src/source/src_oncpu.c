@@ -82,6 +82,11 @@ static int oncpu_open(const struct src_env *env, void **ret, struct err *err)
 	return r;
 }
 
+static uint64_t few_weight(const struct oncpu *s)
+{
+	return ABI_CPU_TIME_SAMPLES * s->spec.period;
+}
+
 static void oncpu_config(const void *src, struct abi_config *cfg, struct load_sizes *sizes)
 {
 	const struct oncpu *s = src;
@@ -89,7 +94,7 @@ static void oncpu_config(const void *src, struct abi_config *cfg, struct load_si
 	sizes->no_sample = false;
 	/* Weights of other events are not times. */
 	cfg->cpu_time = !s->cycles;
-	cfg->few_weight = ABI_CPU_TIME_SAMPLES * s->spec.period;
+	cfg->few_weight = few_weight(s);
 }
 
 static int oncpu_load(void *src, struct err *err)
@@ -124,11 +129,35 @@ static void oncpu_drain(void *src, const struct smp_sink *sink, uint64_t now)
 	(void)smp_oncpu_drain(s->sampler, sink); /* counted: read_errors */
 }
 
-static void oncpu_drain_all(void *src, const struct smp_sink *sink)
+struct reading_arg {
+	struct result_cpu_reading *to;
+	int error;
+};
+
+static void add_reading(void *arg, const struct smp_cpu_time *v)
+{
+	struct reading_arg *a = arg;
+
+	if (a->error == 0)
+		a->error = result_cpu_reading_add(a->to, v);
+}
+
+static void oncpu_drain_all(void *src, const struct smp_sink *sink, struct result_cpu_reading *ret)
 {
 	struct oncpu *s = src;
+	struct reading_arg a = {.to = ret};
+	struct smp_cpu_time rest = {0};
+	struct smp_cpu_time_cost cost;
+	int r;
 
 	(void)smp_oncpu_drain_all(s->sampler, sink); /* counted: read_errors */
+	if (!ret || s->cycles)
+		return;
+	r = smp_oncpu_split_times(s->sampler, add_reading, &a, &rest, &cost);
+	if (r < 0 || a.error < 0)
+		return; /* weights stay as they are */
+	ret->rest = (struct result_cpu_time_total){.ran_ns = rest.ran_ns, .seen = rest.seen};
+	ret->few = few_weight(s);
 }
 
 static void oncpu_end(void *src)
@@ -172,7 +201,7 @@ static void read_cpu_time(struct oncpu *s)
 
 	if (s->cycles)
 		return;
-	r = result_cpu_time_new(ABI_CPU_TIME_SAMPLES * s->spec.period, &a.to);
+	r = result_cpu_time_new(few_weight(s), &a.to);
 	if (r == 0)
 		r = smp_oncpu_times(s->sampler, on_cpu_time, &a, &rest, &cost);
 	if (r == 0)
