@@ -659,6 +659,10 @@ struct pfa_metrics {
 	const char *const *notes; /* notes[n_notes] */
 	size_t n_labels;
 	const struct pfa_label *labels; /* labels[n_labels], the tags of the options */
+	/* sched_switch and sched_wakeup events that were missed: the times around them are in the
+	 * sums, and in no summary; and that were dropped, because the thread table was full: their
+	 * intervals are missing. */
+	uint64_t missed_events, dropped_events;
 };
 
 /* STOPPED: returns the metrics of the capture; NULL if there are none (PMU was not requested, or

@@ -190,6 +190,8 @@ static void show(struct api_metrics *v, const struct met_snapshot *snap)
 	m->n_procs = snap->procs.n;
 	m->procs = list;
 	m->other_threads = snap->other_threads;
+	m->missed_events = snap->missed_events;
+	m->dropped_events = snap->dropped_events;
 	m->n_notes = snap->notes.n;
 	m->notes = show_texts(v, snap->notes.p, snap->notes.n);
 	m->n_labels = snap->labels.n;

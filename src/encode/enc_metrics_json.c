@@ -336,6 +336,8 @@ int enc_metrics_json(const struct met_snapshot *s, struct sbuf *out)
 		put_entry(&j, NULL, s, e, false);
 	close_with(&j, ']');
 	put_u64(&j, "other_threads", s->other_threads);
+	put_u64(&j, "missed_events", s->missed_events);
+	put_u64(&j, "dropped_events", s->dropped_events);
 	close_with(&j, '}');
 	(void)sbuf_char(out, '\n');
 	if (out->err) {

@@ -169,6 +169,8 @@ struct met_snapshot {
 	VEC(char *) core_types;      /* "" if all cores are alike, else the PMU: "cpu_core" */
 	struct met_entry all;        /* everything that was counted */
 	VEC(struct met_entry) procs; /* by descending CPU time */
+	/* sched_switch and sched_wakeup events: that no program saw; that a full thread table dropped. */
+	uint64_t missed_events, dropped_events;
 	uint64_t other_threads; /* threads of processes without a slot: together in the entry with
 	                           pid 0 */
 	VEC(char *) notes;      /* one line each: what is missing and why */

@@ -241,6 +241,8 @@ static int describe(struct sched *p, const struct load_sched_total *total)
 	m->duration_ns = p->end_ns - p->begin_ns;
 	m->cpus = p->cpus ? p->cpus->n : env->n_cpus;
 	m->cpus_offline = p->cpus ? p->cpus->offline_cnt : 0;
+	m->missed_events = total->missed;
+	m->dropped_events = total->lost;
 	m->other_threads = total->lost_procs;
 	for (uint32_t t = 0; t < (p->cpus ? p->cpus->n_types : 1) && r == 0; t++)
 		r = met_snapshot_core_type(

@@ -251,8 +251,8 @@ class Stats:
         said = json.loads(text)
         self.said, self.all, self.scope, self.notes = said, said['all'], said['scope'], said['notes']
         self.duration_ns = said['duration_ns']
-        # sched_switch and sched_wakeup events that were missed.
-        self.missed = sum(int(text.split()[0]) for text in self.notes if 'events were missed: the times around them' in text)
+        # sched_switch and sched_wakeup events.
+        self.missed, self.dropped = said['missed_events'], said['dropped_events']
         self.processes = {p['pid']: p for p in said['processes']}
         start_ns = to_monotonic(said['time_realtime_ns'])
         self.window = (start_ns, start_ns + self.duration_ns)

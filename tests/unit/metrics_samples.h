@@ -207,6 +207,8 @@ static void fill_per_pid(struct met_snapshot *s)
 
 	s->scope = MET_PER_PID;
 	s->other_threads = 7;
+	s->missed_events = 3;
+	s->dropped_events = 5;
 	sample_entry(&s->all, 0, "", 6);
 	sample_hardware(&s->all, 6);
 	sample_entry(&e, 31, "kworker/u8:3", 1);

@@ -135,6 +135,8 @@ static void test_metrics_are_those_of_the_snapshot(void **state)
 		assert_int_equal(m->time_realtime_ns, snap->time_realtime_ns);
 		assert_int_equal(m->duration_ns, snap->duration_ns);
 		assert_int_equal(m->other_threads, snap->other_threads);
+		assert_int_equal(m->missed_events, snap->missed_events);
+		assert_int_equal(m->dropped_events, snap->dropped_events);
 		assert_int_equal(m->n_core_types, snap->core_types.n);
 		for (size_t i = 0; i < m->n_core_types; i++)
 			assert_string_equal(m->core_types[i], snap->core_types.p[i]);
