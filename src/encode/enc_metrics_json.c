@@ -17,31 +17,6 @@ struct json {
 
 /* ---- pieces --------------------------------------------------------------------------------- */
 
-/* Bytes that are not UTF-8 become "\xNN". Control characters are escaped, also those above U+007F,
- * since the output may go to a terminal. */
-static void put_string(struct sbuf *b, const char *str, size_t len)
-{
-	const uint8_t *s = (const uint8_t *)str;
-
-	(void)sbuf_char(b, '"');
-	for (size_t at = 0; at < len;) {
-		size_t n = enc_utf8_len(s + at, len - at);
-
-		if (n == 0)
-			(void)sbuf_addf(b, "\\\\x%02x", s[at]);
-		else if (s[at] < 0x20 || s[at] == 0x7f)
-			(void)sbuf_addf(b, "\\u%04x", s[at]);
-		else if (n == 2 && s[at] == 0xc2 && s[at + 1] < 0xa0)
-			(void)sbuf_addf(b, "\\u%04x", s[at + 1]);
-		else if (s[at] == '"' || s[at] == '\\')
-			(void)sbuf_addf(b, "\\%c", s[at]);
-		else
-			(void)sbuf_add(b, s + at, n);
-		at += MAX_OF(n, (size_t)1);
-	}
-	(void)sbuf_char(b, '"');
-}
-
 static void put_line(struct json *j)
 {
 	if (j->flat)
@@ -60,7 +35,7 @@ static void put_key(struct json *j, const char *key)
 		put_line(j);
 	j->first = false;
 	if (key) {
-		put_string(j->b, key, strlen(key));
+		enc_put_json_string(j->b, key, strlen(key));
 		(void)sbuf_str(j->b, ": ");
 	}
 }
@@ -114,13 +89,13 @@ static void put_bool(struct json *j, const char *key, bool v)
 static void put_text(struct json *j, const char *key, const char *s)
 {
 	put_key(j, key);
-	put_string(j->b, s, strlen(s));
+	enc_put_json_string(j->b, s, strlen(s));
 }
 
 static void put_comm(struct json *j, const char comm[static MET_COMM_LEN])
 {
 	put_key(j, "comm");
-	put_string(j->b, comm, strnlen(comm, MET_COMM_LEN));
+	enc_put_json_string(j->b, comm, strnlen(comm, MET_COMM_LEN));
 }
 
 /* ---- entries -------------------------------------------------------------------------------- */

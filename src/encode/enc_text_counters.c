@@ -21,25 +21,6 @@ static const char *const counter_titles[MET_COUNTER_CNT] = {
 
 /* ---- pieces --------------------------------------------------------------------------------- */
 
-size_t enc_put_name(struct sbuf *b, const char *name, size_t len)
-{
-	const uint8_t *s = (const uint8_t *)name;
-	size_t columns = 0;
-
-	for (size_t at = 0; at < len; columns++) {
-		size_t n = enc_utf8_len(s + at, len - at);
-		/* U+0080 to U+009F are control characters, too. */
-		bool c1 = n == 2 && s[at] == 0xc2 && s[at + 1] < 0xa0;
-
-		if (n == 0 || c1 || s[at] < 0x20 || s[at] == 0x7f)
-			(void)sbuf_char(b, '?');
-		else
-			(void)sbuf_add(b, s + at, n);
-		at += MAX_OF(n, (size_t)1);
-	}
-	return columns;
-}
-
 void enc_put_spaces(struct sbuf *b, size_t have, size_t width)
 {
 	for (; have < width; have++)

@@ -9,12 +9,6 @@
 #define ENC_NUMBER_WIDTH 14
 
 /**
- * enc_put_name - write an untrusted name: control characters and bytes that are not UTF-8
- * become '?'
- * Returns: its columns, one for each character.
- */
-size_t enc_put_name(struct sbuf *b, const char *name, size_t len);
-/**
  * enc_put_spaces - fill with blanks from column @have to @width
  */
 void enc_put_spaces(struct sbuf *b, size_t have, size_t width);

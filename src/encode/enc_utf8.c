@@ -29,3 +29,45 @@ size_t enc_utf8_len(const uint8_t *s, size_t left)
 	}
 	return n;
 }
+
+size_t enc_put_name(struct sbuf *b, const char *name, size_t len)
+{
+	const uint8_t *s = (const uint8_t *)name;
+	size_t columns = 0;
+
+	for (size_t at = 0; at < len; columns++) {
+		size_t n = enc_utf8_len(s + at, len - at);
+		/* U+0080 to U+009F are control characters, too. */
+		bool c1 = n == 2 && s[at] == 0xc2 && s[at + 1] < 0xa0;
+
+		if (n == 0 || c1 || s[at] < 0x20 || s[at] == 0x7f)
+			(void)sbuf_char(b, '?');
+		else
+			(void)sbuf_add(b, s + at, n);
+		at += MAX_OF(n, (size_t)1);
+	}
+	return columns;
+}
+
+void enc_put_json_string(struct sbuf *b, const char *str, size_t len)
+{
+	const uint8_t *s = (const uint8_t *)str;
+
+	(void)sbuf_char(b, '"');
+	for (size_t at = 0; at < len;) {
+		size_t n = enc_utf8_len(s + at, len - at);
+
+		if (n == 0)
+			(void)sbuf_addf(b, "\\\\x%02x", s[at]);
+		else if (s[at] < 0x20 || s[at] == 0x7f)
+			(void)sbuf_addf(b, "\\u%04x", s[at]);
+		else if (n == 2 && s[at] == 0xc2 && s[at + 1] < 0xa0)
+			(void)sbuf_addf(b, "\\u%04x", s[at + 1]);
+		else if (s[at] == '"' || s[at] == '\\')
+			(void)sbuf_addf(b, "\\%c", s[at]);
+		else
+			(void)sbuf_add(b, s + at, n);
+		at += MAX_OF(n, (size_t)1);
+	}
+	(void)sbuf_char(b, '"');
+}

@@ -11,6 +11,19 @@
 #include "profile/profile.h"
 
 /**
+ * enc_put_name - write an untrusted name as text: control characters and bytes that are not UTF-8
+ * become '?'
+ * Returns: its columns, one for each character.
+ */
+size_t enc_put_name(struct sbuf *b, const char *name, size_t len);
+/**
+ * enc_put_json_string - write an untrusted name as a string of JSON
+ * Bytes that are not UTF-8 become "\\xNN". Control characters are escaped, also those above U+007F,
+ * since the output may go to a terminal.
+ */
+void enc_put_json_string(struct sbuf *b, const char *str, size_t len);
+
+/**
  * enc_pprof, enc_pprof_raw - a model as pprof, with gzip and without
  * @out: appended to; after a failure its length is as it was and the error sticks in it
  * Equal models give equal bytes. Bytes of strings that are not UTF-8 become "\xNN".
