@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics as text. The titles are those of the Go program that users know. Values that it lacks, or
- * prints wrongly, have lines of their own.
+ * Metrics as text. Rows of zeros are left out: nothing of that kind happened.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -113,6 +112,8 @@ static void put_sums(struct sbuf *b, const struct met_entry *e)
 
 	(void)sbuf_str(b, "\nTotal Time (of all threads):\n");
 	for (int i = 0; i < MET_TIME_CNT; i++) {
+		if (!e->ns[i] && !e->time[i].count)
+			continue;
 		(void)sbuf_addf(b, "  %-10s", names[i]);
 		put_ms(b, e->ns[i], ENC_NUMBER_WIDTH);
 		(void)sbuf_addf(b, " ms  (%" PRIu64 " complete interval%s)\n", e->time[i].count,
@@ -130,6 +131,8 @@ static void put_reasons(struct sbuf *b, const struct met_entry *e, bool aggregat
 		return;
 	}
 	for (int i = 0; i < MET_REASON_CNT; i++) {
+		if (!e->reason[i])
+			continue;
 		enc_put_title(b, 2, reason_titles[i]);
 		(void)sbuf_addf(b, "%5s %%  (%" PRIu64 " time%s)\n",
 		                enc_pct_of(e->reason[i], e->switches, 0.5, pct), e->reason[i],
@@ -293,7 +296,7 @@ static void put_processes(struct sbuf *b, const struct met_snapshot *s, size_t t
 			                s->other_threads, s->other_threads == 1 ? "" : "s");
 		}
 		put_labels_of(b, e);
-		(void)sbuf_addf(b, "Samples: %" PRIu64 "\n", e->switches);
+		(void)sbuf_addf(b, "Context switches: %" PRIu64 "\n", e->switches);
 		put_entry(b, s, e, e->pid == 0, threads_max);
 	}
 }
@@ -313,7 +316,7 @@ static void put_header_pids(struct sbuf *b, const struct met_snapshot *s)
 {
 	size_t n = 0;
 
-	(void)sbuf_str(b, "=== PMU Metrics (");
+	(void)sbuf_str(b, "=== Scheduler Statistics (");
 	if (s->procs.n == 0)
 		(void)sbuf_str(b, "PIDs");
 	else
@@ -393,7 +396,7 @@ static void put_pids(struct sbuf *b, const struct met_snapshot *s)
 		(void)sbuf_char(b, '\n');
 		put_labels_of(b, &s->procs.p[0]);
 		put_machine(b, s);
-		(void)sbuf_addf(b, "Samples: %" PRIu64 "\n", s->procs.p[0].switches);
+		(void)sbuf_addf(b, "Context switches: %" PRIu64 "\n", s->procs.p[0].switches);
 		put_entry(b, s, &s->procs.p[0], false, THREADS_OF_ONE);
 		return;
 	}
@@ -406,10 +409,9 @@ static void put_pids(struct sbuf *b, const struct met_snapshot *s)
 
 static void put_all(struct sbuf *b, const struct met_snapshot *s)
 {
-	(void)sbuf_str(b, "=== PMU Metrics (System-Wide) ===\n"
-	                  "Performance counter stats for 'system wide':\n");
+	(void)sbuf_str(b, "=== Scheduler Statistics (System-Wide) ===\n");
 	put_machine(b, s);
-	(void)sbuf_addf(b, "Total samples: %" PRIu64 "\n", s->all.switches);
+	(void)sbuf_addf(b, "Context switches: %" PRIu64 "\n", s->all.switches);
 	put_entry(b, s, &s->all, true, 0);
 }
 
@@ -417,10 +419,10 @@ static void put_per_pid(struct sbuf *b, const struct met_snapshot *s)
 {
 	uint64_t n = process_cnt(s);
 
-	(void)sbuf_str(b, "=== PMU Metrics (System-Wide, Per-PID) ===\n");
+	(void)sbuf_str(b, "=== Scheduler Statistics (System-Wide, Per-PID) ===\n");
 	put_machine(b, s);
 	(void)sbuf_addf(b, "Profiled %" PRIu64 " process%s\n", n, n == 1 ? "" : "es");
-	(void)sbuf_addf(b, "Total samples: %" PRIu64 "\n", s->all.switches);
+	(void)sbuf_addf(b, "Context switches: %" PRIu64 "\n", s->all.switches);
 	put_processes(b, s, 0);
 }
 
@@ -440,7 +442,7 @@ int enc_metrics_text(const struct met_snapshot *s, struct sbuf *out)
 	size_t len = out->len;
 
 	if (nothing_collected(s)) {
-		(void)sbuf_str(out, "No PMU metrics were collected.\n");
+		(void)sbuf_str(out, "No scheduler statistics were collected.\n");
 	} else {
 		switch (s->scope) {
 		case MET_PIDS:

@@ -123,7 +123,7 @@ static void put_unavailable(struct sbuf *b, const struct view *v)
 	const char *why = v->error ? why_unavailable(v->error) : NULL;
 
 	if (why)
-		(void)sbuf_addf(b, "not available: %s (%s)\n", why, err_symbol(v->error));
+		(void)sbuf_addf(b, "not available: %s\n", why);
 	else if (v->error)
 		(void)sbuf_addf(b, "not available: %s\n", err_name(v->error));
 	else if (v->wanted)
@@ -169,12 +169,18 @@ static void put_core_types(struct sbuf *b, const struct met_snapshot *s, const s
 	}
 }
 
+/* Software counters count exactly: 0 says that nothing happened. */
+static bool is_zero(const struct view *v, enum met_counter_id id)
+{
+	return v->counted && v->value == 0 && !met_counter_is_hardware(id);
+}
+
 static void put_counter(struct sbuf *b, const struct met_snapshot *s, const struct met_entry *e,
                         enum met_counter_id id)
 {
 	struct view v = view_of(e, id);
 
-	if (!v.listed)
+	if (!v.listed || is_zero(&v, id))
 		return;
 	enc_put_title(b, 2, counter_titles[id]);
 	put_view(b, &v);
@@ -233,6 +239,7 @@ static bool all_unavailable(const struct met_entry *e, struct view *ret)
 void enc_put_counters(struct sbuf *b, const struct met_snapshot *s, const struct met_entry *e)
 {
 	struct view none;
+	bool listed = false;
 	size_t before;
 
 	(void)sbuf_str(b, "\nHardware Counters:\n");
@@ -253,9 +260,12 @@ void enc_put_counters(struct sbuf *b, const struct met_snapshot *s, const struct
 	(void)sbuf_str(b, "\nSoftware Counters:\n");
 	before = b->len;
 	for (int id = 0; id < MET_COUNTER_CNT; id++) {
-		if (!met_counter_is_hardware((enum met_counter_id)id))
-			put_counter(b, s, e, (enum met_counter_id)id);
+		if (met_counter_is_hardware((enum met_counter_id)id))
+			continue;
+		put_counter(b, s, e, (enum met_counter_id)id);
+		listed |= view_of(e, (enum met_counter_id)id).listed;
 	}
 	if (b->len == before)
-		(void)sbuf_str(b, "  not available: no counter was opened\n");
+		(void)sbuf_str(b, listed ? "  none of them happened\n"
+		                         : "  not available: no counter was opened\n");
 }

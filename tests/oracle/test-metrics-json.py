@@ -194,8 +194,9 @@ def json_times(doc):
 
 
 def text_counters(text):
-    return sorted(int(n) for n in re.findall(r"^  (?:Total [\w ]+|Page Faults|CPU Migrations|Context Switches): +(\d+)\b",
-                                             text, re.M))
+    """Without zeros, as json_counters: the text has no rows of software counters that are 0."""
+    found = re.findall(r"^  (?:Total [\w ]+|Page Faults|CPU Migrations|Context Switches): +(\d+)\b", text, re.M)
+    return sorted(int(n) for n in found if int(n))
 
 
 def json_counters(doc):
@@ -204,7 +205,7 @@ def json_counters(doc):
     for e in shown:
         for name in dict.fromkeys(c["name"] for c in e["counters"]):
             values = [c["value"] for c in e["counters"] if c["name"] == name and c["value"] is not None]
-            if values:
+            if sum(values):
                 out.append(sum(values))
     return sorted(out)
 

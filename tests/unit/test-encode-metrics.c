@@ -137,9 +137,9 @@ static void test_every_unavailable_counter_says_why_and_is_no_zero(void **state)
 			               0, 12345, 1, 1);
 			sample_error(&e, (enum met_counter_id)id, 0, errors[i]);
 			sample_add(s, &e);
-			(void)snprintf(want, sizeof(want), " (%s)\n", err_symbol(errors[i]));
+			/* In words; the last has none. */
 			assert_has(s, 0, "not available: ", true);
-			assert_has(s, 0, want, true);
+			assert_has(s, 0, err_symbol(errors[i]), i + 1 == ARRAY_SIZE(errors));
 			assert_has(s, 0, " 12345\n", true);
 			assert_has(s, 0, " 0\n", false);
 			(void)snprintf(want, sizeof(want), "\"error\": \"%s\"",
@@ -162,18 +162,18 @@ static void test_all_unavailable_for_one_reason_is_one_line(void **state)
 	sample_add(s, &e);
 	assert_has(s, 0,
 	           "Hardware Counters:\n  not available: no permission, needs CAP_PERFMON or a "
-	           "lower kernel.perf_event_paranoid (EACCES)",
+	           "lower kernel.perf_event_paranoid\n",
 	           true);
 	assert_has(s, 0, "Total Cycles", false);
 	assert_has(s, 0, "IPC", false);
 	s->procs.p[0].counters.p[2].error = -ENOENT;
 	assert_has(s, 0,
 	           "Total Cycles:                  not available: no permission, needs CAP_PERFMON "
-	           "or a lower kernel.perf_event_paranoid (EACCES)",
+	           "or a lower kernel.perf_event_paranoid\n",
 	           true);
 	assert_has(s, 0,
 	           "Total Cache References:        not available: this machine, or its hypervisor, "
-	           "does not have this counter (ENOENT)",
+	           "does not have this counter\n",
 	           true);
 	met_snapshot_free(s);
 }
@@ -232,7 +232,8 @@ static void test_header_of_many_processes_is_cut(void **state)
 		sample_entry(&e, i, "x", 1);
 		sample_add(s, &e);
 	}
-	assert_has(s, 0, "=== PMU Metrics (PIDs: 1, 2, 3, 4, 5, 6, 7, 8 and 3 more) ===\n", true);
+	assert_has(s, 0, "=== Scheduler Statistics (PIDs: 1, 2, 3, 4, 5, 6, 7, 8 and 3 more) ===\n",
+	           true);
 	assert_has(s, 0, "--- PID 11 (x) ---\n", true);
 	met_snapshot_free(s);
 }
