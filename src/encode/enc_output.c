@@ -28,6 +28,8 @@ enum output_kind {
 struct enc_output {
 	enum output_kind kind;
 	bool used;
+	bool appended;
+	int failed; /* the first failure of a part */
 	int fd, dir_fd;
 	bool replaces; /* a regular file, whose owner is: */
 	uid_t old_owner;
@@ -484,7 +486,7 @@ static int commit_rename(struct enc_output *o, struct err *err)
 	return 0;
 }
 
-static int commit(struct enc_output *o, const void *data, size_t len, struct err *err)
+static int put(const struct enc_output *o, const void *data, size_t len, struct err *err)
 {
 	int r;
 
@@ -501,6 +503,20 @@ static int commit(struct enc_output *o, const void *data, size_t len, struct err
 		               o->label);
 	if (r < 0)
 		return err_set(err, r, "cannot write %s: %s", o->label, err_name(r));
+	return 0;
+}
+
+static int commit(struct enc_output *o, const void *data, size_t len, struct err *err)
+{
+	int r = o->failed;
+
+	if (r < 0)
+		return err_set(err, r, "cannot write %s: a part of it failed: %s",
+		               o->label ? o->label : "the output", err_name(r));
+	if (!o->appended || len > 0)
+		r = put(o, data, len, err);
+	if (r < 0)
+		return r;
 	if (o->kind == OUTPUT_RENAME)
 		return commit_rename(o, err);
 	if (o->kind == OUTPUT_DIRECT && close(TAKE_FD(o->fd)) < 0) {
@@ -508,6 +524,16 @@ static int commit(struct enc_output *o, const void *data, size_t len, struct err
 		return err_set(err, r, "cannot write %s: close: %s", o->label, err_name(r));
 	}
 	return 0;
+}
+
+int enc_output_append(struct enc_output *o, const void *data, size_t len, struct err *err)
+{
+	if (o->used || o->failed < 0)
+		return err_set(err, o->failed < 0 ? o->failed : -EINVAL,
+		               "output: it was written already");
+	o->appended = true;
+	o->failed = blame(o, put(o, data, len, err), err);
+	return o->failed;
 }
 
 int enc_output_commit(struct enc_output *o, const void *data, size_t len, struct err *err)

@@ -117,6 +117,15 @@ int enc_output_open(const struct pfa_output *t, struct enc_output **ret, struct 
  */
 int enc_output_commit(struct enc_output *o, const void *data, size_t len, struct err *err);
 /**
+ * enc_output_append - write a part, before the commit writes the rest and renames the file
+ * @data: @len bytes
+ * After a failure, of which the commit gives the same code, nothing more is written. Else as
+ * enc_output_commit. The call-back of an output gets each part; the commit calls it only with a
+ * rest that is not empty.
+ * Returns: 0; as enc_output_commit.
+ */
+int enc_output_append(struct enc_output *o, const void *data, size_t len, struct err *err);
+/**
  * enc_output_free, enc_output_freep - close; without a commit no file remains
  * A descriptor of the caller stays open. NULL is accepted; free returns NULL.
  */

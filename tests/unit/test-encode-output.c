@@ -358,6 +358,78 @@ static void test_full_and_read_only_file_systems(void **state)
 		assert_int_equal(r, 0);
 }
 
+static void test_parts_become_one_file(void **state)
+{
+	struct enc_output *o;
+
+	(void)state;
+	assert_int_equal(open_path(at("parts"), &o, NULL), 0);
+	assert_int_equal(enc_output_append(o, "one ", 4, NULL), 0);
+	assert_int_equal(enc_output_append(o, "two ", 4, NULL), 0);
+	assert_int_equal(access(at("parts"), F_OK), -1);
+	assert_int_equal(enc_output_commit(o, "three", 5, NULL), 0);
+	assert_int_equal(enc_output_append(o, "four", 4, NULL), -EINVAL);
+	enc_output_free(o);
+	assert_file(at("parts"), "one two three");
+	assert_int_equal(entries(tmp), 1);
+}
+
+struct parts {
+	unsigned int calls;
+	size_t bytes;
+};
+
+static int count_parts(void *arg, const void *data, size_t len)
+{
+	struct parts *p = arg;
+
+	(void)data;
+	p->calls++;
+	p->bytes += len;
+	return 0;
+}
+
+static void test_call_back_gets_parts_and_no_empty_rest(void **state)
+{
+	struct parts parts = {0};
+	const struct pfa_output to = {.write = count_parts, .write_arg = &parts};
+	struct enc_output *o;
+
+	(void)state;
+	assert_int_equal(enc_output_open(&to, &o, NULL), 0);
+	assert_int_equal(enc_output_append(o, "one", 3, NULL), 0);
+	assert_int_equal(enc_output_commit(o, NULL, 0, NULL), 0);
+	enc_output_free(o);
+	assert_int_equal(parts.calls, 1);
+	assert_int_equal(parts.bytes, 3);
+}
+
+static int limited_file_size_of_parts(void)
+{
+	static char big[3000];
+	struct rlimit lim = {4096, 4096};
+	struct enc_output *o = NULL;
+	struct err err = {0};
+
+	CHECK(open_path(at("x"), &o, &err) == 0);
+	CHECK(setrlimit(RLIMIT_FSIZE, &lim) == 0);
+	CHECK(enc_output_append(o, big, sizeof(big), &err) == 0);
+	CHECK(enc_output_append(o, big, sizeof(big), &err) == -EFBIG);
+	CHECK(err.cause == ERR_OUTPUT);
+	CHECK(enc_output_append(o, big, 1, &err) == -EFBIG);
+	CHECK(enc_output_commit(o, NULL, 0, &err) == -EFBIG);
+	CHECK(entries(tmp) == 0);
+	enc_output_free(o);
+	return 0;
+}
+
+static void test_failed_part_leaves_no_file(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(limited_file_size_of_parts), 0);
+	assert_int_equal(entries(tmp), 0);
+}
+
 static int limited_file_size(void)
 {
 	static char big[10000];
@@ -412,6 +484,9 @@ int main(void)
 	        IN_DIR(test_directory_without_permission),
 	        IN_DIR(test_file_of_another_user_in_a_sticky_directory),
 	        IN_DIR(test_full_and_read_only_file_systems),
+	        IN_DIR(test_parts_become_one_file),
+	        cmocka_unit_test(test_call_back_gets_parts_and_no_empty_rest),
+	        IN_DIR(test_failed_part_leaves_no_file),
 	        IN_DIR(test_short_write_leaves_no_file),
 	        IN_DIR(test_name_taken_by_a_directory_meanwhile),
 	};
