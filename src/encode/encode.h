@@ -6,6 +6,7 @@
 #ifndef PA_ENCODE_H
 #define PA_ENCODE_H
 
+#include "encode/enc_perf_data.h"
 #include "metrics/metrics.h"
 #include "perfagent/perfagent.h"
 #include "profile/profile.h"
