@@ -16,10 +16,11 @@ enum flame_kind {
 	FLAME_GO = 3,
 	FLAME_JIT = 4,
 	FLAME_KERNEL = 5,
-	FLAME_INLINED = 6, /* of whatever language */
-	FLAME_UNNAMED = 7, /* an address */
-	FLAME_MARK = 8,    /* "[truncated]" and the like: no code */
-	FLAME_KIND_CNT = 9,
+	FLAME_INLINED = 6,   /* of whatever language */
+	FLAME_UNNAMED = 7,   /* an address */
+	FLAME_MARK = 8,      /* "[truncated]" and the like: no code */
+	FLAME_HEURISTIC = 9, /* user code without an unwind rule: its caller may be wrong */
+	FLAME_KIND_CNT = 10,
 };
 
 /* One function, in one file, as it is shown. Addresses in it are one frame. */

@@ -38,9 +38,10 @@ struct svg {
 /* The same as in src/encode/flame/flame.css, --k0 and so on: dark text is readable on all of
  * them, and their lightness differs where their hues look alike to the colour-blind. */
 static const char *const fills[FLAME_KIND_CNT] = {
-        [FLAME_NATIVE] = "#8ec3e6",  [FLAME_CPP] = "#efe07a",     [FLAME_RUST] = "#e2b28a",
-        [FLAME_GO] = "#6fcfb3",      [FLAME_JIT] = "#dda0c8",     [FLAME_KERNEL] = "#f0a04b",
-        [FLAME_INLINED] = "#c9e3f4", [FLAME_UNNAMED] = "#c4c4c4", [FLAME_MARK] = "#a8a8a8",
+        [FLAME_NATIVE] = "#8ec3e6",    [FLAME_CPP] = "#efe07a",     [FLAME_RUST] = "#e2b28a",
+        [FLAME_GO] = "#6fcfb3",        [FLAME_JIT] = "#dda0c8",     [FLAME_KERNEL] = "#f0a04b",
+        [FLAME_INLINED] = "#c9e3f4",   [FLAME_UNNAMED] = "#c4c4c4", [FLAME_MARK] = "#a8a8a8",
+        [FLAME_HEURISTIC] = "#b39ddb",
 };
 
 static void put_escaped(struct sbuf *b, const char *s, size_t len)

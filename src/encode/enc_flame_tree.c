@@ -122,6 +122,8 @@ static enum flame_kind kind_of(const struct prof_model *m, const struct prof_loc
 
 	if (strcmp(path, "[kernel]") == 0)
 		return FLAME_KERNEL;
+	if (l->uncovered && i + 1 >= l->line_cnt)
+		return FLAME_HEURISTIC;
 	if (i >= l->line_cnt || l->reason != EV_REASON_NAMED)
 		return FLAME_UNNAMED;
 	if (strcmp(path, "[jit]") == 0)
@@ -443,9 +445,11 @@ const char *flame_title(const struct prof_model *m)
 const char *flame_kind_name(enum flame_kind k)
 {
 	static const char *const names[FLAME_KIND_CNT] = {
-	        [FLAME_NATIVE] = "native",   [FLAME_CPP] = "C++",         [FLAME_RUST] = "Rust",
-	        [FLAME_GO] = "Go",           [FLAME_JIT] = "JIT",         [FLAME_KERNEL] = "kernel",
-	        [FLAME_INLINED] = "inlined", [FLAME_UNNAMED] = "no name", [FLAME_MARK] = "no code",
+	        [FLAME_NATIVE] = "native",   [FLAME_CPP] = "C++",
+	        [FLAME_RUST] = "Rust",       [FLAME_GO] = "Go",
+	        [FLAME_JIT] = "JIT",         [FLAME_KERNEL] = "kernel",
+	        [FLAME_INLINED] = "inlined", [FLAME_UNNAMED] = "no name",
+	        [FLAME_MARK] = "no code",    [FLAME_HEURISTIC] = "heuristic",
 	};
 
 	return names[k];

@@ -9,6 +9,7 @@
  *   comment TEXT
  *   location ID MODULE BUILD-ID ADDRESS REASON FUNCTION…
  *                             functions innermost first, each NAME|LINKAGE|FILE|LINE; MODULE may be empty
+ *   uncovered ID              a location whose caller was found heuristically
  *   sample COUNT NS PID TID COMM STATE LONGEST ID…
  *                             leaf first; STATE and LONGEST are empty on CPU
  */
@@ -165,6 +166,8 @@ static void read_line(char *line)
 		must(prof_model_comment(m, "%s", words[1]), "comment");
 	} else if (m && strcmp(words[0], "location") == 0 && n >= 6) {
 		add_location(words, n);
+	} else if (m && strcmp(words[0], "uncovered") == 0 && n == 2) {
+		prof_model_uncovered(m, locations[number(words[1]) % LOCATIONS_MAX]);
 	} else if (m && strcmp(words[0], "sample") == 0 && n >= 8) {
 		add_sample(words, n);
 	} else {

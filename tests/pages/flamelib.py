@@ -5,8 +5,8 @@ import base64
 import re
 import zlib
 
-MAGIC = b"PAFLAME1"
-KINDS = ["native", "C++", "Rust", "Go", "JIT", "kernel", "inlined", "no name", "no code"]
+MAGIC = b"PAFLAME2"
+KINDS = ["native", "C++", "Rust", "Go", "JIT", "kernel", "inlined", "no name", "no code", "heuristic"]
 
 
 class Reader:

@@ -225,6 +225,8 @@ static void test_kinds_of_frames(void **state)
 		struct intern *strings;
 		struct flame_tree *t;
 
+		if (cases[i].want[0] == FLAME_HEURISTIC)
+			prof_model_uncovered(m, loc);
 		sample(m, &loc, 1, 1, 1);
 		assert_int_equal(intern_new(100, 1 << 20, &strings), 0);
 		assert_int_equal(flame_tree_new(m, strings, &t), 0);

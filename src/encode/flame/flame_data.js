@@ -2,7 +2,8 @@
 // The data of the page: unpacked, and read into columns. docs/formats.md has the layout.
 "use strict";
 
-const KINDS = ["native", "C++", "Rust", "Go", "JIT", "kernel", "inlined", "no name", "no code"];
+const KINDS = ["native", "C++", "Rust", "Go", "JIT", "kernel", "inlined", "no name", "no code", "heuristic"];
+const HEURISTIC = KINDS.indexOf("heuristic");
 const REASONS = ["", "no mapping", "file not readable", "file replaced on disk", "not an ELF file", "damaged ELF file",
   "no symbol table", "no symbol covers the address", "JIT code without names", "kernel addresses hidden",
   "no kernel symbols", "out of memory or over a limit", "process not readable", "reading the file was given up",

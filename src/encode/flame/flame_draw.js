@@ -22,7 +22,7 @@ class FlameCanvas {
     const style = getComputedStyle(document.documentElement), get = (name) => style.getPropertyValue(name).trim();
     this.style = {text: get("--frame-text"), root: get("--root"), rest: get("--rest"), hit: get("--hit"),
       hitText: get("--hit-text"), mark: get("--mark"), back: get("--back"), faint: get("--soft"),
-      kinds: Array.from({length: 9}, (unused, k) => get("--k" + k))};
+      kinds: Array.from({length: KINDS.length}, (unused, k) => get("--k" + k))};
     this.rowHeight = matchMedia("(pointer: coarse)").matches ? 28 : 19;
     this.font = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
   }
