@@ -270,6 +270,37 @@ static int put_samples(struct html *h, struct samples *s)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+/* Counts the items of all comments; adds them too if @add. Returns 0 or a negative errno. */
+static int each_item(struct html *h, const struct prof_model *m, bool add, uint64_t *ret_n)
+{
+	int r = 0;
+
+	*ret_n = 0;
+	for (size_t i = 0; i < m->comments.n && r == 0; i++) {
+		struct prof_items it;
+		const char *item;
+
+		prof_items_init(&it, prof_model_str(m, m->comments.p[i]));
+		while (r == 0 && (item = prof_items_next(&it))) {
+			++*ret_n;
+			r = add ? put_string(h, item) : 0;
+		}
+		r = r == 0 ? it.item.err : r;
+		prof_items_done(&it);
+	}
+	return r;
+}
+
+/* A packed comment is a string for each of its items. */
+static int put_comments(struct html *h, const struct prof_model *m)
+{
+	uint64_t n;
+	int r = each_item(h, m, false, &n);
+
+	put(h, n);
+	return r == 0 ? each_item(h, m, true, &n) : r;
+}
+
 static int put_header(struct html *h, const struct prof_model *m)
 {
 	uint32_t by_default = 0;
@@ -286,10 +317,7 @@ static int put_header(struct html *h, const struct prof_model *m)
 	put(h, by_default);
 	put(h, (uint64_t)MAX_OF(m->time_realtime_ns, 0));
 	put(h, (uint64_t)MAX_OF(m->duration_ns, 0));
-	put(h, m->comments.n);
-	for (size_t i = 0; i < m->comments.n && r == 0; i++)
-		r = put_string(h, prof_model_str(m, m->comments.p[i]));
-	return r;
+	return r == 0 ? put_comments(h, m) : r;
 }
 
 static int put_profile(struct html *h, const struct prof_model *m)

@@ -280,6 +280,32 @@ static void put_legend(struct svg *v)
 	}
 }
 
+/* Puts the target if @comment has it. Returns whether it has. */
+static bool put_target_of(struct svg *v, const char *comment)
+{
+	struct prof_items it;
+	const char *item;
+	uint32_t id;
+
+	prof_items_init(&it, comment);
+	while ((item = prof_items_next(&it)) && !str_starts(item, "target: "))
+		;
+	if (item && flame_string(v->t->strings, item + strlen("target: "), &id) == 0) {
+		(void)sbuf_str(v->out, ", ");
+		put_cut(v, id, 80);
+	}
+	prof_items_done(&it);
+	return item;
+}
+
+static void put_target(struct svg *v)
+{
+	vec_each (c, &v->m->comments) {
+		if (put_target_of(v, prof_model_str(v->m, *c)))
+			return;
+	}
+}
+
 static void put_title(struct svg *v)
 {
 	put_text(v, MARGIN, 22, " font-size=\"15\" font-weight=\"bold\"");
@@ -287,19 +313,7 @@ static void put_title(struct svg *v)
 	put_value(v, v->value[FLAME_ROOT]);
 	if (v->type)
 		put_more(v, v->count[FLAME_ROOT]);
-	/* The target, as the profile says it. */
-	vec_each (c, &v->m->comments) {
-		const char *s = prof_model_str(v->m, *c);
-		uint32_t id;
-
-		if (strncmp(s, "target: ", 8) != 0)
-			continue;
-		if (flame_string(v->t->strings, s + 8, &id) == 0) {
-			(void)sbuf_str(v->out, ", ");
-			put_cut(v, id, 80);
-		}
-		break;
-	}
+	put_target(v);
 	(void)sbuf_str(v->out, "</text>\n");
 }
 

@@ -126,7 +126,7 @@ static struct prof_model *hostile_model(void)
 	                                  (const struct fn[]){{.name = "main"}, {0}})};
 
 	sample(m, locs, 2, 3, 3000000);
-	assert_int_equal(prof_model_comment(m, "target: " HOSTILE), 0);
+	assert_int_equal(prof_model_comment(m, "# perf-agent: 1; target: " HOSTILE), 0);
 	return m;
 }
 
