@@ -5,8 +5,9 @@
  *   bench-flame [STACKS [DIRECTORY]]     default: 100,000; with DIRECTORY the files are written there
  *
  * The model: 12,000 functions in 40 files, names of 20 to 120 bytes, each function with 1 to 12 callees of which the first
- * are called most; stacks of 5 to 60 frames, as a service of C++ with some kernel has them; 64 threads. Prints, for each
- * encoder, bytes, bytes per 1,000 stacks and the median of 5 times.
+ * are called most; stacks of 5 to 60 frames, as a service of C++ with some kernel has them; 64 threads. "timed.html" is the
+ * page with a time line of 60 s: each sample at a time of its own. Prints, for each encoder, bytes, bytes per
+ * 1,000 stacks and the median of 5 times.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,23 +15,14 @@
 
 #include "encode/encode.h"
 
+#include "bench_chance.h"
+
 #define FUNCTIONS 12000
 #define CALLEES   12
 #define MODULES   40
 #define THREADS   64
 #define DEPTH_MAX 60
 #define RUNS      5
-
-static uint64_t state = 42;
-
-/* xorshift64*: the same numbers on every machine. */
-static uint32_t chance(uint32_t below)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return (uint32_t)((state * 0x2545f4914f6cdd1dULL) >> 33) % below;
-}
 
 static void must(int r, const char *what)
 {
@@ -63,6 +55,7 @@ static void make_name(char *to, size_t size, uint32_t i)
 		(void)snprintf(to + at, size - at, "::function_%u(unsigned long, char const*)", i);
 }
 
+static VEC(struct enc_time_sample) times;
 static uint32_t locations[FUNCTIONS];
 static uint32_t callees[FUNCTIONS][CALLEES], callee_cnt[FUNCTIONS];
 
@@ -148,6 +141,20 @@ static void make_samples(struct prof_model *m, uint32_t stacks)
 	intern_free(seen);
 }
 
+/* As many events of each sample as it has counted, of equal values, on 16 CPUs. */
+static void make_times(const struct prof_model *m)
+{
+	for (uint32_t i = 0; i < m->samples.n; i++)
+		for (int64_t k = 0; k < m->samples.p[i].value[0]; k++) {
+			struct enc_time_sample t = {
+			        .start_ns = (uint64_t)chance(60000) * 1000000 + chance(1000000),
+			        .sample = i,
+			        .value = m->samples.p[i].value[1] / m->samples.p[i].value[0]};
+
+			must(vec_push(&times, t), "times");
+		}
+}
+
 static int cmp_u64(const void *a, const void *b)
 {
 	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -157,8 +164,15 @@ static int cmp_u64(const void *a, const void *b)
 
 static int encode(const struct prof_model *m, const char *format, struct sbuf *b)
 {
+	struct enc_flame_profile p = {.model = m};
+
 	if (strcmp(format, "html") == 0)
-		return enc_flame_html(&m, 1, b);
+		return enc_flame_html(&p, 1, b);
+	if (strcmp(format, "timed.html") == 0) {
+		p.times = times.p;
+		p.n_times = times.n;
+		return enc_flame_html(&p, 1, b);
+	}
 	if (strcmp(format, "svg") == 0)
 		return enc_flame_svg(m, 1, b);
 	if (strcmp(format, "pb.gz") == 0)
@@ -183,7 +197,7 @@ static void measure(const struct prof_model *m, const char *format, uint32_t sta
 			sbuf_done(&b);
 	}
 	qsort(took, RUNS, sizeof(*took), cmp_u64);
-	printf("%-7s %10zu bytes %8zu bytes/1,000 stacks %8.1f ms CPU\n", format, b.len,
+	printf("%-10s %10zu bytes %8zu bytes/1,000 stacks %8.1f ms CPU\n", format, b.len,
 	       b.len * 1000 / stacks, (double)took[RUNS / 2] / 1e6);
 	if (dir) {
 		char path[4096];
@@ -199,7 +213,7 @@ static void measure(const struct prof_model *m, const char *format, uint32_t sta
 
 int main(int argc, char **argv)
 {
-	static const char *const formats[] = {"html", "svg", "folded", "pb.gz"};
+	static const char *const formats[] = {"html", "timed.html", "svg", "folded", "pb.gz"};
 	uint64_t stacks = 100000;
 	struct prof_model *m;
 
@@ -217,9 +231,13 @@ int main(int argc, char **argv)
 	must(prof_model_comment(m, "target: all processes"), "comment");
 	make_functions(m);
 	make_samples(m, (uint32_t)stacks);
-	printf("%llu stacks, %zu samples\n", (unsigned long long)stacks, m->samples.n);
+	times.max = 1 << 24;
+	make_times(m);
+	printf("%llu stacks, %zu samples, %zu events\n", (unsigned long long)stacks, m->samples.n,
+	       times.n);
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
 		measure(m, formats[i], (uint32_t)stacks, argc > 2 ? argv[2] : NULL);
+	vec_done(&times);
 	prof_model_free(m);
 	return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "encode/enc_flame_priv.h"
 
-#define MAGIC       "PAFLAME1"
+#define MAGIC       "PAFLAME2"
 #define LEVEL       6
 #define LEVEL_LARGE 5 /* half the time of level 6 for 2 % more bytes */
 #define LARGE_BYTES ((size_t)4 << 20)
@@ -25,6 +25,14 @@ struct html {
 	struct intern *strings;
 	struct sbuf body;   /* all but the strings */
 	struct sbuf column; /* one at a time */
+};
+
+/* The profiles of a page: profiles[n]. */
+struct pages {
+	const struct enc_flame_profile *profiles;
+	size_t n;
+	const char *const *names; /* names[n_names]: of two that are compared */
+	size_t n_names;
 };
 
 struct samples {
@@ -52,12 +60,6 @@ static int put_string(struct html *h, const char *s)
 	if (r == 0)
 		put(h, id);
 	return r;
-}
-
-/* Numbers that may be negative, as protobuf's sint64. */
-static uint64_t zigzag(int64_t v)
-{
-	return (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0);
 }
 
 /* ---- frames and nodes ------------------------------------------------------------------------ */
@@ -212,7 +214,7 @@ static void put_labels(struct html *h, const struct samples *s)
 		put(h, l->key);
 		put(h, l->str);
 		if (!l->str)
-			put(h, zigzag(l->num));
+			put(h, flame_zigzag(l->num));
 	}
 	put(h, intern_count(s->sets));
 	for (uint32_t i = 0; i < intern_count(s->sets); i++) {
@@ -317,36 +319,41 @@ static int put_header(struct html *h, const struct prof_model *m)
 	put(h, by_default);
 	put(h, (uint64_t)MAX_OF(m->time_realtime_ns, 0));
 	put(h, (uint64_t)MAX_OF(m->duration_ns, 0));
+	put(h, (uint64_t)MAX_OF(m->period, 0));
 	return r == 0 ? put_comments(h, m) : r;
 }
 
-static int put_profile(struct html *h, const struct prof_model *m)
+static int put_profile(struct html *h, const struct enc_flame_profile *p)
 {
 	_cleanup_(flame_tree_freep) struct flame_tree *t = NULL;
 	_cleanup_(samples_done) struct samples s = {0};
-	int r = flame_tree_new(m, h->strings, &t);
+	int r = flame_tree_new(p->model, h->strings, &t);
 
 	if (r < 0)
 		return r;
 	s.t = t;
-	r = put_header(h, m);
+	r = put_header(h, p->model);
 	if (r == 0)
 		put_frames(h, t);
 	if (r == 0)
 		r = put_nodes(h, t);
-	return r == 0 ? put_samples(h, &s) : r;
+	if (r == 0)
+		r = put_samples(h, &s);
+	return r == 0 ? flame_put_times(p, s.order, &h->body) : r;
 }
 
 /* The strings come first, although they are known last. */
-static int put_data(struct html *h, const struct prof_model *const *models, size_t n,
-                    struct sbuf *raw)
+static int put_data(struct html *h, const struct pages *p, struct sbuf *raw)
 {
 	uint32_t empty;
 	int r = flame_string(h->strings, "", &empty); /* is number 0 */
 
-	put(h, n);
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = put_profile(h, models[i]);
+	put(h, p->n_names);
+	for (size_t i = 0; i < p->n_names && r == 0; i++)
+		r = put_string(h, p->names[i]);
+	put(h, p->n);
+	for (size_t i = 0; i < p->n && r == 0; i++)
+		r = put_profile(h, &p->profiles[i]);
 	if (r < 0)
 		return r;
 	(void)sbuf_str(raw, MAGIC);
@@ -416,7 +423,7 @@ static void html_done(struct html *h)
 	sbuf_done(&h->column);
 }
 
-int enc_flame_html(const struct prof_model *const *models, size_t n, struct sbuf *out)
+static int put_page(const struct pages *p, struct sbuf *out)
 {
 	_cleanup_(html_done) struct html h = {0};
 	_cleanup_(sbuf_done) struct sbuf raw;
@@ -430,7 +437,7 @@ int enc_flame_html(const struct prof_model *const *models, size_t n, struct sbuf
 		return out->err;
 	r = intern_new(PROF_STRINGS_MAX, FLAME_BYTES_MAX, &h.strings);
 	if (r == 0)
-		r = put_data(&h, models, n, &raw);
+		r = put_data(&h, p, &raw);
 	if (r == 0)
 		r = sbuf_add(out, enc_flame_page_head, enc_flame_page_head_len);
 	if (r == 0)
@@ -445,3 +452,9 @@ int enc_flame_html(const struct prof_model *const *models, size_t n, struct sbuf
 	}
 	return r;
 }
+
+int enc_flame_html(const struct enc_flame_profile *profiles, size_t n, struct sbuf *out)
+{
+	return put_page(&(struct pages){.profiles = profiles, .n = n}, out);
+}
+

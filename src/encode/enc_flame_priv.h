@@ -72,6 +72,20 @@ static inline uint64_t flame_value(const struct prof_sample *s, uint32_t type_id
 	return s->value[type_idx] > 0 ? (uint64_t)s->value[type_idx] : 0;
 }
 /**
+ * flame_put_times - the time line of a profile
+ * @order: samples of the model in the order in which the page has them
+ * @to:    appended to; failures stick in it
+ * Returns: 0, -EINVAL (a sample that does not exist), -ENOMEM, -E2BIG.
+ */
+int flame_put_times(const struct enc_flame_profile *p, const uint32_t *order, struct sbuf *to);
+/**
+ * flame_zigzag - numbers that may be negative, as protobuf's sint64
+ */
+static inline uint64_t flame_zigzag(int64_t v)
+{
+	return (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0);
+}
+/**
  * flame_title - "On-CPU" or "Off-CPU", by the model's types
  */
 const char *flame_title(const struct prof_model *m);

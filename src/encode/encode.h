@@ -58,16 +58,34 @@ struct enc_folded_options {
  */
 int enc_folded(const struct prof_model *m, const struct enc_folded_options *o, struct sbuf *out);
 
+/* One event of a time line: an on-CPU sample or an off-CPU interval. */
+struct enc_time_sample {
+	uint64_t start_ns;    /* since the begin of the capture */
+	uint64_t duration_ns; /* of an interval; 0: an on-CPU sample */
+	uint32_t sample;      /* index in the model's samples */
+	int64_t value;        /* its part of the last value of the sample */
+};
+
+/* A profile of a page. */
+struct enc_flame_profile {
+	const struct prof_model *model;
+	const struct enc_time_sample *times; /* times[n_times], in any order; none: no time line */
+	size_t n_times;
+	uint64_t times_lost; /* events of the profile that are not in times */
+};
+
 /**
  * enc_flame_html - profiles as a page that shows them as flame graphs, with a switch between them
- * @models: models[n], n at least 1
- * @out:    appended to; after a failure its length is as it was and the error sticks in it
- * The page needs no network. Equal models give equal bytes. Names cannot end the data: it is in
- * base64.
- * Returns: 0, -ENOMEM, -E2BIG (the cap of @out, 1 GiB before compression, or 16 M nodes), or the
- * error that was in @out already. docs/formats.md has the layout.
+ * @profiles: profiles[n], n at least 1; with times the page has a time line, too
+ * @out:      appended to; after a failure its length is as it was and the error sticks in it
+ * The page needs no network. Equal profiles give equal bytes. Names cannot end the data: it is in
+ * base64. Begins of events are rounded down to a hundredth of a column of the time line, of which a
+ * long capture has up to 120.
+ * Returns: 0, -EINVAL (an event of a sample that the model does not have), -ENOMEM, -E2BIG (the cap
+ * of @out, 1 GiB before compression, or 16 M nodes), or the error that was in @out already.
+ * docs/formats.md has the layout.
  */
-int enc_flame_html(const struct prof_model *const *models, size_t n, struct sbuf *out);
+int enc_flame_html(const struct enc_flame_profile *profiles, size_t n, struct sbuf *out);
 /**
  * enc_flame_svg - a model as a picture of its flame graph
  * @type_idx: which of the values is the width, < n_types

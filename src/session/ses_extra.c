@@ -117,22 +117,23 @@ int ses_extra_open(struct ses *s, struct err *err)
 	return r;
 }
 
-static int encode(const struct pfa_extra_output *x, const struct prof_model *const *models,
-                  size_t n, bool offcpu, struct sbuf *b)
+int ses_encode(uint32_t format, uint32_t root, const struct enc_flame_profile *profiles, size_t n,
+               bool offcpu, struct sbuf *b)
 {
-	struct enc_folded_options folded = {.root = (enum enc_folded_root)x->root};
+	const struct prof_model *m = profiles[0].model;
+	struct enc_folded_options folded = {.root = (enum enc_folded_root)root};
 
-	switch ((enum pfa_profile_format)x->format) {
+	switch ((enum pfa_profile_format)format) {
 	case PFA_PROFILE_FLAME_HTML:
-		return enc_flame_html(models, n, b);
+		return enc_flame_html(profiles, n, b);
 	case PFA_PROFILE_FLAME_SVG:
-		return enc_flame_svg(models[0], models[0]->n_types - 1, b);
+		return enc_flame_svg(m, m->n_types - 1, b);
 	case PFA_PROFILE_FOLDED:
 		if (offcpu) {
-			folded.type_idx = models[0]->n_types - 1;
+			folded.type_idx = m->n_types - 1;
 			folded.divisor = 1000; /* nanoseconds to microseconds */
 		}
-		return enc_folded(models[0], &folded, b);
+		return enc_folded(m, &folded, b);
 	case PFA_PROFILE_END:
 		break;
 	}
@@ -142,7 +143,7 @@ static int encode(const struct pfa_extra_output *x, const struct prof_model *con
 static int write_one(struct ses *s, size_t i, struct err *err)
 {
 	const struct pfa_extra_output *x = &s->o.extra_outputs[i];
-	const struct prof_model *models[SRC_CNT];
+	struct enc_flame_profile profiles[SRC_CNT] = {0};
 	uint32_t modes = 0;
 	size_t n = 0;
 	struct sbuf b;
@@ -151,13 +152,13 @@ static int write_one(struct ses *s, size_t i, struct err *err)
 	for (size_t k = 0; k < SRC_CNT; k++) {
 		if (!(modes_of(&s->o, x) & src_all[k]->mode) || !s->product[k].result.model)
 			continue;
-		models[n++] = s->product[k].result.model;
+		profiles[n++].model = s->product[k].result.model;
 		modes |= src_all[k]->mode;
 	}
 	if (n == 0)
 		return 0; /* why there is no profile is reported already */
 	sbuf_init(&b, SIZE_MAX / 2);
-	r = encode(x, models, n, modes == PFA_MODE_OFFCPU, &b);
+	r = ses_encode(x->format, x->root, profiles, n, modes == PFA_MODE_OFFCPU, &b);
 	if (r < 0)
 		r = err_set(err, r, "encoding the %s: %s", name_of(x), err_name(r));
 	else

@@ -155,6 +155,9 @@ int ses_options_dup(const struct pfa_options *o, struct pfa_options *ret); /* 0,
 void ses_options_done(struct pfa_options *o);
 
 /* ses_extra.c: outputs of profiles besides pprof. */
+/* Appends the bytes of a profile. @format: enum pfa_profile_format. 0, -EINVAL, -ENOMEM, -E2BIG. */
+int ses_encode(uint32_t format, uint32_t root, const struct enc_flame_profile *profiles, size_t n,
+               bool offcpu, struct sbuf *b);
 int ses_extra_check(const struct pfa_options *o, struct err *err); /* 0, -EINVAL, -E2BIG */
 /* 0, -ENOMEM; done frees what it made in either case. */
 int ses_extra_dup(const struct pfa_options *o, struct pfa_options *ret);

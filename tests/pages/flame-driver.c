@@ -7,11 +7,15 @@
  * One thing a line, with tabs between its words, in which "\xNN" is a byte:
  *   profile TYPE              "cpu" or "offcpu"; begins a profile
  *   comment TEXT
+ *   seconds COUNT             the length of the capture; 10
  *   location ID MODULE BUILD-ID ADDRESS REASON FUNCTION…
  *                             functions innermost first, each NAME|LINKAGE|FILE|LINE; MODULE may be empty
  *   uncovered ID              a location whose caller was found heuristically
  *   sample COUNT NS PID TID COMM STATE LONGEST ID…
  *                             leaf first; STATE and LONGEST are empty on CPU
+ *   time START DURATION SAMPLE VALUE
+ *                             of the time line; SAMPLE is an index of samples; VALUE may be negative
+ *   lost COUNT                events that are not in the time line
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -24,7 +28,13 @@
 #define LOCATIONS_MAX 100000
 #define MODELS_MAX    2
 
-static struct prof_model *models[MODELS_MAX], *m;
+struct profile {
+	struct enc_flame_profile p;
+	VEC(struct enc_time_sample) times;
+};
+
+static struct profile profiles[MODELS_MAX];
+static struct prof_model *m;
 static size_t n_models;
 static uint32_t locations[LOCATIONS_MAX];
 
@@ -90,8 +100,9 @@ static void begin_profile(const char *type)
 {
 	if (n_models == MODELS_MAX)
 		must(-E2BIG, "profile");
-	must(prof_model_new(&models[n_models]), "model");
-	m = models[n_models++];
+	must(prof_model_new(&m), "model");
+	profiles[n_models].times.max = SIZE_MAX / sizeof(struct enc_time_sample);
+	profiles[n_models++].p.model = m;
 	m->n_types = 2;
 	m->sample_type[0] =
 	        (struct prof_type){str(strcmp(type, "offcpu") == 0 ? "contentions" : "samples"),
@@ -154,6 +165,19 @@ static void add_sample(char **w, size_t n)
 	must(prof_model_sample(m, locs, n_locs, labels, n_labels, values), "sample");
 }
 
+static void add_time(char **w)
+{
+	const bool negative = w[4][0] == '-';
+	struct enc_time_sample t = {.start_ns = number(w[1]),
+	                            .duration_ns = number(w[2]),
+	                            .sample = (uint32_t)number(w[3]),
+	                            .value = (int64_t)number(w[4] + negative)};
+
+	if (negative)
+		t.value = -t.value;
+	must(vec_push(&profiles[n_models - 1].times, t), "time");
+}
+
 static void read_line(char *line)
 {
 	char *words[WORDS_MAX] = {line};
@@ -164,20 +188,38 @@ static void read_line(char *line)
 	} else if (m && strcmp(words[0], "comment") == 0 && n == 2) {
 		unescape(words[1]);
 		must(prof_model_comment(m, "%s", words[1]), "comment");
+	} else if (m && strcmp(words[0], "seconds") == 0 && n == 2) {
+		m->duration_ns = (int64_t)number(words[1]) * 1000000000;
 	} else if (m && strcmp(words[0], "location") == 0 && n >= 6) {
 		add_location(words, n);
 	} else if (m && strcmp(words[0], "uncovered") == 0 && n == 2) {
 		prof_model_uncovered(m, locations[number(words[1]) % LOCATIONS_MAX]);
 	} else if (m && strcmp(words[0], "sample") == 0 && n >= 8) {
 		add_sample(words, n);
+	} else if (m && strcmp(words[0], "time") == 0 && n == 5) {
+		add_time(words);
+	} else if (m && strcmp(words[0], "lost") == 0 && n == 2) {
+		profiles[n_models - 1].p.times_lost = number(words[1]);
 	} else {
 		must(-EINVAL, words[0]);
 	}
 }
 
+static int encode_html(struct sbuf *b)
+{
+	struct enc_flame_profile all[MODELS_MAX];
+
+	for (size_t i = 0; i < n_models; i++) {
+		all[i] = profiles[i].p;
+		all[i].times = profiles[i].times.p;
+		all[i].n_times = profiles[i].times.n;
+	}
+	return enc_flame_html(all, n_models, b);
+}
+
 int main(int argc, char **argv)
 {
-	const char *format = argc == 2 ? argv[1] : "";
+	const char *format = argc == 2 || argc == 4 ? argv[1] : "";
 	char *line = NULL;
 	size_t size = 0;
 	struct sbuf b;
@@ -194,7 +236,7 @@ int main(int argc, char **argv)
 		must(-EINVAL, "no profile");
 	sbuf_init(&b, (size_t)1 << 30);
 	if (strcmp(format, "html") == 0)
-		r = enc_flame_html((const struct prof_model *const *)models, n_models, &b);
+		r = encode_html(&b);
 	else if (strcmp(format, "svg") == 0)
 		r = enc_flame_svg(m, 1, &b);
 	else if (strcmp(format, "folded") == 0)
@@ -205,7 +247,9 @@ int main(int argc, char **argv)
 	if (fwrite(b.p, 1, b.len, stdout) != b.len || fflush(stdout))
 		must(-EIO, "write");
 	sbuf_done(&b);
-	for (size_t i = 0; i < n_models; i++)
-		prof_model_free(models[i]);
+	for (size_t i = 0; i < n_models; i++) {
+		vec_done(&profiles[i].times);
+		prof_model_free((struct prof_model *)(uintptr_t)profiles[i].p.model);
+	}
 	return 0;
 }

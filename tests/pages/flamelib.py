@@ -2,6 +2,7 @@
 """Reads the data of a flame graph's page, as docs/formats.md describes it; and describes profiles for flame-driver."""
 
 import base64
+import collections
 import re
 import zlib
 
@@ -38,7 +39,7 @@ def unpack(page):
 def read_profile(r, strings):
     p = {"title": strings[r.number()]}
     p["types"] = [(strings[r.number()], strings[r.number()]) for _ in range(r.number())]
-    p["default"], p["time_ns"], p["duration_ns"] = r.number(), r.number(), r.number()
+    p["default"], p["time_ns"], p["duration_ns"], p["period"] = r.number(), r.number(), r.number(), r.number()
     p["comments"] = [strings[r.number()] for _ in range(r.number())]
     n = r.number()
     columns = [r.column(n) for _ in range(7)]
@@ -68,8 +69,7 @@ def read_profile(r, strings):
         if text:
             labels.append((key, strings[text]))
         else:
-            v = r.number()
-            labels.append((key, -(v + 1) // 2 if v & 1 else v // 2))
+            labels.append((key, signed(r.number())))
     sets = [[labels[i] for i in r.column(r.number())] for _ in range(r.number())]
     amounts = [(strings[r.number()], strings[r.number()]) for _ in range(r.number())]
     n = r.number()
@@ -88,7 +88,29 @@ def read_profile(r, strings):
             at = parents[at]
         p["samples"].append({"stack": stack[::-1], "labels": dict(sets[of[i]]), "values": [v[i] for v in values],
                              "amounts": {a[0]: e[i] for a, e in zip(amounts, extra)}})
+    p["times"], p["times_lost"] = read_times(r, p)
     return p
+
+
+def signed(v):
+    return -(v + 1) // 2 if v & 1 else v // 2
+
+
+def read_times(r, p):
+    """(start in ns, duration, sample, value) of each event."""
+    n, lost = r.number(), r.number()
+    if not n:
+        return [], lost
+    p["column_ns"] = column = r.number()
+    at, starts, of = 0, [], []
+    steps, numbers = r.column(n), r.column(n)
+    for step, number in zip(steps, numbers):
+        at += step
+        of.append(number + (of[-1] if starts and not step else 0))
+        starts.append(at * (column // 100))
+    durations, met = r.column(n), collections.Counter(of)
+    values = [(durations[i] or p["samples"][of[i]]["values"][-1] // met[of[i]]) + signed(r.number()) for i in range(n)]
+    return list(zip(starts, durations, of, values)), lost
 
 
 def read_page(page):
@@ -102,7 +124,10 @@ def read_page(page):
     for n in lengths:
         strings.append(data[r.at:r.at + n].decode("utf-8"))
         r.at += n
+    names = [strings[r.number()] for _ in range(r.number())]
     profiles = [read_profile(r, strings) for _ in range(r.number())]
+    for p, name in zip(profiles, names):
+        p["name"] = name
     assert r.at == len(data), f"{len(data) - r.at} bytes are left"
     return profiles
 
@@ -122,6 +147,11 @@ def location(number, module, functions, build_id="", address=None, reason=0):
     address = 0x1000 + number if address is None else address
     return "\t".join(["location", str(number), module, build_id, str(address), str(reason)] +
                      ["|".join([escaped(n), escaped(l), escaped(f), str(line)]) for n, l, f, line in functions])
+
+
+def event(start, duration, index, value):
+    """index: of the sample, in the order of the description."""
+    return f"time\t{start}\t{duration}\t{index}\t{value}"
 
 
 def sample(count, ns, pid, tid, comm, stack, state="", longest=""):

@@ -134,9 +134,13 @@ static char *page_of(const struct prof_model *const *models, size_t n, size_t *l
 {
 	struct sbuf b;
 
+	struct enc_flame_profile profiles[2] = {0};
+
+	for (size_t i = 0; i < n; i++)
+		profiles[i].model = models[i];
 	sbuf_init(&b, 1 << 24);
 	assert_int_equal(sbuf_str(&b, "before"), 0);
-	assert_int_equal(enc_flame_html(models, n, &b), 0);
+	assert_int_equal(enc_flame_html(profiles, n, &b), 0);
 	assert_memory_equal(b.p, "before", 6);
 	*len = b.len;
 	return sbuf_take(&b);
@@ -305,7 +309,7 @@ static void test_equal_models_give_equal_bytes(void **state)
 static void test_failures_leave_the_buffer_as_it_was(void **state)
 {
 	struct prof_model *m = hostile_model();
-	const struct prof_model *one = m;
+	const struct enc_flame_profile one = {.model = m};
 
 	(void)state;
 	for (size_t room = 6; room < 400; room += 131) {
@@ -331,7 +335,7 @@ static void test_failures_leave_the_buffer_as_it_was(void **state)
 static int encode(const struct prof_model *m, int format, struct sbuf *b)
 {
 	if (format == 0)
-		return enc_flame_html(&m, 1, b);
+		return enc_flame_html(&(struct enc_flame_profile){.model = m}, 1, b);
 	return format == 1 ? enc_flame_svg(m, 1, b)
 	                   : enc_folded(m, &(struct enc_folded_options){.root = 1}, b);
 }

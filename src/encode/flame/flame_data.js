@@ -75,13 +75,37 @@ function readNodes(r, frameCount) {
   return nodes;
 }
 
+// The time line: null without one. The value of an event is a correction: of its duration, or of the mean of its sample.
+function readTimes(r, samples) {
+  const n = r.number(), lost = r.number();
+  if (!n)
+    return null;
+  const slice = r.number(), start = r.column(Float64Array, n), sample = r.column(Uint32Array, n);
+  const duration = r.column(Float64Array, n), value = new Float64Array(n), of = new Uint32Array(samples.n);
+  for (let i = 0, at = 0; i < n; i++) {
+    if (i && !start[i])
+      sample[i] += sample[i - 1];
+    at += start[i];
+    start[i] = at * slice / 100;
+    if (sample[i] >= samples.n)
+      throw new Error("the data of this page is damaged");
+    of[sample[i]]++;
+  }
+  const whole = samples.values[samples.values.length - 1];
+  for (let i = 0; i < n; i++)
+    value[i] = (duration[i] || Math.floor(whole[sample[i]] / of[sample[i]])) + r.signed();
+  return {n, lost, slice, start, sample, duration, value};
+}
+
 function readProfile(r, strings) {
   const text = () => strings[r.number()];
   const p = {title: text()};
+  p.heading = `${p.title} flame graph`;
   p.types = Array.from({length: r.number()}, () => ({name: text(), unit: text()}));
   p.defaultType = r.number();
   p.timeNs = r.number();
   p.durationNs = r.number();
+  p.period = r.number();
   p.comments = Array.from({length: r.number()}, text);
   const n = r.number();
   p.frames = {n, name: r.column(Uint32Array, n), file: r.column(Uint32Array, n), line: r.column(Float64Array, n),
@@ -100,19 +124,29 @@ function readProfile(r, strings) {
     s.node[i] += s.node[i - 1];
   s.set = r.column(Uint32Array, s.n);
   s.values = p.types.map(() => r.column(Float64Array, s.n));
+  s.count = s.values[0];
   for (const a of p.amounts)
     a.values = r.column(Float64Array, s.n);
+  p.times = readTimes(r, s);
   p.strings = strings;
   return p;
 }
 
 function readData(bytes) {
-  const magic = "PAFLAME1", r = new Reader(bytes);
+  const magic = "PAFLAME2", r = new Reader(bytes);
   if (new TextDecoder().decode(bytes.subarray(0, magic.length)) !== magic)
     throw new Error("the data of this page has another version");
   r.at = magic.length;
-  const strings = readStrings(r);
-  return Array.from({length: r.number()}, () => readProfile(r, strings));
+  const strings = readStrings(r), names = Array.from({length: r.number()}, () => strings[r.number()]);
+  const profiles = Array.from({length: r.number()}, () => readProfile(r, strings));
+  if (!names.length)
+    return profiles;
+  const merged = mergeProfiles(...profiles, names);
+  profiles.forEach((p, i) => {
+    p.heading += i ? ", after" : ", before";
+    p.title = i ? "After" : "Before";
+  });
+  return [merged, ...profiles];
 }
 
 async function unpackData(text) {
