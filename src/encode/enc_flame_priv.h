@@ -60,6 +60,15 @@ int flame_string(struct intern *strings, const char *s, uint32_t *ret);
  */
 int flame_tree_new(const struct prof_model *m, struct intern *strings, struct flame_tree **ret);
 /**
+ * flame_tree_merge - the stacks of two trees that share their strings
+ * Frames are the same if their names are; their details are those of @after. sample_node has the
+ * samples of @before, then those of @after.
+ * @ret: borrows the model of @after
+ * Returns: 0, -E2BIG, -ENOMEM.
+ */
+int flame_tree_merge(const struct flame_tree *before, const struct flame_tree *after,
+                     struct flame_tree **ret);
+/**
  * flame_tree_free, flame_tree_freep - NULL is accepted; free returns NULL
  */
 struct flame_tree *flame_tree_free(struct flame_tree *t);

@@ -418,6 +418,133 @@ int flame_tree_new(const struct prof_model *m, struct intern *strings, struct fl
 	return 0;
 }
 
+/* ---- two trees ------------------------------------------------------------------------------- */
+
+struct pair {
+	struct build b;
+	struct intern *names; /* string ids; id: of the merged frame before it is sorted */
+	VEC(struct flame_frame) by_id;
+	VEC(uint32_t) raw; /* by node of the side that is added: number in node_keys + 1 */
+};
+
+static void pair_done(struct pair *p)
+{
+	p->names = intern_free(p->names);
+	vec_done(&p->by_id);
+	vec_done(&p->raw);
+	build_done(&p->b);
+}
+
+static int add_names(struct pair *p, const struct flame_tree *side)
+{
+	int r = 0;
+
+	vec_each (f, &side->frames) {
+		bool is_new;
+		uint32_t id;
+
+		r = intern_add(p->names, &f->name, sizeof(f->name), &id, &is_new);
+		if (r == 0 && is_new)
+			r = vec_push(&p->by_id, *f);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+static int by_text(const void *a, const void *c, void *arg)
+{
+	const struct pair *p = arg;
+
+	return cmp_text(&p->b, p->by_id.p[*(const uint32_t *)a].name,
+	                p->by_id.p[*(const uint32_t *)c].name);
+}
+
+static int sort_names(struct pair *p)
+{
+	const uint32_t n = intern_count(p->names);
+	_cleanup_free_ uint32_t *order = malloc(MAX_OF(n, 1U) * sizeof(*order));
+	int r = vec_reserve(&p->b.t->frames, n);
+
+	p->b.rank = malloc(MAX_OF(n, 1U) * sizeof(*p->b.rank));
+	if (!order || !p->b.rank)
+		return -ENOMEM;
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = i;
+	qsort_r(order, n, sizeof(*order), by_text, p);
+	for (uint32_t i = 0; i < n; i++) {
+		p->b.t->frames.p[p->b.t->frames.n++] = p->by_id.p[order[i]];
+		p->b.rank[order[i]] = i;
+	}
+	return 0;
+}
+
+static int add_side(struct pair *p, const struct flame_tree *side)
+{
+	int r = 0;
+
+	p->raw.n = 0;
+	for (size_t i = 0; i < side->nodes.n && r == 0; i++) {
+		struct node_key key = {0};
+		uint32_t id = 0;
+
+		if (i > 0) {
+			const struct flame_node *n = &side->nodes.p[i];
+			const uint32_t name = side->frames.p[n->frame].name;
+
+			key.parent = p->raw.p[n->parent];
+			key.frame = p->b.rank[intern_find(p->names, &name, sizeof(name))];
+			r = intern_add(p->b.node_keys, &key, sizeof(key), &id, NULL);
+			id++;
+		}
+		if (r == 0)
+			r = vec_push(&p->raw, id);
+	}
+	for (size_t i = 0; i < side->sample_node.n && r == 0; i++)
+		r = vec_push(&p->b.raw_node, p->raw.p[side->sample_node.p[i]]);
+	return r;
+}
+
+int flame_tree_merge(const struct flame_tree *before, const struct flame_tree *after,
+                     struct flame_tree **ret)
+{
+	_cleanup_(flame_tree_freep) struct flame_tree *t = calloc(1, sizeof(*t));
+	_cleanup_(pair_done) struct pair p = {.b = {.m = after->m, .t = t}};
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	t->m = after->m;
+	t->strings = after->strings;
+	t->frames.max = p.by_id.max = PROF_LOCATIONS_MAX;
+	t->nodes.max = p.raw.max = (size_t)FLAME_NODES_MAX + 1;
+	t->sample_node.max = p.b.raw_node.max = 2 * (size_t)PROF_SAMPLES_MAX;
+	sbuf_init(&p.b.scratch, FLAME_BYTES_MAX);
+	r = intern_new(PROF_LOCATIONS_MAX, FLAME_BYTES_MAX, &p.names);
+	if (r == 0)
+		r = intern_new(FLAME_NODES_MAX, FLAME_BYTES_MAX, &p.b.node_keys);
+	if (r == 0)
+		r = add_names(&p, after);
+	if (r == 0)
+		r = add_names(&p, before);
+	if (r == 0)
+		r = sort_names(&p);
+	if (r == 0)
+		r = add_side(&p, before);
+	if (r == 0)
+		r = add_side(&p, after);
+	if (r == 0)
+		r = sort_nodes(&p.b);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(t);
+	return 0;
+}
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
 struct flame_tree *flame_tree_free(struct flame_tree *t)
 {
 	if (t) {
