@@ -458,3 +458,11 @@ int enc_flame_html(const struct enc_flame_profile *profiles, size_t n, struct sb
 	return put_page(&(struct pages){.profiles = profiles, .n = n}, out);
 }
 
+int enc_flame_diff_html(const struct enc_flame_diff *d, struct sbuf *out)
+{
+	const struct enc_flame_profile profiles[2] = {{.model = d->before}, {.model = d->after}};
+	const char *const names[2] = {d->before_name, d->after_name};
+	const struct pages pages = {.profiles = profiles, .n = 2, .names = names, .n_names = 2};
+
+	return flame_same_types(d->before, d->after) ? put_page(&pages, out) : -EINVAL;
+}

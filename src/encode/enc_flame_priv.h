@@ -98,6 +98,40 @@ static inline uint64_t flame_zigzag(int64_t v)
  * flame_title - "On-CPU" or "Off-CPU", by the model's types
  */
 const char *flame_title(const struct prof_model *m);
+/* A node of two merged trees: values per second, or in percent of the total. */
+struct flame_change {
+	double value[2]; /* before, after; with all below it */
+	double variance; /* of their difference, if each event of a sample is worth the same */
+};
+/* More and less than nothing: steps by share of the larger value. */
+#define FLAME_STEPS 3
+struct flame_changes {
+	struct flame_change *node; /* node[n], malloc'ed */
+	size_t n;
+	bool shares;     /* in percent: a capture has no duration */
+	double vanished; /* value before of stacks that end where nothing is after */
+};
+/**
+ * flame_same_types - whether the values of two models can be compared
+ */
+bool flame_same_types(const struct prof_model *a, const struct prof_model *b);
+/**
+ * flame_changes_new - values of the nodes of a merged tree
+ * Returns: 0, -ENOMEM. *ret is for flame_changes_done.
+ */
+int flame_changes_new(const struct enc_flame_diff *d, const struct flame_tree *merged,
+                      uint32_t type_idx, struct flame_changes *ret);
+void flame_changes_done(struct flame_changes *c);
+/**
+ * flame_change_step - -3 (less by 60 % of the larger value, or gone) to 3 (more, or new); 0: less
+ * than 10 %, or less than two standard deviations
+ */
+int flame_change_step(const struct flame_change *c);
+/**
+ * flame_change_text - "+32 %", "-8 %", "new", "gone"; in every locale
+ */
+#define FLAME_CHANGE_MAX 32
+const char *flame_change_text(const struct flame_change *c, char ret[static FLAME_CHANGE_MAX]);
 /**
  * flame_kind_name - "kernel"
  */

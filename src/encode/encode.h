@@ -86,6 +86,27 @@ struct enc_flame_profile {
  * docs/formats.md has the layout.
  */
 int enc_flame_html(const struct enc_flame_profile *profiles, size_t n, struct sbuf *out);
+/* Two profiles that are compared. Their types must be the same. */
+struct enc_flame_diff {
+	const struct prof_model *before, *after;
+	const char *before_name, *after_name; /* as the user knows them: names of files */
+};
+
+/**
+ * enc_flame_diff_html - a page with the differential flame graph of two profiles
+ * @out: as above
+ * Values are per second of each capture, so that longer captures can be compared. Numbers of
+ * samples are brought to the rate (the period) of the later profile. If a duration is 0 they are
+ * shares of the total. A function is the same in both if its name is.
+ * Returns: as enc_flame_html; -EINVAL (the types differ; @out is as it was).
+ */
+int enc_flame_diff_html(const struct enc_flame_diff *d, struct sbuf *out);
+/**
+ * enc_flame_diff_svg - the same as a picture, whose widths are those of the later profile
+ * @type_idx: which of the values, < n_types
+ * The picture says how much has vanished.
+ */
+int enc_flame_diff_svg(const struct enc_flame_diff *d, uint32_t type_idx, struct sbuf *out);
 /**
  * enc_flame_svg - a model as a picture of its flame graph
  * @type_idx: which of the values is the width, < n_types
