@@ -24,6 +24,8 @@ struct svg {
 	struct sbuf *out;
 	const struct flame_tree *t;
 	const struct prof_model *m;
+	const struct enc_flame_diff *diff;   /* NULL: one profile */
+	const struct flame_changes *changes; /* of diff */
 	uint64_t *value, *count; /* by node: with all below it; count: of the first type */
 	uint32_t *depth;         /* by node */
 	double *x, *next;        /* by node: left edge, and that of its next child */
@@ -42,6 +44,11 @@ static const char *const fills[FLAME_KIND_CNT] = {
         [FLAME_GO] = "#6fcfb3",        [FLAME_JIT] = "#dda0c8",     [FLAME_KERNEL] = "#f0a04b",
         [FLAME_INLINED] = "#c9e3f4",   [FLAME_UNNAMED] = "#c4c4c4", [FLAME_MARK] = "#a8a8a8",
         [FLAME_HEURISTIC] = "#b39ddb",
+};
+
+/* Less to more, --d0 and so on. */
+static const char *const step_fills[2 * FLAME_STEPS + 1] = {
+        "#5fa8dc", "#9ccbeb", "#cfe5f5", "#dcdcdc", "#fbdcb8", "#f5b56f", "#e68a2e",
 };
 
 static void put_escaped(struct sbuf *b, const char *s, size_t len)
@@ -131,6 +138,20 @@ static void put_count(struct svg *v, uint64_t n)
 	                n == 1 ? "" : "s");
 }
 
+static void put_time(struct svg *v, double ns)
+{
+	static const struct {
+		double size;
+		const char *name;
+	} units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
+	size_t i = 0;
+
+	while (i < 2 && ns < units[i].size)
+		i++;
+	put_fixed(v->out, ns / units[i].size, 2);
+	(void)sbuf_addf(v->out, " %s", units[i].name);
+}
+
 static void put_value(struct svg *v, uint64_t n)
 {
 	const char *unit = prof_model_str(v->m, v->m->sample_type[v->type].unit);
@@ -144,16 +165,7 @@ static void put_value(struct svg *v, uint64_t n)
 		put_name_of(v, v->m->sample_type[v->type].type);
 		return;
 	}
-	if (n >= 1000000000) {
-		put_fixed(v->out, (double)n / 1e9, 2);
-		(void)sbuf_str(v->out, " s");
-	} else if (n >= 1000000) {
-		put_fixed(v->out, (double)n / 1e6, 2);
-		(void)sbuf_str(v->out, " ms");
-	} else {
-		put_fixed(v->out, (double)n / 1e3, 2);
-		(void)sbuf_str(v->out, " us");
-	}
+	put_time(v, (double)n);
 }
 
 static void put_more(struct svg *v, uint64_t count)
@@ -162,7 +174,58 @@ static void put_more(struct svg *v, uint64_t count)
 	put_count(v, count);
 }
 
+/* Puts a value of a comparison: per second, or in percent. */
+static void put_rate(struct svg *v, double n)
+{
+	const struct prof_type *t = &v->m->sample_type[v->type];
+
+	if (!v->changes->shares && strcmp(prof_model_str(v->m, t->unit), "nanoseconds") == 0) {
+		put_time(v, n);
+		(void)sbuf_str(v->out, "/s");
+	} else {
+		put_fixed(v->out, n, 2);
+		(void)sbuf_str(v->out, v->changes->shares ? " %" : "/s");
+	}
+}
+
+static void put_change(struct svg *v, const struct flame_change *c)
+{
+	char text[FLAME_CHANGE_MAX];
+
+	(void)sbuf_str(v->out, "before ");
+	put_rate(v, c->value[0]);
+	(void)sbuf_str(v->out, ", after ");
+	put_rate(v, c->value[1]);
+	(void)sbuf_addf(v->out, ", %s", flame_change_text(c, text));
+	if (c->variance > 0 && flame_change_step(c) == 0)
+		(void)sbuf_str(v->out, ": small, or may be chance");
+}
+
 /* ---- layout ---------------------------------------------------------------------------------- */
+
+static void add_values(struct svg *v)
+{
+	const size_t n = v->t->nodes.n;
+
+	if (v->changes) {
+		/* Proportions are all that is needed of them: a part in 10^12. */
+		const double whole = v->changes->node[FLAME_ROOT].value[1];
+
+		for (size_t i = 0; i < n && whole > 0; i++)
+			v->value[i] = (uint64_t)(v->changes->node[i].value[1] / whole * 1e12);
+		return;
+	}
+	for (size_t i = 0; i < v->m->samples.n; i++) {
+		uint32_t node = v->t->sample_node.p[i];
+
+		v->value[node] += flame_value(&v->m->samples.p[i], v->type);
+		v->count[node] += flame_value(&v->m->samples.p[i], 0);
+	}
+	for (size_t i = n; i-- > 1;) {
+		v->value[v->t->nodes.p[i].parent] += v->value[i];
+		v->count[v->t->nodes.p[i].parent] += v->count[i];
+	}
+}
 
 static int lay_out(struct svg *v)
 {
@@ -176,16 +239,7 @@ static int lay_out(struct svg *v)
 	v->drawn = calloc(n, sizeof(*v->drawn));
 	if (!v->value || !v->count || !v->depth || !v->x || !v->next || !v->drawn)
 		return -ENOMEM;
-	for (size_t i = 0; i < v->m->samples.n; i++) {
-		uint32_t node = v->t->sample_node.p[i];
-
-		v->value[node] += flame_value(&v->m->samples.p[i], v->type);
-		v->count[node] += flame_value(&v->m->samples.p[i], 0);
-	}
-	for (size_t i = n; i-- > 1;) {
-		v->value[v->t->nodes.p[i].parent] += v->value[i];
-		v->count[v->t->nodes.p[i].parent] += v->count[i];
-	}
+	add_values(v);
 	v->scale = v->value[FLAME_ROOT] ? (WIDTH - 2 * MARGIN) / (double)v->value[FLAME_ROOT] : 0;
 	v->x[FLAME_ROOT] = v->next[FLAME_ROOT] = MARGIN;
 	v->drawn[FLAME_ROOT] = true;
@@ -217,6 +271,39 @@ static void put_text(struct svg *v, double x, uint32_t y, const char *more)
 	(void)sbuf_addf(v->out, "\" y=\"%u\"%s>", y, more);
 }
 
+/* @f: the frame of node @i; NULL: the root. */
+static const char *fill_of(const struct svg *v, uint32_t i, const struct flame_frame *f)
+{
+	if (v->changes)
+		return step_fills[flame_change_step(&v->changes->node[i]) + FLAME_STEPS];
+	return f ? fills[f->kind] : "#d9d9d9";
+}
+
+/* The name in a frame; a change is before it as text, so that colours are not needed. */
+static void put_label(struct svg *v, uint32_t i, size_t chars, uint32_t y)
+{
+	const struct flame_change *c = v->changes ? &v->changes->node[i] : NULL;
+	char text[FLAME_CHANGE_MAX] = "";
+	size_t len;
+
+	if (c && flame_change_step(c) != 0)
+		(void)flame_change_text(c, text);
+	len = strlen(text);
+	put_text(v, v->x[i] + 2, y, "");
+	if (len > 0 && len <= chars)
+		(void)sbuf_str(v->out, text);
+	if (len > 0 && len + 1 + MIN_CHARS <= chars)
+		(void)sbuf_char(v->out, ' ');
+	if (len == 0 || len + 1 + MIN_CHARS <= chars) {
+		if (i)
+			put_cut(v, v->t->frames.p[v->t->nodes.p[i].frame].name,
+			        len ? chars - len - 1 : chars);
+		else
+			(void)sbuf_str(v->out, "all");
+	}
+	(void)sbuf_str(v->out, "</text>");
+}
+
 static void put_frame(struct svg *v, uint32_t i)
 {
 	const struct flame_frame *f = i ? &v->t->frames.p[v->t->nodes.p[i].frame] : NULL;
@@ -230,10 +317,13 @@ static void put_frame(struct svg *v, uint32_t i)
 	else
 		(void)sbuf_str(v->out, "all");
 	(void)sbuf_str(v->out, " (");
-	put_value(v, v->value[i]);
+	if (v->changes)
+		put_change(v, &v->changes->node[i]);
+	else
+		put_value(v, v->value[i]);
 	(void)sbuf_str(v->out, ", ");
 	put_pct(v, v->value[i]);
-	if (v->type)
+	if (v->type && !v->changes)
 		put_more(v, v->count[i]);
 	(void)sbuf_str(v->out, ")");
 	if (f) {
@@ -244,17 +334,33 @@ static void put_frame(struct svg *v, uint32_t i)
 	put_fixed(v->out, v->x[i], 2);
 	(void)sbuf_addf(v->out, "\" y=\"%u\" width=\"", y);
 	put_fixed(v->out, shown, 2);
-	(void)sbuf_addf(v->out, "\" height=\"%d\" fill=\"%s\"/>", ROW - 1,
-	                f ? fills[f->kind] : "#d9d9d9");
-	if (width >= MIN_CHARS * CHAR + 4) {
-		put_text(v, v->x[i] + 2, y + 13, "");
-		if (f)
-			put_cut(v, f->name, (size_t)((width - 4) / CHAR));
-		else
-			(void)sbuf_str(v->out, "all");
-		(void)sbuf_str(v->out, "</text>");
-	}
+	(void)sbuf_addf(v->out, "\" height=\"%d\" fill=\"%s\"/>", ROW - 1, fill_of(v, i, f));
+	if (width >= MIN_CHARS * CHAR + 4)
+		put_label(v, i, (size_t)((width - 4) / CHAR), y + 13);
 	(void)sbuf_str(v->out, "</g>\n");
+}
+
+/* Returns the left edge of the next item. */
+static double put_item(struct svg *v, double x, const char *fill, const char *name)
+{
+	(void)sbuf_str(v->out, "<rect x=\"");
+	put_fixed(v->out, x, 2);
+	(void)sbuf_addf(v->out, "\" y=\"34\" width=\"12\" height=\"12\" fill=\"%s\"/>", fill);
+	put_text(v, x + 17, 44, "");
+	(void)sbuf_addf(v->out, "%s</text>\n", name);
+	return x + 17 + CHAR * (double)strlen(name) + 18;
+}
+
+static void put_steps(struct svg *v)
+{
+	static const char *const names[2 * FLAME_STEPS + 1] = {
+	        "less by 60 % or more, or gone",    "30 %",         "10 %",
+	        "about the same, or may be chance", "more by 10 %", "30 %",
+	        "60 % of the value after, or new"};
+	double x = MARGIN;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		x = put_item(v, x, step_fills[i], names[i]);
 }
 
 static void put_legend(struct svg *v)
@@ -262,21 +368,17 @@ static void put_legend(struct svg *v)
 	bool used[FLAME_KIND_CNT] = {false};
 	double x = MARGIN;
 
+	if (v->changes) {
+		put_steps(v);
+		return;
+	}
+
 	for (size_t i = 1; i < v->t->nodes.n; i++)
 		if (v->drawn[i])
 			used[v->t->frames.p[v->t->nodes.p[i].frame].kind] = true;
 	for (int k = 0; k < FLAME_KIND_CNT; k++) {
-		const char *name = flame_kind_name((enum flame_kind)k);
-
-		if (!used[k])
-			continue;
-		(void)sbuf_str(v->out, "<rect x=\"");
-		put_fixed(v->out, x, 2);
-		(void)sbuf_addf(v->out, "\" y=\"34\" width=\"12\" height=\"12\" fill=\"%s\"/>",
-		                fills[k]);
-		put_text(v, x + 17, 44, "");
-		(void)sbuf_addf(v->out, "%s</text>\n", name);
-		x += 17 + CHAR * (double)strlen(name) + 18;
+		if (used[k])
+			x = put_item(v, x, fills[k], flame_kind_name((enum flame_kind)k));
 	}
 }
 
@@ -306,10 +408,28 @@ static void put_target(struct svg *v)
 	}
 }
 
+static void put_names(struct svg *v)
+{
+	uint32_t id;
+
+	if (flame_string(v->t->strings, v->diff->after_name, &id) == 0)
+		put_cut(v, id, 30);
+	(void)sbuf_str(v->out, " compared with ");
+	if (flame_string(v->t->strings, v->diff->before_name, &id) == 0)
+		put_cut(v, id, 30);
+	(void)sbuf_str(v->out, ": ");
+}
+
 static void put_title(struct svg *v)
 {
 	put_text(v, MARGIN, 22, " font-size=\"15\" font-weight=\"bold\"");
 	(void)sbuf_addf(v->out, "%s: ", flame_title(v->m));
+	if (v->changes) {
+		put_names(v);
+		put_change(v, &v->changes->node[FLAME_ROOT]);
+		(void)sbuf_str(v->out, "</text>\n");
+		return;
+	}
 	put_value(v, v->value[FLAME_ROOT]);
 	if (v->type)
 		put_more(v, v->count[FLAME_ROOT]);
@@ -320,6 +440,10 @@ static void put_title(struct svg *v)
 static void put_foot(struct svg *v, uint32_t y)
 {
 	put_text(v, MARGIN, y, "");
+	if (v->changes && v->changes->vanished > 0) {
+		put_rate(v, v->changes->vanished);
+		(void)sbuf_str(v->out, " of before has vanished and is not drawn; ");
+	}
 	if (!v->value[FLAME_ROOT]) {
 		(void)sbuf_str(v->out, "no samples</text>\n");
 		return;
@@ -334,7 +458,8 @@ static void put_foot(struct svg *v, uint32_t y)
 		put_pct(v, v->left_out);
 		(void)sbuf_str(v->out, " of the total ends in them");
 	} else {
-		(void)sbuf_str(v->out, "all frames are drawn");
+		(void)sbuf_addf(v->out, "all %sframes are drawn",
+		                v->changes && v->changes->vanished > 0 ? "other " : "");
 	}
 	(void)sbuf_str(v->out, "</text>\n");
 }
@@ -369,12 +494,31 @@ static void svg_done(struct svg *v)
 	free(v->drawn);
 }
 
+/* Draws @v, whose tree is set. Returns 0 or a negative errno, with @out as it was. */
+static int put_whole(struct svg *v, int r)
+{
+	const size_t before = v->out->len;
+
+	if (r == 0)
+		r = lay_out(v);
+	if (r == 0) {
+		put_picture(v);
+		r = v->out->err;
+	}
+	if (r < 0) {
+		v->out->len = before;
+		if (v->out->p)
+			v->out->p[before] = 0;
+		v->out->err = r;
+	}
+	return r;
+}
+
 int enc_flame_svg(const struct prof_model *m, uint32_t type_idx, struct sbuf *out)
 {
 	_cleanup_(svg_done) struct svg v = {.out = out, .m = m, .type = type_idx};
 	_cleanup_(flame_tree_freep) struct flame_tree *t = NULL;
 	_cleanup_(intern_freep) struct intern *strings = NULL;
-	size_t before = out->len;
 	int r = out->err;
 
 	if (r < 0)
@@ -383,17 +527,31 @@ int enc_flame_svg(const struct prof_model *m, uint32_t type_idx, struct sbuf *ou
 	if (r == 0)
 		r = flame_tree_new(m, strings, &t);
 	v.t = t;
+	return put_whole(&v, r);
+}
+
+int enc_flame_diff_svg(const struct enc_flame_diff *d, uint32_t type_idx, struct sbuf *out)
+{
+	_cleanup_(flame_changes_done) struct flame_changes changes = {0};
+	_cleanup_(svg_done) struct svg v = {
+	        .out = out, .m = d->after, .type = type_idx, .diff = d, .changes = &changes};
+	_cleanup_(flame_tree_freep) struct flame_tree *before = NULL, *after = NULL, *merged = NULL;
+	_cleanup_(intern_freep) struct intern *strings = NULL;
+	int r = out->err;
+
+	if (r < 0)
+		return r;
+	if (!flame_same_types(d->before, d->after))
+		return -EINVAL;
+	r = intern_new(PROF_STRINGS_MAX, FLAME_BYTES_MAX, &strings);
 	if (r == 0)
-		r = lay_out(&v);
-	if (r == 0) {
-		put_picture(&v);
-		r = out->err;
-	}
-	if (r < 0) {
-		out->len = before;
-		if (out->p)
-			out->p[before] = 0;
-		out->err = r;
-	}
-	return r;
+		r = flame_tree_new(d->before, strings, &before);
+	if (r == 0)
+		r = flame_tree_new(d->after, strings, &after);
+	if (r == 0)
+		r = flame_tree_merge(before, after, &merged);
+	if (r == 0)
+		r = flame_changes_new(d, merged, type_idx, &changes);
+	v.t = merged;
+	return put_whole(&v, r);
 }

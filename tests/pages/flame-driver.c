@@ -3,6 +3,8 @@
  * flame-driver - makes profiles of what standard input describes, and writes them in one format
  *
  *   flame-driver html|svg|folded|pprof <DESCRIPTION >OUTPUT
+ *   flame-driver diff|diff-svg BEFORE AFTER <DESCRIPTION >OUTPUT
+ *                             a page or a picture that compares the two profiles, and their names
  *
  * One thing a line, with tabs between its words, in which "\xNN" is a byte:
  *   profile TYPE              "cpu" or "offcpu"; begins a profile
@@ -217,6 +219,17 @@ static int encode_html(struct sbuf *b)
 	return enc_flame_html(all, n_models, b);
 }
 
+static int compare(char **argv, struct sbuf *b)
+{
+	const struct enc_flame_diff d = {.before = profiles[0].p.model,
+	                                 .after = profiles[1].p.model,
+	                                 .before_name = argv[2],
+	                                 .after_name = argv[3]};
+
+	return strcmp(argv[1], "diff") == 0 ? enc_flame_diff_html(&d, b)
+	                                    : enc_flame_diff_svg(&d, 1, b);
+}
+
 int main(int argc, char **argv)
 {
 	const char *format = argc == 2 || argc == 4 ? argv[1] : "";
@@ -237,6 +250,8 @@ int main(int argc, char **argv)
 	sbuf_init(&b, (size_t)1 << 30);
 	if (strcmp(format, "html") == 0)
 		r = encode_html(&b);
+	else if (str_starts(format, "diff") && argc == 4 && n_models == 2)
+		r = compare(argv, &b);
 	else if (strcmp(format, "svg") == 0)
 		r = enc_flame_svg(m, 1, &b);
 	else if (strcmp(format, "folded") == 0)

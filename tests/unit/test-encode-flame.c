@@ -219,6 +219,11 @@ static void test_kinds_of_frames(void **state)
 	         {FLAME_CPP, FLAME_INLINED}},
 	        {"/bin/x", EV_REASON_NO_SYMTAB, {{"0x10 [x]", "", ""}}, {FLAME_UNNAMED}},
 	        {"", EV_REASON_NAMED, {{"[truncated]", "", ""}}, {FLAME_MARK}},
+	        {"/bin/x", EV_REASON_NO_SYMTAB, {{0}}, {FLAME_HEURISTIC}},
+	        {"/bin/x",
+	         EV_REASON_NAMED,
+	         {{"in", "_Z2inv", "f.cc"}, {"f()", "_Z1fv", "f.cc"}},
+	         {FLAME_HEURISTIC, FLAME_INLINED}},
 	};
 
 	(void)state;
@@ -332,11 +337,47 @@ static void test_failures_leave_the_buffer_as_it_was(void **state)
 	prof_model_free(m);
 }
 
+static void test_profiles_of_other_types_are_not_compared(void **state)
+{
+	struct prof_model *on = hostile_model(), *off = new_model(true), *again = hostile_model();
+	struct enc_flame_diff d = {
+	        .before = on, .after = off, .before_name = HOSTILE, .after_name = "b"};
+	const struct enc_time_sample wrong = {.sample = 1};
+	const struct enc_flame_profile p = {.model = on, .times = &wrong, .n_times = 1};
+	struct sbuf b;
+
+	(void)state;
+	sbuf_init(&b, 1 << 24);
+	assert_int_equal(sbuf_str(&b, "before"), 0);
+	assert_int_equal(enc_flame_diff_html(&d, &b), -EINVAL);
+	assert_string_equal(b.p, "before");
+	d.after = again;
+	assert_int_equal(enc_flame_diff_html(&d, &b), 0);
+	assert_true(b.len > 1000);
+	d.after = off;
+	assert_int_equal(enc_flame_diff_svg(&d, 1, &b), -EINVAL);
+	sbuf_reset(&b);
+	assert_int_equal(enc_flame_html(&p, 1, &b), -EINVAL); /* it has one sample */
+	assert_int_equal(b.len, 0);
+	sbuf_done(&b);
+	prof_model_free(on);
+	prof_model_free(off);
+	prof_model_free(again);
+}
+
 static int encode(const struct prof_model *m, int format, struct sbuf *b)
 {
+	const struct enc_time_sample times[] = {{.start_ns = 7, .value = 1}, {.duration_ns = 4}};
+	const struct enc_flame_diff d = {
+	        .before = m, .after = m, .before_name = "a", .after_name = HOSTILE};
+
 	if (format == 0)
-		return enc_flame_html(&(struct enc_flame_profile){.model = m}, 1, b);
-	return format == 1 ? enc_flame_svg(m, 1, b)
+		return enc_flame_html(
+		        &(struct enc_flame_profile){.model = m, .times = times, .n_times = 2}, 1,
+		        b);
+	if (format == 1)
+		return enc_flame_diff_svg(&d, 1, b);
+	return format == 2 ? enc_flame_svg(m, 1, b)
 	                   : enc_folded(m, &(struct enc_folded_options){.root = 1}, b);
 }
 
@@ -345,7 +386,7 @@ static void test_without_memory_the_buffer_stays_as_it_was(void **state)
 	struct prof_model *m = hostile_model();
 
 	(void)state;
-	for (int format = 0; format < 3; format++) {
+	for (int format = 0; format < 4; format++) {
 		int64_t left = 0;
 
 		for (int r = -ENOMEM; r < 0; left++) {
@@ -491,6 +532,7 @@ int main(void)
 	        cmocka_unit_test(test_page_is_whole_and_needs_no_network),
 	        cmocka_unit_test(test_equal_models_give_equal_bytes),
 	        cmocka_unit_test(test_failures_leave_the_buffer_as_it_was),
+	        cmocka_unit_test(test_profiles_of_other_types_are_not_compared),
 	        cmocka_unit_test(test_without_memory_the_buffer_stays_as_it_was),
 	        cmocka_unit_test(test_picture_escapes_names),
 	        cmocka_unit_test(test_picture_is_proportional),
