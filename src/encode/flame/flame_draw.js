@@ -22,7 +22,8 @@ class FlameCanvas {
     const style = getComputedStyle(document.documentElement), get = (name) => style.getPropertyValue(name).trim();
     this.style = {text: get("--frame-text"), root: get("--root"), rest: get("--rest"), hit: get("--hit"),
       hitText: get("--hit-text"), mark: get("--mark"), back: get("--back"), faint: get("--soft"),
-      kinds: Array.from({length: KINDS.length}, (unused, k) => get("--k" + k))};
+      kinds: Array.from({length: KINDS.length}, (unused, k) => get("--k" + k)),
+      steps: Array.from({length: 7}, (unused, k) => get("--d" + k))};
     this.rowHeight = matchMedia("(pointer: coarse)").matches ? 28 : 19;
     this.font = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
   }
@@ -83,7 +84,7 @@ class FlameCanvas {
     this.scroller.scrollTop = this.up ? this.scroller.scrollHeight : 0;
   }
 
-  // view: {colour(tree, frame), name(tree, frame), hit (by frame, or null), selected: {layer, node}}
+  // view: {colour and name (tree, frame, node), mark(frame): whether it is underlined, hit (by frame, or null), selected: {layer, node}}
   draw(view) {
     const c = this.context;
     this.view = view;
@@ -149,13 +150,17 @@ class FlameCanvas {
     if (y <= -this.rowHeight || y >= this.height)
       return;
     c.globalAlpha = above || (this.view.hit && !hit) ? 0.5 : 1;
-    c.fillStyle = hit ? this.style.hit : this.view.colour(tree, frame);
+    c.fillStyle = hit ? this.style.hit : this.view.colour(tree, frame, node);
     c.fillRect(x, y, width > SMALL_PIXELS ? width - 1 : Math.max(width, MIN_PIXELS), this.rowHeight - 1);
+    if (this.view.mark(frame)) {
+      c.fillStyle = this.style.text;
+      c.fillRect(x, y + this.rowHeight - 3, Math.max(width - 1, MIN_PIXELS), 2);
+    }
     c.globalAlpha = 1;
     const room = Math.floor((width - 6) / this.charWidth);
     if (room < 3)
       return;
-    const name = this.view.name(tree, frame);
+    const name = this.view.name(tree, frame, node);
     c.fillStyle = hit ? this.style.hitText : this.style.text;
     c.fillText(name.length <= room ? name : name.slice(0, room - 1) + "…", x + 3, y + this.rowHeight / 2);
   }

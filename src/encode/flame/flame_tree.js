@@ -44,7 +44,7 @@ function baseTree(p, type) {
   const tree = {n, parent, frame, depth, self: new Float64Array(n), selfCount: new Float64Array(n), groups: [],
     sampleNode: new Int32Array(s.n)};
   for (let i = 0; i < s.n; i++)
-    addSample(tree, i, s.node[i], s.values[type][i], s.values[0][i]);
+    addSample(tree, i, s.node[i], s.values[type][i], s.count[i]);
   return finishTree(tree);
 }
 
@@ -146,7 +146,7 @@ class TreeBuilder {
     }
     for (let i = 0; i < p.samples.n; i++) {
       if (rawNode[i] >= 0)
-        addSample(tree, i, number[rawNode[i]], p.samples.values[type][i], p.samples.values[0][i]);
+        addSample(tree, i, number[rawNode[i]], p.samples.values[type][i], p.samples.count[i]);
     }
     return finishTree(tree);
   }
@@ -288,10 +288,22 @@ function functionTable(p, tree) {
   return rows;
 }
 
+// The sum of the stacks that have a frame which is hit.
+function hitValue(tree, hit) {
+  const below = new Uint8Array(tree.n);
+  let value = 0;
+  for (let i = 1; i < tree.n; i++) {
+    below[i] = below[tree.parent[i]] | hit[tree.frame[i]];
+    if (below[i])
+      value += tree.self[i];
+  }
+  return value;
+}
+
 // What a regular expression finds: by frame, and the sum of the stacks in which it is.
 function searchFrames(p, tree, regex) {
-  const hit = new Uint8Array(p.frames.n), below = new Uint8Array(tree.n), memo = new Map();
-  let value = 0, functions = 0;
+  const hit = new Uint8Array(p.frames.n), memo = new Map();
+  let functions = 0;
   for (let i = 0; i < p.frames.n; i++) {
     const id = p.frames.name[i];
     if (!memo.has(id)) {
@@ -300,10 +312,5 @@ function searchFrames(p, tree, regex) {
     }
     hit[i] = memo.get(id) ? 1 : 0;
   }
-  for (let i = 1; i < tree.n; i++) {
-    below[i] = below[tree.parent[i]] | hit[tree.frame[i]];
-    if (below[i])
-      value += tree.self[i];
-  }
-  return {hit, value, functions};
+  return {hit, value: hitValue(tree, hit), functions};
 }
