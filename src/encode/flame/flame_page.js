@@ -7,6 +7,7 @@ class FlamePage extends FlamePanes {
     super();
     this.profiles = profiles;
     this.canvas = new FlameCanvas($("canvas"), $("sheet"), $("scroller"));
+    this.time = new TimeLine($("time-canvas"), $("time-status"), (range) => this.change({range}, true));
     this.state = this.blankState();
     this.sort = "self";
     this.hover = null;
@@ -15,12 +16,29 @@ class FlamePage extends FlamePanes {
   }
 
   blankState() {
-    return {profile: 0, type: this.profiles[0].defaultType, mode: "flame", icicle: false, group: "", colour: "kind",
-      search: "", chosen: -1, zoom: [[], []]};
+    return {profile: 0, type: this.profiles[0].defaultType, mode: "flame", icicle: false, group: "", colour: this.defaultColour(0),
+      search: "", chosen: -1, zoom: [[], []], range: null,
+      side: 1, share: isDiff(this.profiles[0]) && !hasDurations(this.profiles[0]) ? 1 : 0};
   }
 
+  defaultColour(profile) {
+    return isDiff(this.profiles[profile]) ? "change" : "kind";
+  }
+
+  // What decides which profile is shown.
+  get viewKey() {
+    const {profile, range, side, share} = this.state;
+    return [profile, range, side, share].join(" ");
+  }
+
+  // The profile that is shown: what happened in the chosen range; of two, with the widths of one.
   get profile() {
-    return this.profiles[this.state.profile];
+    if (this.viewOf !== this.viewKey) {
+      const {profile, range, side, share} = this.state, p = this.profiles[profile];
+      this.view = isDiff(p) ? viewDiff(p, side, share === 1) : range && p.times ? filterProfile(p, ...range) : p;
+      this.viewOf = this.viewKey;
+    }
+    return this.view;
   }
 
   get unit() {
@@ -43,10 +61,16 @@ class FlamePage extends FlamePanes {
       parts.set("i", 1);
     if (s.group)
       parts.set("g", s.group);
-    if (s.colour !== "kind")
+    if (s.colour !== this.defaultColour(s.profile))
       parts.set("c", s.colour);
+    if (!s.side)
+      parts.set("w", "before");
+    if (s.share !== this.blankState().share)
+      parts.set("n", s.share);
     if (s.search)
       parts.set("s", s.search);
+    if (s.range)
+      parts.set("t", s.range.map((ns) => ns / MS).join("-"));
     if (s.zoom[0].length)
       parts.set("z", path(s.zoom[0]));
     if (s.zoom[1].length)
@@ -61,7 +85,9 @@ class FlamePage extends FlamePanes {
     s.profile = below(parts.get("p"), this.profiles.length, 0);
     s.type = below(parts.get("v"), this.profile.types.length, this.profile.defaultType);
     s.icicle = parts.get("i") === "1";
-    s.colour = parts.get("c") === "module" ? "module" : "kind";
+    s.colour = ["module", "kind"].includes(parts.get("c")) ? parts.get("c") : this.defaultColour(s.profile);
+    s.side = parts.get("w") === "before" ? 0 : 1;
+    s.share = below(parts.get("n"), s.share ? 0 : 2, s.share);
     s.search = parts.get("s") || "";
     s.group = groupKeys(this.profile).includes(parts.get("g")) ? parts.get("g") : "";
     s.mode = ["inverted", "sandwich"].includes(parts.get("m")) ? parts.get("m") : "flame";
@@ -71,6 +97,8 @@ class FlamePage extends FlamePanes {
     if (s.mode === "sandwich" && s.chosen < 0)
       s.mode = "flame";
     s.zoom = [path(parts.get("z")), path(parts.get("y"))];
+    const range = (parts.get("t") || "").split("-").map((ms) => parseFloat(ms) * MS);
+    s.range = range.length === 2 && range[0] >= 0 && range[1] > range[0] && this.profile.times ? range : null;
     this.rebuild();
   }
 
@@ -93,15 +121,24 @@ class FlamePage extends FlamePanes {
 
   rebuild() {
     const s = this.state, p = this.profile;
-    if (this.base === undefined || this.baseOf !== `${s.profile} ${s.type}`) {
+    const what = `${this.viewKey} ${s.type}`;
+    if (this.baseOf !== what) {
       this.base = baseTree(p, s.type);
-      this.baseOf = `${s.profile} ${s.type}`;
-      this.functions = functionTable(p, this.base);
-      this.modules = this.moduleColours();
+      this.baseOf = what;
+      this.base.diff = isDiff(p) ? diffSums(p, this.base, s.type) : null;
+      this.functions = isDiff(p) ? diffTable(p, this.base) : functionTable(p, this.base);
+      // The colours of modules are those of the whole capture.
+      if (this.modulesOf !== `${s.profile} ${s.type}`) {
+        const whole = this.profiles[s.profile];
+        this.modules = this.moduleColours(s.range || isDiff(p) ? functionTable(whole, baseTree(whole, s.type)) : this.functions);
+        this.modulesOf = `${s.profile} ${s.type}`;
+      }
     }
-    const key = [s.profile, s.type, s.mode, s.mode === "sandwich" ? s.chosen : s.group].join(" ");
+    const key = [what, s.mode, s.mode === "sandwich" ? s.chosen : s.group].join(" ");
     if (key !== this.layersOf) {
       this.layers = this.makeLayers();
+      for (const {tree} of isDiff(p) ? this.layers : [])
+        tree.diff = tree.diff || diffSums(p, tree, s.type);
       this.layersOf = key;
     }
     this.layers.forEach((layer, i) => {
@@ -118,6 +155,7 @@ class FlamePage extends FlamePanes {
       this.canvas.centre(last, last.top);
     this.search();
     this.showControls();
+    this.showTime();
     this.showFunctions();
     this.showDetails();
     this.draw();
@@ -164,7 +202,7 @@ class FlamePage extends FlamePanes {
 
   switchProfile(i) {
     const p = this.profiles[i];
-    this.change({profile: i, type: p.defaultType, mode: this.state.mode === "sandwich" ? "flame" : this.state.mode, chosen: -1,
+    this.change({profile: i, colour: this.state.colour === "module" ? "module" : this.defaultColour(i), range: p.times ? this.state.range : null, type: p.defaultType, mode: this.state.mode === "sandwich" ? "flame" : this.state.mode, chosen: -1,
       group: groupKeys(p).includes(this.state.group) ? this.state.group : "", zoom: [[], []]}, true);
   }
 
@@ -213,22 +251,24 @@ class FlamePage extends FlamePanes {
     try {
       const plain = s.search === s.search.toLowerCase();
       this.found = searchFrames(this.profile, this.base, new RegExp(s.search, plain ? "i" : ""));
+      this.found.sides = this.base.diff && this.base.diff.self.map((self) => hitValue({...this.base, self}, this.found.hit));
     } catch (e) {
       input.setAttribute("aria-invalid", "true");
       $("matched").textContent = `not a regular expression: ${e.message}`;
       return;
     }
-    const whole = this.base.total[0];
-    $("matched").textContent = `${formatShare(this.found.value, whole, this.base.count[0])} matched: ` +
-      `${formatValue(this.found.value, this.unit)}, ${this.found.functions} function${this.found.functions === 1 ? "" : "s"}`;
+    const whole = this.base.total[0], {value, functions, sides} = this.found;
+    $("matched").textContent = `${formatShare(value, whole, this.base.count[0])} matched: ${this.amount(value)}, ` +
+      `${functions} function${functions === 1 ? "" : "s"}` +
+      (sides ? `; before ${this.amount(sides[0])}, after ${this.amount(sides[1])}` : "");
   }
 
   // ---- drawing
 
   draw() {
     const p = this.profile;
-    this.canvas.draw({colour: (tree, frame) => this.colour(frame), name: (tree, frame) => frameName(p, tree, frame),
-      hit: this.found && this.found.hit, selected: this.selected});
+    this.canvas.draw({colour: (...at) => this.colour(...at), name: (...at) => this.signOf(...at) + frameName(p, ...at),
+      mark: (frame) => frame >= 0 && p.frames.kind[frame] === HEURISTIC, hit: this.found && this.found.hit, selected: this.selected});
     this.showStatus();
   }
 
@@ -283,7 +323,7 @@ class FlamePage extends FlamePanes {
       }
     } else if (key === grows) {
       for (let child = node + 1; child < tree.end[node]; child = tree.end[child]) {
-        if (to < 0 || tree.total[child] > tree.total[to])
+        if (tree.total[child] > 0 && (to < 0 || tree.total[child] > tree.total[to]))
           to = child;
       }
     } else if (node > layer.top) {
@@ -304,6 +344,10 @@ class FlamePage extends FlamePanes {
     if (e.ctrlKey || e.metaKey || e.altKey || ["INPUT", "SELECT", "TEXTAREA"].includes(e.target.tagName)) {
       if (e.key === "Escape" && e.target.id === "search")
         $("canvas").focus();
+      return;
+    }
+    if (e.target.id === "time-canvas" && this.time.key(e)) {
+      e.preventDefault();
       return;
     }
     const frame = this.selected.layer.tree.frame[this.selected.node], onCanvas = e.target.id === "canvas";
@@ -340,6 +384,7 @@ class FlamePage extends FlamePanes {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       this.canvas.readStyle();
       this.showLegend();
+      this.showTime();
       redraw();
     });
     $("canvas").onclick = (e) => {
@@ -361,7 +406,10 @@ class FlamePage extends FlamePanes {
     $("group").onchange = (e) => this.change({group: e.target.value, zoom: [[], []]}, true);
     $("colour").onchange = (e) => this.change({colour: e.target.value}, false);
     $("value").onchange = (e) => this.change({type: Number(e.target.value)}, false);
+    $("side").onchange = (e) => this.change({side: Number(e.target.value)}, false);
+    $("share").onchange = (e) => this.change({share: Number(e.target.value)}, false);
     $("reset").onclick = () => this.reset();
+    $("time-all").onclick = () => this.change({range: null}, true);
     $("search").oninput = (e) => {
       clearTimeout(this.typing);
       this.typing = setTimeout(() => {
@@ -391,7 +439,8 @@ class FlamePage extends FlamePanes {
         const {tree} = b.layer;
         ret.push({name: frameName(this.profile, tree, tree.frame[b.node]), depth: tree.depth[b.node], value: tree.total[b.node],
           self: tree.self[b.node], samples: tree.count[b.node], x: b.x, width: b.width, above: b.above,
-          callers: Boolean(b.layer.callers), y: this.canvas.top(this.canvas.rowOf(b.layer, b.node))});
+          callers: Boolean(b.layer.callers), before: tree.diff ? tree.diff.total[0][b.node] : null,
+          after: tree.diff ? tree.diff.total[1][b.node] : null, colour: this.colour(tree, tree.frame[b.node], b.node), y: this.canvas.top(this.canvas.rowOf(b.layer, b.node))});
       }
     }
     return ret;

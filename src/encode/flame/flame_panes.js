@@ -50,22 +50,68 @@ class FlamePanes {
   // ---- colours
 
   // The modules with most own value have colours; the others share one.
-  moduleColours() {
+  moduleColours(functions) {
     const p = this.profile, self = new Map(), ret = new Map();
-    for (const row of this.functions)
+    for (const row of functions)
       self.set(p.frames.module[row.frame], (self.get(p.frames.module[row.frame]) || 0) + row.self);
     [...self].filter(([id]) => p.strings[id]).sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, MODULE_COLOURS.length)
       .forEach(([id], i) => ret.set(id, MODULE_COLOURS[i]));
     return ret;
   }
 
-  colour(frame) {
+  colour(tree, frame, node) {
     const {frames} = this.profile;
+    if (this.state.colour === "change" && tree.diff)
+      return this.canvas.style.steps[this.changeAt(tree, node).step + 3];
     if (frame < 0 || frame >= frames.n)
       return this.canvas.style.root;
     if (this.state.colour === "module")
       return this.modules.get(frames.module[frame]) || OTHER_COLOUR;
     return this.canvas.style.kinds[frames.kind[frame]];
+  }
+
+  // ---- comparison
+
+  changeAt({diff}, node) {
+    return changeOf(diff.total[0][node], diff.total[1][node], diff.variance[node]);
+  }
+
+  // The sign of a change is text, too: no colour is needed to see it.
+  signOf(tree, frame, node) {
+    if (!tree.diff)
+      return "";
+    const {chance, step} = this.changeAt(tree, node);
+    return chance || !step ? "" : formatChange(tree.diff.total[0][node], tree.diff.total[1][node]) + " ";
+  }
+
+  // A value with its unit; of two profiles values are normalised.
+  amount(v) {
+    const p = this.profile;
+    if (!isDiff(p))
+      return formatValue(v, this.unit);
+    if (p.share)
+      return `${v.toFixed(v < 1 ? 2 : 1)} %`;
+    return `${this.unit === "nanoseconds" ? formatValue(v, this.unit) : v.toFixed(v < 10 ? 2 : 1)}/s`;
+  }
+
+  addChange(add, {diff}, node) {
+    const [before, after] = diff.total.map((t) => t[node]), {delta, chance} = this.changeAt({diff}, node);
+    add("before", `${this.amount(before)}, itself ${this.amount(diff.self[0][node])}`);
+    add("after", `${this.amount(after)}, itself ${this.amount(diff.self[1][node])}`);
+    add("change", `${delta < 0 ? "−" : "+"}${this.amount(Math.abs(delta))}, ${formatChange(before, after)}` +
+      (chance ? ": may be chance" : ""));
+  }
+
+  diffSummary() {
+    const p = this.profile;
+    return p.sides.map((side, i) => `${i ? "after" : "before"}: ${[p.names[i], side.durationNs &&
+      formatValue(side.durationNs, "nanoseconds") + " captured", `${this.sampleSum(side)} ${this.countName()}`]
+      .filter(Boolean).join(", ")}`).concat(`values ${p.share ? "as shares of the total" : "per second of each capture"}`)
+      .join(" · ");
+  }
+
+  sampleSum(p) {
+    return p.samples.values[0].reduce((a, v) => a + v, 0).toLocaleString("en-US");
   }
 
   showLegend() {
@@ -77,13 +123,17 @@ class FlamePanes {
       legend.append(item);
     };
     legend.replaceChildren();
-    if (this.state.colour === "module") {
+    if (this.state.colour === "change" && isDiff(p)) {
+      const steps = DIFF_STEPS.map((s) => `${100 * s} %`), {steps: colours} = this.canvas.style;
+      [`less by ${steps[2]} or more, or gone`, `by ${steps[1]}`, `by ${steps[0]}`, "about the same, or may be chance",
+        `more by ${steps[0]}`, `by ${steps[1]}`, `by ${steps[2]} of the value after, or new`].forEach((t, i) => add(colours[i], t));
+    } else if (this.state.colour === "module") {
       for (const [id, colour] of this.modules)
         add(colour, p.strings[id].split("/").pop());
       add(OTHER_COLOUR, "other modules");
     } else {
       const used = new Set(p.frames.kind);
-      KINDS.forEach((name, k) => used.has(k) && add(this.canvas.style.kinds[k], name));
+      KINDS.forEach((name, k) => used.has(k) && add(this.canvas.style.kinds[k], k === HEURISTIC ? "heuristic: underlined" : name));
     }
     if (this.found)
       add(this.canvas.style.hit, "matched");
@@ -93,8 +143,9 @@ class FlamePanes {
 
   describe(layer, node) {
     const {tree} = layer, name = frameName(this.profile, tree, tree.frame[node]);
+    const change = tree.diff ? `, ${formatChange(tree.diff.total[0][node], tree.diff.total[1][node])}` : "";
     return `${name}: ${formatShare(tree.total[node], this.base.total[0], this.base.count[0])}, ` +
-      `${formatValue(tree.total[node], this.unit)}, ${tree.count[node].toLocaleString("en-US")} ${this.countName()}`;
+      `${this.amount(tree.total[node])}${change}, ${tree.count[node].toLocaleString("en-US")} ${this.countName()}`;
   }
 
   countName() {
@@ -108,11 +159,12 @@ class FlamePanes {
 
   showControls() {
     const s = this.state, p = this.profile, m = p.comments.find((c) => c.startsWith("target: "));
-    $("title").textContent = `${p.title} flame graph`;
+    $("title").textContent = p.heading;
     document.title = `${p.title}${m ? ": " + m.slice(8) : ""}`;
     const stated = (key) => (p.comments.find((c) => c.startsWith(key + ": ")) || "").slice(key.length + 2);
     const complete = stated("complete_stacks_pct"), dropped = stated("dropped");
-    $("summary").textContent = [m && m.slice(8), p.durationNs && `${formatValue(p.durationNs, "nanoseconds")} captured`,
+    $("summary").textContent = isDiff(p) ? this.diffSummary() : [m && m.slice(8), p.durationNs && `${formatValue(p.durationNs, "nanoseconds")} captured`,
+      s.range && `from ${s.range[0] / 1e9} s to ${s.range[1] / 1e9} s alone`,
       `${this.base.count[0].toLocaleString("en-US")} ${this.countName()}`,
       s.type > 0 && formatValue(this.base.total[0], this.unit) + (this.unit === "nanoseconds" ? "" : " " + p.types[s.type].name),
       complete && `${Math.floor(Number(complete))} % complete stacks`, Number(dropped) > 0 && `${dropped} dropped`]
@@ -133,13 +185,24 @@ class FlamePanes {
     $("group").disabled = s.mode === "sandwich";
     fill($("value"), p.types.map((t, i) => [i, i ? (t.unit === "nanoseconds" ? "time" : t.name) : this.countName()]), s.type);
     $("value-label").hidden = p.types.length < 2;
-    $("colour").value = s.colour;
+    fill($("colour"), [...(isDiff(p) ? [["change", "Change"]] : []), ["kind", "Kind"], ["module", "Module"]], s.colour);
+    $("side-label").hidden = $("share-label").hidden = !isDiff(p);
+    $("side").value = s.side;
+    $("share").value = s.share;
+    $("share").disabled = isDiff(p) && !hasDurations(p);
     $("mode").options[2].disabled = s.mode !== "sandwich";
     $("mode").value = s.mode;
     $("icicle").setAttribute("aria-pressed", String(s.icicle));
     $("icicle").disabled = s.mode === "sandwich";
     this.showLegend();
     this.showAbout();
+  }
+
+  showTime() {
+    const p = this.profiles[this.state.profile];
+    $("time").hidden = $("time-help").hidden = !p.times;
+    $("time-all").disabled = !this.state.range;
+    this.time.show(p, this.state.range);
   }
 
   // Samples whose stacks go through a node.
@@ -171,12 +234,14 @@ class FlamePanes {
     const all = this.base.total[0], zoomed = layer.zoom !== layer.top ? "of the zoom" : all !== tree.total[0] ? "of the function" : "";
     add("share", formatShare(tree.total[node], all, samples) + (zoomed &&
       ` of all, ${formatShare(tree.total[node], tree.total[layer.zoom], samples)} ${zoomed}`));
-    add(this.state.type ? (this.unit === "nanoseconds" ? "time" : p.types[this.state.type].name) : "value", formatValue(tree.total[node], this.unit));
-    add("itself", `${formatValue(tree.self[node], this.unit)}, ${formatShare(tree.self[node], all, samples)}`);
+    add(this.state.type ? (this.unit === "nanoseconds" ? "time" : p.types[this.state.type].name) : "value", this.amount(tree.total[node]));
+    add("itself", `${this.amount(tree.self[node])}, ${formatShare(tree.self[node], all, samples)}`);
+    if (tree.diff)
+      this.addChange(add, tree, node);
     if (this.state.type)
       add(this.countName(), tree.count[node].toLocaleString("en-US"));
     if (real) {
-      add("kind", KINDS[frames.kind[frame]]);
+      add("kind", KINDS[frames.kind[frame]] + (frames.kind[frame] === HEURISTIC ? ": no unwind rule covers it, its caller may be wrong" : ""));
       if (frames.file[frame])
         add("source", text(frames.file[frame]) + (frames.line[frame] ? ":" + frames.line[frame] : ""));
       if (frames.module[frame])
@@ -204,7 +269,7 @@ class FlamePanes {
           formatValue(a.name === "longest" ? max : sum, a.unit));
     }
     for (const i of of) {
-      for (const id of p.sets[p.samples.set[i]]) {
+      for (const id of value[i] > 0 ? p.sets[p.samples.set[i]] : []) {
         const {key, text} = p.labels[id];
         if (!by.has(key))
           by.set(key, new Map());
@@ -220,13 +285,14 @@ class FlamePanes {
 
   showFunctions() {
     const pane = $("functions"), p = this.profile, whole = this.base.total[0], samples = this.base.count[0];
-    const {frames} = p, hit = this.found && this.found.hit;
-    const rows = this.functions.filter((r) => r.total > 0 && (!hit || hit[r.frame]))
-      .sort((a, b) => b[this.sort] - a[this.sort] || b.total - a.total || a.frame - b.frame);
+    const {frames} = p, hit = this.found && this.found.hit, diff = isDiff(p), size = diff ? Math.abs : (v) => v;
+    const rows = this.functions.filter((r) => (diff ? r.totalBefore + r.totalAfter : r.total) > 0 && (!hit || hit[r.frame]))
+      .sort((a, b) => size(b[this.sort]) - size(a[this.sort]) || size(b.total) - size(a.total) || a.frame - b.frame);
+    const change = (delta, before, after) => `${delta < 0 ? "−" : "+"}${this.amount(Math.abs(delta))} (${formatChange(before, after)})`;
     const table = make("table"), head = make("tr");
     for (const [key, name] of [["self", "Self"], ["total", "Total"]]) {
       const th = make("th", null, {class: "number", scope: "col", "aria-sort": this.sort === key ? "descending" : "none"});
-      const b = make("button", name + (this.sort === key ? " ▼" : ""), {type: "button"});
+      const b = make("button", name + (diff ? " change" : "") + (this.sort === key ? " ▼" : ""), {type: "button"});
       b.onclick = () => {
         this.sort = key;
         this.showFunctions();
@@ -240,8 +306,9 @@ class FlamePanes {
       const tr = make("tr"), td = make("td"), b = make("button", p.strings[frames.name[r.frame]], {type: "button"});
       b.onclick = () => this.showSandwich(r.frame);
       td.append(b);
-      tr.append(make("td", formatShare(r.self, whole, samples), {class: "number"}),
-        make("td", formatShare(r.total, whole, samples), {class: "number"}), td);
+      const self = diff ? change(r.self, r.selfBefore, r.selfAfter) : formatShare(r.self, whole, samples);
+      const total = diff ? change(r.total, r.totalBefore, r.totalAfter) : formatShare(r.total, whole, samples);
+      tr.append(make("td", self, {class: "number"}), make("td", total, {class: "number"}), td);
       table.append(tr);
     }
     pane.replaceChildren(make("p", `${rows.length.toLocaleString("en-US")} function${rows.length === 1 ? "" : "s"}` +
