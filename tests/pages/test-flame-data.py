@@ -43,8 +43,9 @@ class Profile:
     def __init__(self, kind, seed, n_samples):
         rnd = random.Random(seed)
         self.lines = [f"profile\t{kind}"]
-        self.comments = ["env=test", "target: command " + "x" * seed, "complete_stacks_pct: 98.70"]
-        self.lines += ["comment\t" + flamelib.escaped(c) for c in self.comments]
+        self.comments = ["env=test", "perf-agent: 1", "target: command a; b" + "x" * seed, "complete_stacks_pct: 98.70"]
+        packed = "; ".join(c.replace(";", "\\;") for c in self.comments[1:])
+        self.lines += ["comment\t" + flamelib.escaped(c) for c in (self.comments[0], "# " + packed)]
         self.names = {}
         for number in range(1, 60):
             functions = []
@@ -57,8 +58,7 @@ class Profile:
             self.lines.append(flamelib.location(number, module, functions, build_id="%040x" % rnd.randrange(1 << 160),
                                                 address=address, reason=0 if functions else 7))
             self.names[number] = [shown(f[0]) for f in functions[::-1]] or [self.address(module, address)]
-        self.samples = collections.Counter()
-        self.values = {}
+        self.values, self.index, self.stacks, sums = {}, {}, [], []
         for _ in range(n_samples):
             stack = [rnd.randrange(1, 60) for _ in range(rnd.choice((0, 1, 3, 8, 30)))]
             stack = [1, 2, 3][:rnd.randrange(4)] + stack
@@ -67,9 +67,30 @@ class Profile:
             count, ns = rnd.randrange(1, 50), rnd.choice((1, 10101010, rnd.randrange(1 << 44)))
             self.lines.append(flamelib.sample(count, ns, pid, tid, comm, stack[::-1], state, longest))
             names = tuple(n for i in stack for n in self.names[i])
+            # The model adds up equal samples.
+            same = self.index.setdefault((tuple(stack), pid, tid, comm, longest), len(self.index))
+            if same == len(self.stacks):
+                self.stacks.append(names)
+                sums.append(0)
+            sums[same] += ns
             key = (names, pid, tid, shown(comm))
             a, b = self.values.get(key, (0, 0))
             self.values[key] = (a + count, b + ns)
+
+        self.lost = rnd.randrange(3)
+        self.add_events(rnd, kind, sums)
+
+    def add_events(self, rnd, kind, sums):
+        """A time line: up to 4 events a sample, of which some are worth as much as the others."""
+        events = []
+        for index, ns in enumerate(sums):
+            for _ in range(rnd.randrange(5)):
+                duration = rnd.randrange(1, 1 << 33) if kind == "offcpu" else 0
+                value = duration if duration and rnd.random() < 0.9 else rnd.choice((ns // 4, rnd.randrange(1 << 40)))
+                events.append((rnd.randrange(10 ** 10), duration, index, value))
+        self.lines += [flamelib.event(*e) for e in events] + [f"lost\t{self.lost}"]
+        unit = 10 ** 7  # columns of a second have 100
+        self.events = sorted((e[0] // unit * unit, e[1], self.stacks[e[2]], e[3]) for e in events)
 
     @staticmethod
     def address(module, address):
@@ -100,6 +121,11 @@ def check_page(page, want, title):
     report(dict(got) == want.values, f"{title}: all samples are in the page, with their stacks, labels and values",
            [k for k in set(got) ^ set(want.values)][:3])
     report(page["comments"] == want.comments, f"{title}: and the comments", page["comments"])
+    events = [(start, duration, tuple(flamelib.stack_names(page, page["samples"][of])), value)
+              for start, duration, of, value in page["times"]]
+    report(sorted(events) == want.events and page["times_lost"] == want.lost, f"{title}: and the events of the time line",
+           [e for e in zip(sorted(events), want.events) if e[0] != e[1]][:2])
+    report(events == sorted(events, key=lambda e: e[0]), f"{title}: which are in the order of time")
     names = [f["name"].encode() for f in page["frames"]]
     report(names == sorted(names), f"{title}: frames ascend by name")
 
@@ -149,6 +175,45 @@ def check_picture(driver, profile, title, folder):
     report(png.stdout.startswith(b"\x89PNG") and not png.stderr, f"{title}: rsvg-convert draws the picture", png.stderr)
 
 
+def check_comparison(driver):
+    """Two captures of 10 s and of 20 s as a picture: values per second, by name of the function."""
+    lines, names = [], (b"main", b"less", HOSTILE, b"same", b"gone", b"chance")
+    for seconds, counts in ((10, (0, 200, 0, 100, 50, 40)), (20, (0, 100, 600, 200, 0, 84))):
+        lines += ["profile\tcpu", f"seconds\t{seconds}"]
+        # Files and lines differ between builds.
+        lines += [flamelib.location(i, f"/bin/x{seconds}", [(name, b"", b"x.c", seconds + i)]) for i, name in enumerate(names)]
+        lines += [flamelib.sample(n, n * 10 ** 7, 1, 1, "x", [i, 0]) for i, n in enumerate(counts) if n]
+    text = "\n".join(lines) + "\n"
+    svg = subprocess.run([driver, "diff-svg", "<old>\x1b", "new"], input=text.encode(), stdout=subprocess.PIPE, check=True).stdout
+    root = xml.etree.ElementTree.fromstring(svg)
+    space = "{http://www.w3.org/2000/svg}"
+    got = {g.find(space + "title").text.partition("\n")[0].rpartition(", ")[0]: g.find(space + "rect").get("fill") for g in root.iter(space + "g")}
+    less, new, same = "#5fa8dc", "#e68a2e", "#dcdcdc"
+    chance = ": small, or may be chance"
+    report(got == {"all (before 390.00 ms/s, after 492.00 ms/s, +26 %": "#fbdcb8",
+                   "main (before 390.00 ms/s, after 492.00 ms/s, +26 %": "#fbdcb8",
+                   "less (before 200.00 ms/s, after 50.00 ms/s, -75 %": less,
+                   shown(HOSTILE).replace("\uffff", "?") + " (before 0.00 us/s, after 300.00 ms/s, new": new,
+                   "same (before 100.00 ms/s, after 100.00 ms/s, 0 %" + chance: same,
+                   "chance (before 40.00 ms/s, after 42.00 ms/s, +5 %" + chance: same}, "a comparison as a picture has rates and changes", got)
+    texts = [t.text for t in root.iter(space + "text")]
+    report("50.00 ms/s of before has vanished and is not drawn; all other frames are drawn" in texts and
+           "On-CPU: new compared with <old>?: before 390.00 ms/s, after 492.00 ms/s, +26 %" in texts and "-75 % less" in texts,
+           "it says what has vanished, names the profiles, and has changes as text", texts)
+    again = subprocess.run([driver, "diff-svg", "a", "b"], input=text.replace("seconds\t10", "seconds\t0").encode(), stdout=subprocess.PIPE,
+                           check=True).stdout
+    report(b"same (before 25.64 %, after 20.33 %" in again, "without a duration it has shares", again[:2000])
+
+
+def check_columns(driver):
+    """The time line has seconds as columns, or what makes 120 at most."""
+    for seconds, column in ((1, 50), (5, 200), (10, 1000), (120, 1000), (121, 2000), (3600, 60000), (86400, 1200000)):
+        text = f"profile\tcpu\nseconds\t{seconds}\n" + flamelib.sample(1, 1, 1, 1, "x", []) + "\n" + flamelib.event(999, 0, 0, 1) + "\n"
+        page = subprocess.run([driver, "html"], input=text.encode(), stdout=subprocess.PIPE, check=True).stdout
+        got = flamelib.read_page(page)[0]["column_ns"]
+        report(got == column * 1000000, f"a time line of {seconds} s has columns of {column} ms", got)
+
+
 def check_flamegraph_pl(lines):
     what = "flamegraph.pl reads our folded stacks"
     tool = shutil.which("flamegraph.pl")
@@ -182,6 +247,8 @@ def main():
                 check_picture(driver, profile, title, folder)
                 if n:
                     check_pprof(driver, profile, title, folder)
+        check_columns(driver)
+        check_comparison(driver)
         check_flamegraph_pl(lines)
     print(f"1..{len(results)}")
     return 0 if all(results) else 1

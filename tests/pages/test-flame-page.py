@@ -8,28 +8,11 @@ Names, sums and places are those of a profile that is described here. With a dir
 left there, light and dark. Output is TAP; without Chromium and its driver all is skipped.
 """
 
-import os
-import subprocess
 import sys
-import tempfile
-import time
 
 import flamelib
+from pagelib import HOSTILE, describe_functions, equal, report, run, screenshots, shown_name
 
-HOSTILE = '</script><script>document.title="broken"</script><img src=x onerror=document.title="broken">"\';a&b\nc\x1b[2J'
-LOCATIONS = [
-    # number, module, functions (innermost first), build-id, reason
-    (1, "/usr/bin/serve", [("main", "main", "serve.cc", 10)]),
-    (2, "/usr/bin/serve", [("handle_request(int)", "_Z14handle_requesti", "serve.cc", 40)]),
-    (3, "/usr/bin/serve", [("parse_header(char const*)", "_Z12parse_headerPKc", "parse.cc", 7),
-                           ("parse_all(char const*)", "_Z9parse_allPKc", "parse.cc", 90)]),
-    (4, "/usr/lib/libc.so.6", [("memcpy", "memcpy", "", 0)]),
-    (5, "[kernel]", [("vfs_read", "vfs_read", "", 0)]),
-    (6, "/usr/bin/serve", [(HOSTILE, "x", "evil\n.c", 3)]),
-    (7, "[jit]", [("py::handler:app.py", "", "", 0)]),
-    (8, "/usr/bin/serve", []),
-    (9, "/usr/bin/go", [("main.work", "main.work", "work.go", 12)]),
-]
 # Count, ns, pid, tid, comm, stack root first.
 ON_CPU = [
     (100, 1000000000, 7, 7, "serve", [1, 2, 3]),
@@ -45,23 +28,6 @@ OFF_CPU = [
     (1, 1000000000, 7, 8, "worker", [1, 2, 5], "iowait", 1000000000),
 ]
 COMMENTS = ["env=prod", "target: command ./serve --port 80 (pid 7)", "complete_stacks_pct: 99.20", f"note: {HOSTILE}"]
-results = []
-
-
-def report(ok, what, more=""):
-    results.append(ok)
-    print(f"{'ok' if ok else 'not ok'} {len(results)} - {what}", flush=True)
-    if not ok:
-        print("# " + str(more).replace("\n", "\n# "), flush=True)
-
-
-def equal(got, want, what):
-    report(got == want, what, f"got  {got!r}\nwant {want!r}")
-
-
-def skip_all(why):
-    print(f"1..0 # SKIP {why}")
-    sys.exit(0)
 
 
 def describe():
@@ -69,84 +35,15 @@ def describe():
     for kind, samples in (("cpu", ON_CPU), ("offcpu", OFF_CPU)):
         lines.append(f"profile\t{kind}")
         lines += ["comment\t" + flamelib.escaped(c) for c in COMMENTS]
-        for number, module, functions in LOCATIONS:
-            lines.append(flamelib.location(number, module, functions, build_id="abcdef0123", reason=0 if functions else 7))
+        lines += describe_functions() + ["uncovered\t4"]
         for count, ns, pid, tid, comm, stack, *more in samples:
             lines.append(flamelib.sample(count, ns, pid, tid, comm, stack[::-1], *more))
     return "\n".join(lines) + "\n"
 
 
-class Browser:
-    def __init__(self, webdriver, service, binary):
-        options = webdriver.ChromeOptions()
-        options.binary_location = binary
-        # The profile folder would be shared, and /dev/shm is small in containers.
-        for arg in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000"):
-            options.add_argument(arg)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(service=service, options=options)
-        self.errors = []
-
-    def open(self, url):
-        self.driver.get("about:blank")
-        self.driver.get(url)
-        self.wait("return Boolean(window.flame)")
-
-    def js(self, script, *args):
-        return self.driver.execute_script(script, *args)
-
-    def wait(self, script, seconds=30):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if self.js(script):
-                return True
-            time.sleep(0.02)
-        raise AssertionError(f"not within {seconds} s: {script}")
-
-    def frames(self):
-        return self.js("return flame.frames()")
-
-    # Name, value in ms and depth of what is drawn, callers of a sandwich with a "<".
-    def shown(self, least_ms=0):
-        return sorted(("<" if f["callers"] else "") + f"{f['depth']} {f['name']} {f['value'] / 1e6:.0f}"
-                      for f in self.frames() if not f["above"] and f["value"] >= least_ms * 1e6)
-
-    def text(self, selector):
-        return self.js("return document.querySelector(arguments[0]).textContent", selector)
-
-    def choose(self, identity, value):
-        self.js("const e = document.getElementById(arguments[0]); e.value = arguments[1];"
-                "e.dispatchEvent(new Event('change'))", identity, value)
-
-    def click_frame(self, name, callers=False):
-        """A real click in the middle of what is drawn."""
-        from selenium.webdriver.common.action_chains import ActionChains
-        box = [f for f in self.frames() if f["name"] == name and f["callers"] == callers][0]
-        canvas = self.driver.find_element("id", "canvas")
-        size = canvas.size
-        ActionChains(self.driver).move_to_element_with_offset(
-            canvas, box["x"] + box["width"] / 2 - size["width"] / 2, box["y"] + 9 - size["height"] / 2).click().perform()
-
-    def keys(self, text):
-        from selenium.webdriver.common.action_chains import ActionChains
-        ActionChains(self.driver).send_keys(text).perform()
-
-    def search(self, text):
-        self.js("const e = document.getElementById('search'); e.value = arguments[0]; e.dispatchEvent(new Event('input'))", text)
-        self.wait(f"return flame.state.search === {text!r}")
-
-    def console(self):
-        self.errors += [e["message"] for e in self.driver.get_log("browser") if e["level"] in ("SEVERE", "WARNING")]
-        return self.errors
-
-
-def shown_name(text):
-    """As the encoder shows a name: control bytes are '?'."""
-    return "".join("?" if ord(c) < 0x20 else c for c in text)
-
-
 def test_first_view(b):
     name = shown_name(HOSTILE)
+    report(b.js("return document.getElementById('time').hidden"), "without times there is no time line")
     equal(b.shown(), sorted([
         "0 all 2000", "1 main 1990", "1 main.work 10", "2 handle_request(int) 1780", f"2 {name} 150", "2 serve+0x1008 60",
         "3 parse_all(char const*) 1000", "3 memcpy 500", "3 handle_request(int) 250", "3 py::handler:app.py 30",
@@ -161,7 +58,12 @@ def test_first_view(b):
     for c in ("99.20", "prod", "./serve --port 80"):
         report(c in b.text("#about"), f"the pane about the capture has {c}", b.text("#about"))
     equal(b.js("return [...document.querySelectorAll('#legend span')].map(e => e.textContent)"),
-          ["native", "C++", "Go", "JIT", "kernel", "inlined", "no name"], "the legend has the kinds that are there")
+          ["native", "C++", "Go", "JIT", "kernel", "inlined", "no name", "heuristic: underlined"],
+          "the legend has the kinds that are there")
+    b.click_frame("memcpy")
+    report("heuristic: no unwind rule covers it" in b.text("#details"), "a frame without a rule is heuristic", b.text("#details"))
+    equal([f["name"] for f in b.frames() if f["colour"] == b.js("return flame.canvas.style.kinds[9]")], ["memcpy"], "in its own colour")
+    b.js("document.getElementById('reset').click()")
 
 
 def test_zoom(b, url):
@@ -292,57 +194,24 @@ def test_second_profile(b):
     b.choose("colour", "kind")
 
 
-def screenshots(b, url, directory):
-    for width, height in ((1440, 900), (820, 1100), (390, 844)):
-        for dark in (False, True):
-            b.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-                "width": width, "height": height, "deviceScaleFactor": 2 if width < 500 else 1, "mobile": width < 500})
-            b.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-                "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
-            b.open(url)
-            wide = b.js("return document.documentElement.scrollWidth <= innerWidth && flame.canvas.width > 0.5 * 360")
-            report(wide, f"at {width} pixels{' in the dark' if dark else ''} nothing is cut off at the side",
-                   b.js("return [document.documentElement.scrollWidth, innerWidth]"))
-            if directory:
-                b.driver.save_screenshot(os.path.join(directory, f"flame-{width}{'-dark' if dark else ''}.png"))
+def test_all(b, url):
+    test_first_view(b)
+    test_zoom(b, url)
+    test_search(b)
+    test_inverted(b)
+    test_sandwich(b, url)
+    test_groups(b)
+    test_keys(b)
+    test_second_profile(b)
+    equal(b.console(), [], "the console has no error")
+    screenshots(b, url, sys.argv[2] if len(sys.argv) == 3 else None)
 
 
 def main():
     if len(sys.argv) not in (2, 3):
         print(__doc__, file=sys.stderr)
         return 2
-    try:
-        from selenium import webdriver
-        from selenium.webdriver.chrome.service import Service
-    except ImportError:
-        skip_all("python3-selenium is not installed")
-    binary = next((p for p in ("/usr/bin/chromium", "/usr/bin/google-chrome") if os.path.exists(p)), None)
-    if not binary or not os.path.exists("/usr/bin/chromedriver"):
-        skip_all("chromium and chromium-driver are not installed")
-    page = subprocess.run([sys.argv[1], "html"], input=describe().encode(), stdout=subprocess.PIPE, check=True).stdout
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "flame.html")
-        with open(path, "wb") as f:
-            f.write(page)
-        url = "file://" + path
-        b = Browser(webdriver, Service("/usr/bin/chromedriver"), binary)
-        try:
-            b.open(url)
-            test_first_view(b)
-            test_zoom(b, url)
-            test_search(b)
-            test_inverted(b)
-            test_sandwich(b, url)
-            test_groups(b)
-            test_keys(b)
-            test_second_profile(b)
-            equal(b.console(), [], "the console has no error")
-            screenshots(b, url, sys.argv[2] if len(sys.argv) == 3 else None)
-            equal(b.console(), [], "and none at other widths")
-        finally:
-            b.driver.quit()
-    print(f"1..{len(results)}")
-    return 0 if all(results) else 1
+    return run(sys.argv[1], describe(), test_all)
 
 
 if __name__ == "__main__":
