@@ -50,7 +50,7 @@ MAX_MEMBERS = 30
 PREFIXES = {
     "api": ("api_", "pfa_"), "decode": ("dec_",), "dwarf": ("dw_",), "encode": ("enc_",), "image": ("img_",),
     "loader": ("load_",),
-    "metrics": ("met_",), "perfevent": ("pev_",), "profile": ("prof_",), "sampler": ("smp_",), "session": ("ses_",),
+    "metrics": ("met_",), "perfevent": ("pev_",), "profile": ("prof_",), "report": ("rep_",), "sampler": ("smp_",), "session": ("ses_",),
     "source": ("src_",), "symbolize": ("sym_",), "track": ("trk_",), "unwind": ("uw_",),
 }
 # base names functions after their type, bpf files after what they hook.

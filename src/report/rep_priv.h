@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report, private - what the files of the module share. */
+#ifndef PA_REP_PRIV_H
+#define PA_REP_PRIV_H
+
+#include "encode/encode.h"
+#include "report/report.h"
+
+/* ---- regular expressions (rep_regex.c) and filters by labels (rep_tags.c) --------------------- */
+
+struct rep_regex;
+/**
+ * rep_regex_new - compile an expression of RE2's syntax
+ * @option: its name, for messages
+ * Returns: 0, -EINVAL (@err), -ENOMEM.
+ */
+int rep_regex_new(const char *option, const char *text, struct rep_regex **ret, struct err *err);
+bool rep_regex_matches(const struct rep_regex *r, const char *text);
+void rep_regex_freep(struct rep_regex **r);
+
+struct rep_tags;
+/**
+ * rep_tags_new - compile a filter by labels for the samples of a model, borrowed
+ * @m: NULL: it is only checked
+ * Returns: 0, -EINVAL (@err), -ENOMEM.
+ */
+int rep_tags_new(const char *option, const char *text, const struct prof_model *m,
+                 struct rep_tags **ret, struct err *err);
+bool rep_tags_match(const struct rep_tags *t, const struct prof_sample *s);
+void rep_tags_freep(struct rep_tags **t);
+
+/* ---- parts of one model into another (rep_copy.c) --------------------------------------------- */
+
+/* Mappings of the target by file and offset, for merges. */
+struct rep_places {
+	struct intern *keys;
+	VEC(uint32_t) ids; /* by id of keys */
+};
+
+/* By id of .from, ids of .to; 0: not copied yet. */
+struct rep_copy {
+	const struct prof_model *from;
+	struct prof_model *to;
+	struct rep_places *places; /* borrowed; NULL: mappings stay apart */
+	uint32_t *strings, *mappings, *functions, *locations;
+	struct prof_line *lines; /* room for those of one location */
+};
+/**
+ * rep_copy_begin - allocate the tables; rep_copy_done frees them, also after a failure
+ * @c: zero but for .places
+ * Returns: 0, -ENOMEM.
+ */
+int rep_copy_begin(struct rep_copy *c, const struct prof_model *from, struct prof_model *to);
+void rep_copy_done(struct rep_copy *c);
+/**
+ * rep_copy_head - copy types, period, times and comments
+ * rep_copy_location - copy a location, at its first call
+ * rep_copy_sample - add a sample with locations of .to
+ * @keep: keep[line_cnt]: which lines are copied; NULL: all
+ * Returns: 0, -E2BIG, -ENOMEM.
+ */
+int rep_copy_head(struct rep_copy *c);
+int rep_copy_location(struct rep_copy *c, uint32_t id, const bool *keep, uint32_t *ret);
+int rep_copy_sample(struct rep_copy *c, const struct prof_sample *s, const uint32_t *locs,
+                    uint32_t n_locs);
+
+/* ---- parts of a model (rep_functions.c, rep_frames.c) ------------------------------------------------- */
+
+/* A frame of a stack, by its function. */
+struct rep_frame {
+	uint32_t node; /* string of its name; without one the number of strings + path */
+	uint32_t path; /* string: file of its code */
+};
+struct rep_frames {
+	VEC(struct rep_frame) v; /* leaf first, inlined calls before their callers */
+};
+/**
+ * rep_frames_of - the functions of a sample, in @f, whose memory is used again
+ * Returns: 0, -E2BIG, -ENOMEM.
+ */
+int rep_frames_of(const struct prof_model *m, const struct prof_sample *s, struct rep_frames *f);
+void rep_frames_done(struct rep_frames *f);
+/* Node of a line, or of a location without lines (NULL). */
+uint32_t rep_node(const struct prof_model *m, const struct prof_location *loc,
+                  const struct prof_line *l);
+/* Path of the file of a location, name of the function of a line: strings, 0 none. */
+uint32_t rep_location_path(const struct prof_model *m, const struct prof_location *loc);
+uint32_t rep_line_name(const struct prof_model *m, const struct prof_line *l);
+
+/* ---- what is known of a profile (rep_quality.c) ----------------------------------------------- */
+
+/* Percentages; negative: not known. */
+struct rep_quality {
+	VEC(char *) items;   /* of all comments; owned */
+	const char *tool;    /* version of perf-agent, one of the items; NULL: another tool */
+	const char *verdict; /* "good", "fair", "poor"; "not known" */
+	int64_t samples;     /* 0: not counted */
+	bool sampled;        /* each sample is drawn by chance, so shares have an error */
+	uint32_t count_idx;  /* which of the values counts samples; UINT32_MAX: none */
+	double duration_s;   /* 0: not known */
+	double error_pct;    /* bound of the error of a share, at 95 %; negative: none */
+	double complete_pct, lost_pct, heuristic_pct, named_user_pct, named_kernel_pct;
+};
+/**
+ * rep_quality_of - read the quality of a profile from its comments and values
+ * Returns: 0, -E2BIG, -ENOMEM.
+ */
+int rep_quality_of(const struct prof_model *m, struct rep_quality *ret);
+void rep_quality_done(struct rep_quality *q);
+/**
+ * rep_quality_lines - lines for people
+ * @line: gets one line without newline
+ * Returns: 0, or what @line returned.
+ */
+typedef int (*rep_line_fn)(void *arg, const char *text);
+int rep_quality_lines(const struct rep_input *in, const struct rep_quality *q, rep_line_fn line,
+                      void *arg);
+
+/* ---- names and numbers as text (rep_name.c) --------------------------------------------------- */
+
+/**
+ * rep_put_name - append a function's name, shortened
+ * @columns: room; 0: any. A longer name loses its middle.
+ * @fold:    template arguments become "…"
+ * Control characters and bytes that are not UTF-8 become '?'.
+ * Returns: columns written.
+ */
+size_t rep_put_name(struct sbuf *b, const char *name, size_t columns, bool fold);
+/**
+ * rep_put_value - append a value with its unit: "1.23 s", "4.5 MB", "1,234"
+ * rep_put_count - append a number with commas
+ * rep_put_pct - append a share in percent, without sign, as precise as the number of samples allows
+ * @samples: 0: not known
+ */
+void rep_put_value(struct sbuf *b, int64_t v, const char *unit);
+void rep_put_count(struct sbuf *b, int64_t v);
+void rep_put_pct(struct sbuf *b, double pct, int64_t samples);
+/**
+ * rep_put_fixed - append a number with @decimals, at most 4, and a point, in every locale
+ */
+void rep_put_fixed(struct sbuf *b, double v, uint32_t decimals);
+/**
+ * rep_columns - returns the columns of UTF-8 text
+ */
+size_t rep_columns(const char *s, size_t len);
+
+/* ---- profiles that go together (rep_group.c), and in other formats (rep_convert.c) ------------ */
+
+/* Profiles with the same types of values, merged and filtered. */
+struct rep_group {
+	const struct rep_input *first;
+	const struct prof_model *m;
+	uint32_t type_idx; /* of the values that are shown */
+};
+struct rep_groups {
+	VEC(struct rep_group) v;
+	VEC(struct prof_model *) models; /* owned: those that are not of an input */
+};
+/**
+ * rep_groups_of - make the groups of profiles in[n], in their order
+ * Returns: 0, -EINVAL, -ENOENT (both with @err), -E2BIG, -ENOMEM.
+ */
+int rep_groups_of(const struct rep_options *o, const struct rep_input *in, size_t n,
+                  struct rep_groups *ret, struct err *err);
+void rep_groups_done(struct rep_groups *g);
+/* Returns the group with the same types of values, NULL without one. */
+const struct rep_group *rep_group_like(const struct rep_groups *g, const struct rep_group *like);
+/**
+ * rep_convert_diff - write the differential flame graph of two profiles
+ * Returns: 0, -EINVAL (@err: the format cannot have it, or the types differ), -E2BIG, -ENOMEM.
+ */
+int rep_convert_diff(const struct rep_options *o, const struct rep_groups *before,
+                     const struct rep_groups *after, struct sbuf *out, struct err *err);
+/**
+ * rep_convert - write groups, at least one, in a format of profiles
+ * Returns: 0, -EINVAL (@err: more than one group for a format that has one), -E2BIG, -ENOMEM.
+ */
+int rep_convert(const struct rep_options *o, const struct rep_groups *g, struct sbuf *out,
+                struct err *err);
+
+/* ---- documents: tables, and what is before them (rep_doc.c) ----------------------------------- */
+
+enum rep_kind {
+	REP_VALUE,        /* .num, in the unit of the section */
+	REP_CHANGE,       /* .num, with a sign */
+	REP_COUNT,        /* .num */
+	REP_SHARE,        /* .real, percent */
+	REP_SHARE_CHANGE, /* .real, percent, with a sign */
+	REP_REAL,         /* .real; NAN: none */
+	REP_NAME,         /* .text: a function; folded and shortened; indented by .depth */
+	REP_PATH,         /* .text: a file; text shows its last part */
+	REP_WORD,         /* .text */
+};
+struct rep_column {
+	const char *key, *title; /* of JSON, of text; a title that is NULL: not in text */
+	enum rep_kind kind;
+};
+struct rep_cell {
+	int64_t num;
+	double real;
+	const char *text; /* borrowed from models, or of the document's memory */
+	uint32_t depth;   /* of a name in a tree */
+};
+struct rep_table {
+	const char *key, *title;          /* title: NULL: none */
+	const char *subject;              /* function after the title; NULL: none */
+	const struct rep_column *columns; /* static */
+	size_t n_columns;
+	VEC(struct rep_cell) cells; /* row by row */
+	const char *rest;           /* a line after the table; NULL: none */
+};
+/* A profile, or several that were merged. */
+struct rep_section {
+	const char *type, *unit;
+	int64_t total, samples;
+	int64_t whole; /* as rep_fns.whole */
+	VEC(struct rep_table) tables;
+};
+struct rep_source {
+	const struct rep_input *in;
+	struct rep_quality quality;
+};
+struct rep_doc {
+	struct arena mem;
+	const char *view;
+	VEC(struct rep_source) sources;
+	VEC(struct rep_section) sections;
+	const struct rep_options *o;
+};
+void rep_doc_init(struct rep_doc *d, const struct rep_options *o);
+void rep_doc_done(struct rep_doc *d);
+/* Returns the new table of a section, NULL without memory. Valid until the next one. */
+struct rep_table *rep_doc_table(struct rep_section *s, const char *key, const char *title,
+                                const struct rep_column *columns, size_t n);
+/* Adds a row of the table's n_columns cells. Returns 0, -E2BIG, -ENOMEM. */
+int rep_table_row(struct rep_table *t, const struct rep_cell *cells);
+/* Formats text into the document's memory. Returns NULL without memory. */
+const char *rep_doc_text(struct rep_doc *d, const char *format, ...) PRINTF_FMT(2, 3);
+
+int rep_doc_write_text(const struct rep_doc *d, struct sbuf *out);
+int rep_doc_write_markdown(const struct rep_doc *d, struct sbuf *out);
+int rep_doc_write_json(const struct rep_doc *d, struct sbuf *out);
+
+/* ---- views ------------------------------------------------------------------------------------ */
+
+/* The input of a view. */
+struct rep_view {
+	struct rep_doc *doc;
+	struct rep_section *section;
+	const struct rep_group *group;
+	const struct prof_model *m; /* that of the group */
+	uint32_t type_idx;
+	uint32_t count_idx; /* of samples; UINT32_MAX: none. DIFF: not of intervals */
+	uint32_t event_idx; /* of samples or intervals; UINT32_MAX: none */
+};
+/**
+ * rep_view_functions - the sorted functions of a view's model; their sums go into its section
+ * @by_cum: as rep_functions_sort
+ * Returns: 0, -ENOMEM.
+ */
+int rep_view_functions(struct rep_view *v, bool by_cum, struct rep_fns *ret);
+/**
+ * rep_view_top, rep_view_peek, rep_view_tree, rep_view_by - add the tables of a view to its section
+ * Returns: 0, -EINVAL, -ENOENT (both with @err), -E2BIG, -ENOMEM.
+ */
+int rep_view_top(struct rep_view *v);
+int rep_view_peek(struct rep_view *v, struct err *err);
+int rep_view_tree(struct rep_view *v);
+int rep_view_by(struct rep_view *v, struct err *err);
+/**
+ * rep_view_diff - add the table of changes to the section of @after
+ * Returns: 0, -E2BIG, -ENOMEM.
+ */
+int rep_view_diff(struct rep_view *before, struct rep_view *after);
+/**
+ * rep_put_number - append a cell that is a number, as people read it
+ */
+void rep_put_number(const struct rep_section *s, enum rep_kind kind, const struct rep_cell *c,
+                    struct sbuf *b);
+static inline bool rep_is_number(enum rep_kind kind)
+{
+	return kind <= REP_REAL;
+}
+/* Adds the table of the first @rows functions. Returns 0, -E2BIG, -ENOMEM. */
+int rep_top_table(struct rep_view *v, const struct rep_fns *all, size_t rows);
+/* Returns the name of a node of rep_frames_of, as rep_fn_name. */
+const char *rep_node_name(struct rep_doc *d, const struct prof_model *m, uint32_t node);
+/* Adds a sample to the totals of the section. */
+void rep_section_add(struct rep_view *v, const struct prof_sample *s);
+/* Returns a value without its sign. */
+static inline int64_t rep_size(int64_t v)
+{
+	return v >= 0 ? v : v == INT64_MIN ? INT64_MAX : -v;
+}
+/* Orders the larger of two values first, whatever their signs; the positive one of equals. */
+static inline int rep_larger(int64_t a, int64_t b)
+{
+	const int64_t x = rep_size(a), y = rep_size(b);
+
+	return x != y ? (x < y) - (x > y) : (a < b) - (a > b);
+}
+/* Returns @part of @whole in percent. */
+double rep_share(int64_t part, int64_t whole);
+/* Returns the name of a function; "[libc.so.6]" for code without one. NULL without memory. */
+const char *rep_fn_name(struct rep_doc *d, const struct prof_model *m, uint32_t name,
+                        uint32_t path);
+
+#endif

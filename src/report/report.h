@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report - views of finished profiles: filters, tables, conversions. Pure functions over models.
+ * Thread: any; objects belong to one thread at a time.
+ */
+#ifndef PA_REPORT_H
+#define PA_REPORT_H
+
+#include "profile/profile.h"
+
+/* Regular expressions as `go tool pprof` has them; NULL or "": none. Inline flags other than (?i)
+ * at the start, Unicode classes and numeric escapes are refused. */
+struct rep_filter {
+	const char *focus, *ignore;       /* keep samples with a frame that matches; drop them */
+	const char *hide, *show;          /* remove frames that match; all others */
+	const char *tagfocus, *tagignore; /* [KEY=]REGEX,... or [KEY=]N, N:, :N, N:M with units */
+};
+/**
+ * rep_filter_any - returns whether any of them is given
+ */
+bool rep_filter_any(const struct rep_filter *o);
+/**
+ * rep_filter_check - compile all filters
+ * Returns: 0, -EINVAL (@err: not a regular expression), -ENOMEM.
+ */
+int rep_filter_check(const struct rep_filter *o, struct err *err);
+/**
+ * rep_filter - the samples of a model that pass all filters, as a new model
+ * A frame matches by the name or the source file of its function or the path of its mapping.
+ * Returns: 0, -EINVAL (@err: not a regular expression), -ENOENT (@err: no sample is left), -E2BIG,
+ * -ENOMEM.
+ */
+int rep_filter(const struct prof_model *m, const struct rep_filter *o, struct prof_model **ret,
+               struct err *err);
+
+/**
+ * rep_same_types - returns whether two models have the same values, in the same order
+ */
+bool rep_same_types(const struct prof_model *a, const struct prof_model *b);
+/**
+ * rep_merge - the sum of models[n], n at least 1
+ * Durations add up; comments are those of all. The same part of a file is one mapping, whatever its
+ * address.
+ * Returns: 0, -EINVAL (values of different types), -E2BIG, -ENOMEM.
+ */
+int rep_merge(const struct prof_model *const *models, size_t n, struct prof_model **ret);
+
+/* A function by its name; all code without names of one file is one function. */
+struct rep_fn {
+	uint32_t name;             /* string; 0: no name */
+	uint32_t path;             /* string: file of its code; 0 unknown */
+	bool several;              /* functions of this name are in several files */
+	uint32_t mapping;          /* id of the first mapping; 0 none */
+	int64_t self, cum;         /* of the value; recursion counts once a sample in cum */
+	int64_t self_cnt, cum_cnt; /* samples; 0 if the profile does not count them */
+};
+struct rep_fns {
+	struct rep_fn *p; /* owned */
+	size_t n;
+	int64_t total, samples; /* of all samples */
+	int64_t whole;          /* of shares: the total of the values without their signs */
+};
+/**
+ * rep_functions - all functions of a model, in no particular order
+ * @type_idx:  which of the values, < n_types
+ * @count_idx: the value that counts samples; UINT32_MAX: none
+ * Returns: 0, -ENOMEM. Cost: O(frames of all samples).
+ */
+int rep_functions(const struct prof_model *m, uint32_t type_idx, uint32_t count_idx,
+                  struct rep_fns *ret);
+/**
+ * rep_functions_sort - by self value, then cum (@by_cum: the reverse), then name
+ */
+void rep_functions_sort(const struct prof_model *m, struct rep_fns *f, bool by_cum);
+void rep_fns_done(struct rep_fns *f);
+
+enum rep_format {
+	REP_TEXT = 0,
+	REP_MARKDOWN = 1,
+	REP_JSON = 2,
+	REP_FOLDED = 3, /* from here on: the profiles themselves */
+	REP_PPROF = 4,
+	REP_HTML = 5,
+	REP_SVG = 6,
+};
+
+/**
+ * rep_peek_check - whether .subject of REP_PEEK is a regular expression
+ * Returns: 0, -EINVAL (@err), -ENOMEM.
+ */
+int rep_peek_check(const char *subject, struct err *err);
+
+/* A model and the name of its file, borrowed. */
+struct rep_input {
+	const char *name;
+	const struct prof_model *model;
+	const char *format;       /* "pprof" */
+	const char *const *notes; /* notes[n_notes]: of the reader */
+	size_t n_notes;
+};
+
+enum rep_view_kind {
+	REP_TOP = 0,  /* functions */
+	REP_PEEK = 1, /* callers and callees of the functions that match .subject */
+	REP_TREE = 2, /* calls, from the outermost function down */
+	REP_BY = 3,   /* .subject: process, thread, module, file, line, or the key of a label */
+	REP_DIFF = 4, /* changes from .base */
+};
+
+struct rep_options {
+	enum rep_format format;
+	enum rep_view_kind view;
+	const char *subject;
+	const struct rep_input *base; /* DIFF: base[n_base], the earlier profiles */
+	size_t n_base;
+	double min_share;  /* TREE: nodes below this part of the total, 0 to 1, are left out */
+	const char *value; /* name of the type of values; NULL: the profile's default */
+	bool by_cum;
+	size_t max_rows; /* 0: all */
+	struct rep_filter filter;
+	size_t width;    /* columns of text; 0: names are not shortened */
+	bool colours;    /* of terminals, in text */
+	bool full_names; /* template arguments are not folded */
+};
+/**
+ * rep_write - a report of profiles, or the profiles themselves in another format
+ * Profiles with the same types of values are merged; the others have tables of their own.
+ * @in:  in[n], n at least 1
+ * @out: appended to
+ * Returns: 0, -EINVAL (@err: an option is wrong for these profiles), -ENOENT (@err: no samples),
+ * -E2BIG, -ENOMEM.
+ */
+int rep_write(const struct rep_options *o, const struct rep_input *in, size_t n, struct sbuf *out,
+              struct err *err);
+
+#endif
