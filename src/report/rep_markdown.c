@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reports as markdown. Names are code: nothing in them is markup. */
+#include "report/rep_priv.h"
+
+#define NAME_BYTES_MAX ((size_t)1 << 20)
+
+/* A code span: between more backticks than the name has in a row. In a cell, a bar would end it. */
+static void put_code(struct sbuf *b, const char *text, bool fold, bool in_cell)
+{
+	_cleanup_(sbuf_done) struct sbuf name;
+	size_t run = 0, longest = 0;
+
+	sbuf_init(&name, NAME_BYTES_MAX);
+	(void)rep_put_name(&name, text, 0, fold); /* failures stick in .err */
+	for (size_t i = 0; i < name.len; i++) {
+		run = name.p[i] == '`' ? run + 1 : 0;
+		longest = MAX_OF(longest, run);
+	}
+	for (size_t i = 0; i <= longest; i++)
+		(void)sbuf_char(b, '`');
+	(void)sbuf_str(b, longest || !name.len ? " " : "");
+	for (size_t i = 0; i < name.len; i++) {
+		if (in_cell && name.p[i] == '|')
+			(void)sbuf_char(b, '\\');
+		(void)sbuf_char(b, name.p[i]);
+	}
+	(void)sbuf_str(b, longest ? " " : "");
+	for (size_t i = 0; i <= longest; i++)
+		(void)sbuf_char(b, '`');
+	if (name.err && !b->err)
+		b->err = name.err;
+}
+
+static void put_cell(const struct rep_doc *d, const struct rep_section *s, enum rep_kind kind,
+                     const struct rep_cell *c, struct sbuf *b)
+{
+	switch (kind) {
+	case REP_VALUE:
+	case REP_CHANGE:
+	case REP_COUNT:
+	case REP_SHARE:
+	case REP_SHARE_CHANGE:
+	case REP_REAL:
+		rep_put_number(s, kind, c, b);
+		break;
+	case REP_NAME:
+		for (uint32_t i = 0; i < c->depth; i++)
+			(void)sbuf_str(b, "&nbsp;");
+		put_code(b, c->text, !d->o->full_names, true);
+		break;
+	case REP_PATH:
+		if (*c->text)
+			put_code(b, str_base_name(c->text), false, true);
+		break;
+	case REP_WORD:
+		if (*c->text)
+			put_code(b, c->text, false, true);
+		break;
+	}
+}
+
+/* The title of a column may be the key of a label. */
+static void put_heading(struct sbuf *b, const char *title)
+{
+	(void)sbuf_char(b, ' ');
+	for (; *title; title++) {
+		const char c = *title;
+
+		if (strchr("|\\`*_<>[]&", c))
+			(void)sbuf_char(b, '\\');
+		(void)sbuf_char(b, (unsigned char)c < ' ' || c == 0x7f ? '?' : c);
+	}
+	(void)sbuf_str(b, " |");
+}
+
+static void put_table(const struct rep_doc *d, const struct rep_section *s,
+                      const struct rep_table *t, struct sbuf *b)
+{
+	if (t->title) {
+		(void)sbuf_addf(b, "\n## %s ", t->title);
+		if (t->subject)
+			put_code(b, t->subject, !d->o->full_names, false);
+		(void)sbuf_char(b, '\n');
+	}
+	(void)sbuf_str(b, "\n|");
+	for (size_t i = 0; i < t->n_columns; i++)
+		if (t->columns[i].title)
+			put_heading(b, t->columns[i].title);
+	(void)sbuf_str(b, "\n|");
+	for (size_t i = 0; i < t->n_columns; i++)
+		if (t->columns[i].title)
+			(void)sbuf_str(b,
+			               rep_is_number(t->columns[i].kind) ? " ---: |" : " :--- |");
+	(void)sbuf_char(b, '\n');
+	for (size_t k = 0; k < t->cells.n; k += t->n_columns) {
+		(void)sbuf_char(b, '|');
+		for (size_t i = 0; i < t->n_columns; i++) {
+			if (!t->columns[i].title)
+				continue;
+			(void)sbuf_char(b, ' ');
+			put_cell(d, s, t->columns[i].kind, &t->cells.p[k + i], b);
+			(void)sbuf_str(b, " |");
+		}
+		(void)sbuf_char(b, '\n');
+	}
+	if (t->rest)
+		(void)sbuf_addf(b, "\n%s\n", t->rest);
+}
+
+static int put_line(void *arg, const char *text)
+{
+	struct sbuf *b = arg;
+
+	while (*text == ' ')
+		text++;
+	(void)sbuf_str(b, "- ");
+	put_code(b, text, false, false);
+	return sbuf_char(b, '\n');
+}
+
+int rep_doc_write_markdown(const struct rep_doc *d, struct sbuf *out)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < d->sources.n && r == 0; i++)
+		r = rep_quality_lines(d->sources.p[i].in, &d->sources.p[i].quality, put_line, out);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < d->sections.n; i++)
+		for (size_t k = 0; k < d->sections.p[i].tables.n; k++)
+			put_table(d, &d->sections.p[i], &d->sections.p[i].tables.p[k], out);
+	return out->err;
+}
