@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The quality lines of a profile: one "key: value" a line. docs/output.md explains each key.
  * Thread: control. */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "session/session_priv.h"
 
 /* "depth limit" -> "depth_limit" */
@@ -44,6 +47,74 @@ static int add_target(const struct ses *s, struct result_lines *to)
 	return 0;
 }
 
+/* ---- the command line ------------------------------------------------------------------------ */
+
+#define COMMAND_BYTES_MAX 4096
+
+/* Bytes that no shell changes. */
+static bool is_plain(const char *arg)
+{
+	return *arg && arg[strspn(arg, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	                               "0123456789_-./=:,@%+^")] == '\0';
+}
+
+static int add_argument(struct sbuf *to, const char *arg)
+{
+	const bool quoted = !is_plain(arg);
+
+	if (quoted)
+		(void)sbuf_char(to, '\'');
+	for (; *arg; arg++) {
+		if (*arg == '\'')
+			(void)sbuf_str(to, "'\\''");
+		else
+			(void)sbuf_char(to,
+			                (unsigned char)*arg < 0x20 || *arg == 0x7f ? '?' : *arg);
+	}
+	return quoted ? sbuf_char(to, '\'') : to->err;
+}
+
+int ses_quote_command(const char *args, size_t len, struct sbuf *to)
+{
+	int r = 0;
+
+	for (size_t at = 0; at < len && r == 0; at += strlen(args + at) + 1) {
+		const size_t before = to->len;
+
+		if (at > 0)
+			(void)sbuf_char(to, ' ');
+		r = add_argument(to, args + at);
+		if (r == 0 && to->len > COMMAND_BYTES_MAX) {
+			to->len = before;
+			to->p[before] = '\0';
+			return sbuf_str(to, " ...");
+		}
+	}
+	return r;
+}
+
+/* Without /proc there is no line. */
+static int add_command(struct result_lines *to)
+{
+	_cleanup_close_ int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	_cleanup_free_ char *args = malloc(COMMAND_BYTES_MAX + 3);
+	_cleanup_(sbuf_done) struct sbuf b;
+	ssize_t n;
+	int r;
+
+	sbuf_init(&b, 1 << 20);
+	if (!args)
+		return -ENOMEM;
+	n = fd < 0 ? 0 : read(fd, args, COMMAND_BYTES_MAX + 2);
+	if (n <= 0)
+		return 0;
+	args[n] = '\0'; /* the last argument may be cut: then it is not used */
+	r = ses_quote_command(args, (size_t)n, &b);
+	return r < 0 ? r : result_line(to, "command: %s", b.p);
+}
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
 static const char *unwind_name(enum pfa_unwind u)
 {
 	switch (u) {
@@ -65,6 +136,8 @@ static int add_request(const struct ses *s, const struct src_product *p, struct 
 		r = add_target(s, to);
 	if (r == 0)
 		r = tgt_each_filter(&s->target, add_filter, to);
+	if (r == 0)
+		r = add_command(to);
 	if (r < 0)
 		return r;
 	(void)result_line(to, "event: %s", p->kind.event);

@@ -215,6 +215,9 @@ int ses_write_outputs(struct ses *s, struct err *err); /* all of them, also afte
 
 /* ses_quality.c: adds the quality lines of the profile of source @i. */
 int ses_quality_add(struct ses *s, size_t i);
+/* The same as text for a shell: args[len] as /proc/PID/cmdline has it, and a NUL after them. Control
+ * bytes become '?'. Whole arguments up to 4 KiB, then "...". Returns: 0, -ENOMEM, -E2BIG. */
+int ses_quote_command(const char *args, size_t len, struct sbuf *to);
 
 /* ses_cost.c */
 /* Returns the CPU time of drain, tracker and symbolizer threads so far. */

@@ -68,6 +68,7 @@ static void test_quality_statistics(void **state)
 	assert_int_equal(add_quality(s, &q), 0);
 
 	assert_string_equal(statistic(s, "target"), "all processes");
+	assert_non_null(strstr(statistic(s, "command"), "test-session-quality"));
 	assert_string_equal(statistic(s, "event"), "software/cpu-clock");
 	assert_string_equal(statistic(s, "sample_rate_hz"), "99");
 	assert_string_equal(statistic(s, "duration_s"), "2.000");
@@ -136,6 +137,40 @@ static void test_quality_statistics(void **state)
 	assert_null(ses_quality(s, PFA_KIND_ONCPU, 0)); /* not yet */
 	s->state = SES_STOPPED;
 	ses_free(s);
+}
+
+static void expect_command(const char *args, size_t len, const char *want)
+{
+	struct sbuf b;
+
+	sbuf_init(&b, 1 << 16);
+	assert_int_equal(ses_quote_command(args, len, &b), 0);
+	assert_string_equal(b.p, want);
+	sbuf_done(&b);
+}
+
+static void test_the_command_line_is_quoted_for_a_shell(void **state)
+{
+	static const char args[] = "perf-agent\0-p\0007\0--\0echo\0\0it's\0$HOME *\0a\x1b[2J\nb";
+	char args_max[5000], one[5000], want[5000];
+
+	(void)state;
+	expect_command(args, sizeof(args),
+	               "perf-agent -p 7 -- echo '' 'it'\\''s' '$HOME *' 'a?[2J?b'");
+	memset(one, 'x', sizeof(one));
+	one[0] = 'a';
+	one[1] = one[sizeof(one) - 1] = '\0';
+	expect_command(one, sizeof(one), "a ...");
+	/* 4,094 bytes, a blank and one more are whole. */
+	memset(args_max, 'y', sizeof(args_max));
+	args_max[4094] = args_max[4096] = '\0';
+	memcpy(want, args_max, 4097);
+	want[4094] = ' ';
+	expect_command(args_max, 4097, want);
+	args_max[4096] = 'y';
+	args_max[4097] = '\0';
+	(void)snprintf(want + 4094, 8, " ...");
+	expect_command(args_max, 4098, want);
 }
 
 static void test_agent_cpu_is_of_the_capture(void **state)
@@ -401,6 +436,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup(test_quality_statistics, setup),
+	        cmocka_unit_test_setup(test_the_command_line_is_quoted_for_a_shell, setup),
 	        cmocka_unit_test_setup(test_agent_cpu_is_of_the_capture, setup),
 	        cmocka_unit_test_setup(test_every_loss_is_a_line, setup),
 	        cmocka_unit_test_setup(test_coverage_within_chance_has_no_note, setup),
