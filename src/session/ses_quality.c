@@ -156,7 +156,7 @@ static int add_request(const struct ses *s, const struct src_product *p, struct 
 
 struct file_share {
 	const char *name;
-	bool bare; /* without a table */
+	const char *why; /* "without table", or why names are missing; NULL: neither */
 	uint64_t weight;
 };
 
@@ -165,7 +165,7 @@ static int cmp_name(const void *a, const void *b)
 	const struct file_share *x = a, *y = b;
 	int r = strcmp(x->name, y->name);
 
-	return r ? r : x->bare - y->bare;
+	return r ? r : strcmp(x->why ? x->why : "", y->why ? y->why : "");
 }
 
 static int cmp_weight(const void *a, const void *b)
@@ -203,9 +203,9 @@ static int add_shares(struct result_lines *to, const char *key, struct file_shar
 	n = merge_names(p, n);
 	for (size_t i = 0; i < n && r == 0; i++) {
 		if (i < FILE_LINES)
-			r = result_line(to, "%s: %.*s%s %.2f", key, FILE_NAME_BYTES, p[i].name,
-			                p[i].bare ? " (without table)" : "",
-			                result_pct(p[i].weight, whole));
+			r = result_line(to, "%s: %.*s%s%s%s %.2f", key, FILE_NAME_BYTES, p[i].name,
+			                p[i].why ? " (" : "", p[i].why ? p[i].why : "",
+			                p[i].why ? ")" : "", result_pct(p[i].weight, whole));
 		else
 			rest += p[i].weight;
 	}
@@ -246,13 +246,38 @@ static int add_heuristic(const struct ses *s, struct result_lines *to,
 			continue;
 		p[n].name =
 		        i < 2 ? "[unknown]" : str_base_name(trk_image(s->walk.trk, i / 2)->path);
-		p[n].bare = i % 2;
+		p[n].why = i % 2 ? "without table" : NULL;
 		p[n++].weight = q->heuristic_in[i];
 	}
 	if (q->heuristic_early)
 		p[n++] = (struct file_share){.name = "[before its table]",
 		                             .weight = q->heuristic_early};
 	return add_shares(to, "heuristic_in", p, n, whole);
+}
+
+/* Adds the files in whose code without names the program was. */
+static int add_unnamed(struct result_lines *to, const struct result *result)
+{
+	const struct result_quality *q = &result->quality;
+	const struct prof_model *m = result->model;
+	_cleanup_free_ struct file_share *p = calloc(q->n_unnamed + 1, sizeof(*p));
+	size_t n = 0;
+
+	if (!p)
+		return -ENOMEM;
+	for (size_t i = 0; i < MIN_OF(q->n_unnamed, m->locations.n); i++) {
+		const struct prof_location *loc = &m->locations.p[i];
+		const char *path = loc->mapping
+		                           ? prof_model_str(m, m->mappings.p[loc->mapping - 1].path)
+		                           : "[unknown]";
+
+		if (!q->unnamed[i])
+			continue;
+		p[n].name = str_base_name(path);
+		p[n].why = ev_reason_name((enum ev_reason)loc->reason);
+		p[n++].weight = q->unnamed[i];
+	}
+	return add_shares(to, "unnamed_in", p, n, q->weight);
 }
 
 /* Adds the outcomes of the walks of user stacks. */
@@ -284,8 +309,9 @@ static int add_walks(const struct ses *s, struct result_lines *to, const struct 
 }
 
 /* Adds the quality of the stacks, and of symbolization. */
-static int add_stacks(const struct ses *s, struct result_lines *to, const struct result_quality *q)
+static int add_stacks(const struct ses *s, struct result_lines *to, const struct result *result)
 {
+	const struct result_quality *q = &result->quality;
 	char key[64];
 	int r = 0;
 
@@ -304,6 +330,8 @@ static int add_stacks(const struct ses *s, struct result_lines *to, const struct
 		if (r == 0 && q->kernel_frames > 0)
 			r = result_line(to, "named_kernel_pct: %.2f",
 			                100 * q->kernel_named / q->kernel_frames);
+		if (r == 0)
+			r = add_unnamed(to, result);
 	}
 	for (int i = EV_REASON_NAMED + 1; i < EV_REASON_CNT && r == 0; i++) {
 		if (!q->reason_frames[i])
@@ -361,7 +389,7 @@ int ses_quality_add(struct ses *s, size_t i)
 	if (r == 0)
 		r = src_all[i]->statistics(s->src[i], p, &s->final, to);
 	if (r == 0)
-		r = add_stacks(s, to, &p->result.quality);
+		r = add_stacks(s, to, &p->result);
 	if (r == 0)
 		r = tally_each(&s->tally, TALLY_LOSS, add_counter, to);
 	if (r == 0 && src_all[i]->coverage)

@@ -274,6 +274,9 @@ static void test_incomplete_stacks_count_for_their_last_frame(void **state)
 	assert_string_equal(s->product[0].quality.v.p[first + 2],
 	                    "incomplete_in: made-up.so 10.00");
 	assert_null(strstr(s->product[0].quality.v.p[first + 3], "incomplete_in"));
+	/* All of them have the same innermost frame. */
+	assert_string_equal(statistic(s, "unnamed_in"),
+	                    "made-up.so (out of memory or over a limit) 100.00");
 	ses_free(s);
 }
 
