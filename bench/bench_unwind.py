@@ -176,8 +176,11 @@ def strings(data):
 
 def comments(path):
     """Returns {key: value} of a profile's comments."""
+    sys.path.insert(0, os.path.join(TOP, "tests/live"))
+    from commentlib import unpacked
     with gzip.open(path) as f:
-        return dict(s.split(": ", 1) for s in strings(f.read()) if re.match(r"[a-z_]+: ", s))
+        packed = [s for s in strings(f.read()) if s.startswith("# perf-agent: ")]
+    return dict(s.split(": ", 1) for s in unpacked(packed))
 
 
 def distinct_files(folder, n):

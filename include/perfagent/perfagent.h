@@ -473,8 +473,8 @@ PFA_API int pfa_counter(const struct pfa_session *s, size_t i, struct pfa_counte
  * past the last. Valid until the next pfa_start or pfa_free. */
 PFA_API const char *pfa_note(const struct pfa_session *s, size_t i);
 
-/* STOPPED: returns line @i of the statistics of a profile, "key: value", as in the comments of the
- * profile. NULL past the last. docs/output.md explains the keys. Among them, in percent of the user
+/* STOPPED: returns line @i of the statistics of a profile, "key: value", as packed in a comment of
+ * the profile. NULL past the last. docs/output.md explains the keys. Among them, in percent of the user
  * stacks:
  *
  *     complete_stacks_pct    stacks that reached their root

@@ -365,19 +365,28 @@ static int add_cost(struct ses *s, struct result_lines *to)
 	return result_line(to, "agent_cpu_pct: %.2f", result_pct(agent, s->final.elapsed_ns));
 }
 
-/* Adds tags, quality lines and notes, in this order, as comments of the profile. */
+/* Adds the comments of the profile: each tag, then one with the quality lines and the notes. */
 static int add_comments(const struct ses *s, const struct src_product *p)
 {
 	struct prof_model *m = p->result.model;
+	_cleanup_(sbuf_done) struct sbuf all, note;
 	int r = 0;
 
+	sbuf_init(&all, PROF_COMMENT_LEN_MAX);
+	sbuf_init(&note, PROF_COMMENT_LEN_MAX);
 	for (const char *const *t = s->o.tags; t && *t && r == 0; t++)
 		r = prof_model_comment(m, "%s", *t);
-	for (size_t i = 0; i < p->quality.v.n && r == 0; i++)
-		r = prof_model_comment(m, "%s", p->quality.v.p[i]);
-	for (size_t i = 0; i < s->tally.n_notes && r == 0; i++)
-		r = prof_model_comment(m, "note: %s", s->tally.notes[i]);
-	return r;
+	for (size_t i = 0; i < p->quality.v.n; i++)
+		prof_comment_pack(&all, p->quality.v.p[i]);
+	for (size_t i = 0; i < s->tally.n_notes; i++) {
+		sbuf_reset(&note);
+		(void)sbuf_addf(&note, "note: %s", s->tally.notes[i]);
+		if (!note.err)
+			prof_comment_pack(&all, note.p);
+	}
+	if (r == 0)
+		r = all.err ? all.err : note.err;
+	return r == 0 ? prof_model_comment(m, "%s", all.p) : r;
 }
 
 int ses_quality_add(struct ses *s, size_t i)

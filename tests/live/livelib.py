@@ -24,6 +24,7 @@ import tempfile
 import threading
 import time
 
+from commentlib import unpacked
 from taplib import note, note_crash, run_tests
 
 WAIT_S = 60  # longest that a start or an end may take on a loaded machine
@@ -409,7 +410,8 @@ class Profile:
         self.time_nanos, self.duration_nanos = last(9), last(10)
         self.period_type = kind(last(11)) if raw[11] else None
         self.period = last(12)
-        self.comment_lines = [text(i) for v in raw[13] for i in numbers(v)]
+        self.raw_comments = [text(i) for v in raw[13] for i in numbers(v)]
+        self.comment_lines = unpacked(self.raw_comments)
         self.comments = dict(c.split(': ', 1) for c in self.comment_lines if ': ' in c)
         self.default_type = text(last(14))
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 
+from commentlib import unpacked
 from taplib import note_crash, run_tests
 
 WAIT_S = 60  # longest that anything here may take on a loaded machine
@@ -154,7 +155,7 @@ class Profile:
                 functions[one[1]] = one.get(2, 0)
             elif number == 13:
                 comments += numbers(value)
-        self.comments = [strings[c] for c in comments]
+        self.comments = unpacked([strings[c] for c in comments])
         self.samples = []
         for one in samples:
             ids, values, labels = [], [], {}

@@ -64,7 +64,7 @@ def go_tool_pprof_reads_the_same():
     p = capture('--pid', w.pid, '--duration', '1s', '--sample-rate', 999, '--tag', 'k=v')
     w.stop()
     head, samples, locations, mappings = pprof_raw('p.pb.gz')
-    equal([line[9:] for line in head.splitlines() if line.startswith('Comment: ')], p.comment_lines)
+    equal([line[9:] for line in head.splitlines() if line.startswith('Comment: ')], p.raw_comments)
     check(f'Period: {p.period}\n' in head and 'PeriodType: cpu nanoseconds\n' in head, head)
 
     def ours(s):
@@ -85,6 +85,8 @@ def go_tool_pprof_reads_the_same():
         equal(line.split(' [')[0] if not ours_map.path.startswith('[') else line[:len(want.strip())], want.strip())
     top = run(['go', 'tool', 'pprof', '-symbolize=none', '-top', 'p.pb.gz'])
     check('syscalls_enter' in top, top)
+    head = top.split('flat%')[0].splitlines()
+    check('k=v' in head and 'samples_seen' not in top, 'a tag is shown before the table, the quality is not', top)
 
 
 @test
@@ -95,7 +97,7 @@ def go_tool_pprof_reads_an_empty_profile():
     p = capture('--pid', w.pid, '--duration', '1s')
     head, samples, locations, _ = pprof_raw('p.pb.gz')
     equal((samples, locations), ([], {}))
-    check('Comment: empty: ' in head, head)
+    check('; empty: ' in head, head)
     equal(p.samples, [])
 
 
