@@ -78,6 +78,19 @@ static void reap(struct ses_command *c)
 	c->lost = r < 0;
 }
 
+/* Says why a program could not be executed. */
+static int refuse(const char *name, int e, struct err *err)
+{
+	if (e == ENOENT && !strchr(name, '/'))
+		return err_set(err, -e, "cannot start %s: not found in PATH (ENOENT)", name);
+	if (e == ENOENT && access(name, F_OK) == 0)
+		return err_set(err, -e,
+		               "cannot start %s: the interpreter or dynamic linker that it names "
+		               "does not exist (ENOENT)",
+		               name);
+	return err_set(err, -e, "cannot start %s: %s", name, err_name(e));
+}
+
 int ses_command_go(struct ses_command *c, const char *name, struct err *err)
 {
 	char go = 1;
@@ -97,7 +110,7 @@ int ses_command_go(struct ses_command *c, const char *name, struct err *err)
 	closep(&c->error_fd);
 	if (n == (ssize_t)sizeof(e)) {
 		reap(c); /* it is about to exit */
-		return err_set(err, -e, "cannot start %s: %s", name, err_name(e));
+		return refuse(name, e, err);
 	}
 	return 0;
 }

@@ -205,10 +205,14 @@ def a_target_that_ends_during_start():
 def a_command_that_cannot_be_started():
     with open('no-program', 'w', encoding='ascii') as f:
         f.write('')
+    with open('wrong-program', 'w', encoding='ascii') as f:
+        f.write('#!/nonexistent/interpreter\n')
+    os.chmod('wrong-program', 0o755)
     reason = needs('CAP_BPF', 'CAP_PERFMON')
     if reason:
         return reason
-    for command, word in ((['/nonexistent/program'], 'ENOENT'), (['./no-program'], 'EACCES'), (['.'], 'EACCES')):
+    for command, word in ((['/nonexistent/program'], 'ENOENT'), (['no-such-program'], 'not found in PATH'),
+                          (['./wrong-program'], 'the interpreter or dynamic linker'), (['./no-program'], 'EACCES'), (['.'], 'EACCES')):
         refused(['--profile', '--', *command], 1, 'cannot start', re.escape(command[0]), word)
     return None
 

@@ -90,7 +90,7 @@ def command_that_fails_still_gives_a_profile():
 
 @test
 def command_that_cannot_be_started_is_one_line_and_no_file():
-    for path, code in (('/nonexistent', 'ENOENT'), ('/', 'EACCES')):
+    for path, code in (('/nonexistent', 'ENOENT'), ('/', 'EACCES'), ('no-such-program', 'not found in PATH')):
         r = Agent('--profile-output', 'p.pb.gz', '--', path).finish()
         equal(r.rc, 1, r)
         equal(len(r.lines), 1, r)
