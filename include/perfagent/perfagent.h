@@ -199,6 +199,8 @@ enum pfa_unwind {
 #define PFA_OFFCPU_WAKERS (1u << 5)
 /* PMU and ALL: metrics of each process too, of at most 512. */
 #define PFA_PER_PID (1u << 6)
+/* Extra output FLAME_HTML: the page has a time line of all samples and intervals. */
+#define PFA_TIMELINE (1u << 7)
 
 /* Why a thread is off-CPU, in pfa_options.offcpu_states. */
 #define PFA_STATE_INTERRUPTIBLE   (1u << 1) /* sleeps; a signal ends the sleep */
@@ -253,6 +255,9 @@ enum pfa_profile_format {
 	/* Folded stacks of one profile, a line for each stack. Values are samples for PROFILE,
 	 * microseconds for OFFCPU. */
 	PFA_PROFILE_FOLDED = 3,
+	/* perf.data, the file of perf(1): each sample and interval with its time, thread and CPU.
+	 * May have both profiles, as two events. */
+	PFA_PROFILE_PERF_DATA = 4,
 };
 
 /* The outermost frame of folded stacks. */
@@ -267,7 +272,7 @@ struct pfa_extra_output {
 	uint32_t format;      /* enum pfa_profile_format */
 	uint32_t modes;       /* PFA_MODE_PROFILE, PFA_MODE_OFFCPU; 0: those of the capture */
 	uint32_t root;        /* FOLDED: enum pfa_root; else 0 */
-	uint32_t reserved0;   /* 0 */
+	uint32_t compress;    /* PERF_DATA: 0, or a level of zstd from 1 to 22; else 0 */
 	struct pfa_output to; /* exactly one of path, fd and write */
 };
 

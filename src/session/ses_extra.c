@@ -12,6 +12,8 @@ static const char *name_of(const struct pfa_extra_output *x)
 		return "flame graph";
 	case PFA_PROFILE_FOLDED:
 		return "folded stacks";
+	case PFA_PROFILE_PERF_DATA:
+		return "perf.data file";
 	case PFA_PROFILE_END:
 		break;
 	}
@@ -48,7 +50,10 @@ static int check_one(const struct pfa_options *o, const struct pfa_extra_output 
 	if (x->root > PFA_ROOT_THREAD || (x->root && x->format != PFA_PROFILE_FOLDED))
 		return err_set(err, -EINVAL, "extra output %zu: root must be 0%s", i,
 		               x->format == PFA_PROFILE_FOLDED ? ", 1 or 2" : " in this format");
-	if (x->reserved0 || x->to.reserved0)
+	if (x->compress > (x->format == PFA_PROFILE_PERF_DATA ? 22 : 0))
+		return err_set(err, -EINVAL, "extra output %zu: compress must be 0%s", i,
+		               x->format == PFA_PROFILE_PERF_DATA ? " to 22" : " in this format");
+	if (x->to.reserved0)
 		return err_set(err, -EINVAL, "extra output %zu: reserved0 must be 0", i);
 	if ((x->to.path != NULL) + (x->to.fd > 0) + (x->to.write != NULL) != 1 || x->to.fd < 0)
 		return err_set(err, -EINVAL,
@@ -69,12 +74,17 @@ static size_t count(const struct pfa_options *o)
 int ses_extra_check(const struct pfa_options *o, struct err *err)
 {
 	const size_t n = count(o);
+	bool page = false;
 	int r = 0;
 
 	if (n > PFA_EXTRA_OUTPUTS_MAX)
 		return err_set(err, -E2BIG, "extra outputs: more than %d", PFA_EXTRA_OUTPUTS_MAX);
-	for (size_t i = 0; i < n && r == 0; i++)
+	for (size_t i = 0; i < n && r == 0; i++) {
 		r = check_one(o, &o->extra_outputs[i], i, err);
+		page = page || o->extra_outputs[i].format == PFA_PROFILE_FLAME_HTML;
+	}
+	if (r == 0 && o->flags & PFA_TIMELINE && !page)
+		return err_set(err, -EINVAL, "time line: needs an extra output FLAME_HTML");
 	return r;
 }
 
@@ -134,6 +144,7 @@ int ses_encode(uint32_t format, uint32_t root, const struct enc_flame_profile *p
 			folded.divisor = 1000; /* nanoseconds to microseconds */
 		}
 		return enc_folded(m, &folded, b);
+	case PFA_PROFILE_PERF_DATA: /* written in parts */
 	case PFA_PROFILE_END:
 		break;
 	}

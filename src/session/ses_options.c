@@ -9,7 +9,7 @@
 _Static_assert(TAGS_MAX + 1 + 2 * PFA_FILTERS_MAX <= MET_TAGS_MAX, "all of them have room");
 #define FLAGS                                                                                      \
 	(PFA_NO_KERNEL_STACKS | PFA_EXCLUDE_OWN_PROCESS | PFA_NO_LINES | PFA_FOLLOW_CHILDREN |     \
-	 PFA_DECODE_IN_PROCESS | PFA_OFFCPU_WAKERS | PFA_PER_PID)
+	 PFA_DECODE_IN_PROCESS | PFA_OFFCPU_WAKERS | PFA_PER_PID | PFA_TIMELINE)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 

@@ -98,7 +98,7 @@ static void test_extra_outputs_are_checked(void **state)
 	        {0,
 	         {.format = PFA_PROFILE_FLAME_HTML, .to = {.path = "x", .reserved0 = 1}},
 	         "reserved0"},
-	        {0, {.format = PFA_PROFILE_FLAME_HTML, .reserved0 = 1, .to = TO}, "reserved0"},
+	        {0, {.format = PFA_PROFILE_FLAME_HTML, .compress = 1, .to = TO}, "in this format"},
 	        {BOTH, {.format = PFA_PROFILE_FOLDED, .to = TO}, "has one profile"},
 	        {BOTH,
 	         {.format = PFA_PROFILE_FLAME_SVG, .modes = BOTH, .to = TO},
@@ -128,6 +128,24 @@ static void test_extra_outputs_are_checked(void **state)
 			fail_msg("case %zu: %d '%s'", i, r, err.msg);
 		ses_free(s);
 	}
+}
+
+static void test_a_time_line_needs_a_page(void **state)
+{
+	struct pfa_extra_output x[2] = {{.format = PFA_PROFILE_FOLDED, .to = TO}};
+	struct pfa_options o = {.target = PFA_TARGET_ALL, .flags = PFA_TIMELINE};
+	struct err err = {0};
+	struct ses *s = NULL;
+
+	(void)state;
+	assert_int_equal(ses_new(&o, &s, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "time line: needs"));
+	o.extra_outputs = x;
+	assert_int_equal(ses_new(&o, &s, &err), -EINVAL);
+	assert_null(s);
+	x[0].format = PFA_PROFILE_FLAME_HTML;
+	assert_int_equal(ses_new(&o, &s, &err), 0);
+	ses_free(s);
 }
 
 static void test_too_many_are_refused(void **state)
@@ -250,6 +268,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_extra_outputs_are_checked),
+	        cmocka_unit_test(test_a_time_line_needs_a_page),
 	        cmocka_unit_test(test_too_many_are_refused),
 	        cmocka_unit_test(test_the_list_is_copied),
 	        cmocka_unit_test(test_each_has_the_profiles_that_were_asked_for),
