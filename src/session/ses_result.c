@@ -247,11 +247,15 @@ int ses_profile_build(struct ses *s, struct err *err)
 	r = symbolizer_finish(s->walk.symbolizer, until_ns, limit_ms);
 	ses_check_privileges(s, symbolizer_kernel_error(s->walk.symbolizer));
 	tally_count(&s->tally, TALLY_STACKS_OVER_LIMIT, as->stacks_dropped);
+	if (s->walk.stream)
+		r = ses_first(r, ses_stream_finish(s));
 	s->final.stacks = as->stacks;
 	src.n_images = (uint32_t)trk_image_cnt(s->walk.trk);
 	for (size_t i = 0; i < SRC_CNT; i++)
 		if (s->src[i] && src_all[i]->kind)
 			r = build_product(s, i, &src, r);
+	if (s->hooks.stream)
+		s->hooks.stream(s->hooks.arg, s->walk.stream, s->walk.agg);
 	return r < 0 ? err_set(err, r, "building the profile: %s", err_name(r)) : 0;
 }
 

@@ -62,6 +62,19 @@ static uint32_t range_entries(const struct ses *s)
 	return pow2_at_least(MIN_OF(n, RANGES_MAX));
 }
 
+/* A record of the stream has 112 bytes. A second of all samples; of off-CPU intervals the tenth of a
+ * second, the drain interval, of 1.4 million switches a second. */
+#define STREAM_RING_MIN    (1ULL << 20)
+#define STREAM_RING_MAX    (64ULL << 20)
+#define STREAM_RING_OFFCPU (16ULL << 20)
+
+static uint64_t stream_ring(const struct ses *s, uint64_t per_s)
+{
+	uint64_t n = MIN_OF(MAX_OF(128 * per_s, STREAM_RING_MIN), STREAM_RING_MAX);
+
+	return s->o.modes & PFA_MODE_OFFCPU ? MAX_OF(n, STREAM_RING_OFFCPU) : n;
+}
+
 void ses_sizes(const struct ses *s, bool walks, struct load_sizes *z)
 {
 	const bool one = s->o.target == PFA_TARGET_PID && !tgt_tree(&s->target);
@@ -83,6 +96,8 @@ void ses_sizes(const struct ses *s, bool walks, struct load_sizes *z)
 	        MAX_OF(s->o.ring_bytes ? s->o.ring_bytes
 	                               : (one ? 262144U : MAX_OF(524288U, s->env.n_cpus * 65536U)),
 	               page));
+	if (ses_streams(s) && !s->o.ring_bytes)
+		z->ring_bytes = MAX_OF(z->ring_bytes, pow2_at_least(stream_ring(s, per_s)));
 	/* Counts: half a table must outlast a drain interval in which every sample is new. */
 	z->count_entries = s->o.count_entries
 	                           ? s->o.count_entries

@@ -152,6 +152,7 @@ static int open_walker(struct ses *s, struct err *err)
 	s->walk.hash_seed = cfg.hash_seed;
 	cfg.unwind = s->o.unwind == PFA_UNWIND_FP ? ABI_UNWIND_FP : ABI_UNWIND_TABLES;
 	cfg.walk_flags = s->hooks.walk_flags;
+	cfg.stream = ses_streams(s);
 	cfg.deferred_quota = ses_deferred_quota(s);
 	ses_sizes(s, any_walks(s), &sizes);
 	ses_each_source (s, i, src)

@@ -25,12 +25,16 @@ static void on_proc_event(void *arg, const struct ev_proc *ev)
 
 	if (ev->type == EV_PROC_KSYMBOL) {
 		symbolizer_kernel_record(s->walk.symbolizer, ev);
+		if (s->walk.stream)
+			stream_add_event(s->walk.stream, ev);
 		return;
 	}
 	/* With a fixed set of processes, events of all others are dropped here. */
 	if (s->o.target == PFA_TARGET_PID && !tgt_follows(&s->target) && ev->type != EV_PROC_LOST &&
 	    !tgt_has(&s->target, ev->pid))
 		return;
+	if (s->walk.stream)
+		stream_add_event(s->walk.stream, ev);
 	item.type = SES_ITEM_PROC;
 	item.n = 0;
 	item.proc.ev = *ev;
@@ -85,10 +89,14 @@ static void on_count(void *arg, const struct ev_count *c)
 {
 	struct ses *s = arg;
 	struct ev_count count = *c;
+	uint32_t id;
 
 	jit_stamp(s->walk.jit, &count);
-	if (count.samples) /* else it only names the process of a stack */
-		(void)prof_agg_add_count(s->walk.agg, &count); /* counted by the aggregation */
+	if (!count.samples)
+		return; /* it only names the process of a stack */
+	/* A failure is counted by the aggregation. */
+	if (prof_agg_add_count_id(s->walk.agg, &count, &id) == 0 && s->walk.stream)
+		stream_add(s->walk.stream, id, &count);
 }
 
 static void on_thread(void *arg, const struct ev_thread *t)

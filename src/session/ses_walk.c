@@ -110,6 +110,7 @@ int ses_deferred_new(struct ses *s, const struct uw_rules_mem *rules,
 	        .tally = &s->tally,
 	        .trk = s->walk.trk,
 	        .agg = s->walk.agg,
+	        .stream = s->walk.stream,
 	        .rules = rules,
 	        .backing = backing,
 	        .control = control,
@@ -194,6 +195,8 @@ int ses_walk_new(struct ses *s)
 	const struct prof_agg_limits limits = {0};
 	int r = prof_agg_new(&limits, &s->walk.agg);
 
+	if (r == 0 && ses_streams(s))
+		r = stream_new(&s->hooks.stream_limits, &s->walk.stream);
 	if (r == 0)
 		r = new_jit(s);
 	if (r == 0)
@@ -286,6 +289,7 @@ void ses_walk_free(struct ses *s)
 	w->jit = jit_free(w->jit);
 	w->trk = trk_free(w->trk);
 	w->sideband = pev_sideband_free(w->sideband);
+	w->stream = stream_free(w->stream);
 	w->agg = prof_agg_free(w->agg);
 	w->events_dropped = false;
 	w->follow_until_ns = w->replaced = w->hash_seed = w->prepare_ns = 0;

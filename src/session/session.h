@@ -13,6 +13,8 @@
 #include "event/event.h"
 #include "metrics/metrics.h"
 #include "perfagent/perfagent.h"
+#include "profile/profile.h"
+#include "stream/stream.h"
 
 #include "base/base.h"
 
@@ -32,6 +34,10 @@ struct ses_hooks {
 	/* Gets a deferred sample, and the hash of its walk in the kernel (walk_flags with
 	 * ABI_WALK_DEFER_ALL); may be NULL. Thread: drain. */
 	void (*deferred)(void *arg, const struct ev_deferred *c);
+	/* Gets the stream of samples, in order, with their scaled weights, before outputs are
+	 * written; makes the capture have one. May be NULL. */
+	void (*stream)(void *arg, const struct stream *st, const struct prof_agg *agg);
+	struct stream_limits stream_limits; /* 0: the defaults */
 	void *arg;
 };
 

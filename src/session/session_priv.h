@@ -10,6 +10,7 @@
 #include "sampler/sampler.h"
 #include "session/session.h"
 #include "source/source.h"
+#include "stream/stream.h"
 #include "symbolizer/symbolizer.h"
 #include "tally/tally.h"
 #include "target/target.h"
@@ -86,6 +87,7 @@ struct ses_walk {
 	struct trk *trk; /* the tracker thread's while it runs */
 	struct pev_sideband *sideband;
 	struct prof_agg *agg; /* the drain thread's until it is joined, then the control thread's */
+	struct stream *stream; /* as agg; NULL: no output needs the time of each sample */
 	struct deferred *deferred;
 	struct jit *jit;
 	struct pool *pool; /* symbolizer threads */
@@ -173,6 +175,18 @@ int ses_start_capture(struct ses *s, struct err *err);
 /* ses_sizes.c: returns the sizes of the walker's maps; deferred samples of a process. */
 void ses_sizes(const struct ses *s, bool walks, struct load_sizes *z);
 uint32_t ses_deferred_quota(const struct ses *s);
+
+/* ses_stream.c: samples one by one. */
+/* Whether an output needs the time of each sample. */
+bool ses_streams(const struct ses *s);
+/* Makes the events of a time line, of the profile of a source. @ret: the caller's to free. Returns
+ * 0, -ENOMEM. */
+int ses_stream_times(const struct ses *s, size_t source, struct enc_time_sample **ret,
+                     size_t *ret_n);
+/* Returns how many samples and intervals of the profiles the stream lacks; after its end. */
+uint64_t ses_stream_lost(const struct ses *s);
+/* Orders the stream, scales its weights to those of the profiles, counts what it lacks. After all threads have ended. Returns 0, -ENOMEM. */
+int ses_stream_finish(struct ses *s);
 
 /* ses_walk.c: the parts for stacks: aggregation, tracker, tables, JIT code, symbolizer. */
 int ses_walk_open(struct ses *s, struct err *err);
