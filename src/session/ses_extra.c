@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The outputs of profiles besides pprof: flame graphs and folded stacks. Thread: control. */
+/* The outputs of profiles besides pprof: flame graphs, folded stacks, perf.data. Thread: control. */
 #include "session/session_priv.h"
 
 #define STACK_MODES (PFA_MODE_PROFILE | PFA_MODE_OFFCPU)
@@ -35,14 +35,15 @@ static int check_one(const struct pfa_options *o, const struct pfa_extra_output 
 {
 	const uint32_t asked = o->modes ? o->modes : PFA_MODE_PROFILE, modes = modes_of(o, x);
 
-	if (x->format > PFA_PROFILE_FOLDED)
+	if (x->format > PFA_PROFILE_PERF_DATA)
 		return err_set(err, -EINVAL, "extra output %zu: unknown format %u", i, x->format);
 	if (x->modes & ~STACK_MODES || modes & ~asked || !modes)
 		return err_set(err, -EINVAL,
 		               "extra output %zu: its modes must be PROFILE, OFFCPU or both, and "
 		               "be modes of the capture",
 		               i);
-	if (x->format != PFA_PROFILE_FLAME_HTML && modes == STACK_MODES)
+	if ((x->format == PFA_PROFILE_FLAME_SVG || x->format == PFA_PROFILE_FOLDED) &&
+	    modes == STACK_MODES)
 		return err_set(err, -EINVAL,
 		               "extra output %zu: this format has one profile; select PROFILE or "
 		               "OFFCPU",
@@ -151,25 +152,54 @@ int ses_encode(uint32_t format, uint32_t root, const struct enc_flame_profile *p
 	return -EINVAL;
 }
 
+/* Makes the page. */
+static int encode_page(struct ses *s, struct enc_flame_profile *profiles, const size_t *sources,
+                       size_t n, struct sbuf *b)
+{
+	struct enc_time_sample *times[SRC_CNT] = {NULL};
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0 && s->o.flags & PFA_TIMELINE; i++) {
+		r = ses_stream_times(s, sources[i], &times[i], &profiles[i].n_times);
+		profiles[i].times = times[i];
+		profiles[i].times_lost =
+		        s->product[sources[i]].result.kept -
+		        MIN_OF(s->product[sources[i]].result.kept, (uint64_t)profiles[i].n_times);
+	}
+	if (r == 0)
+		r = enc_flame_html(profiles, n, b);
+	for (size_t i = 0; i < n; i++)
+		free(times[i]);
+	return r;
+}
+
 static int write_one(struct ses *s, size_t i, struct err *err)
 {
 	const struct pfa_extra_output *x = &s->o.extra_outputs[i];
 	struct enc_flame_profile profiles[SRC_CNT] = {0};
+	size_t sources[SRC_CNT], n = 0;
 	uint32_t modes = 0;
-	size_t n = 0;
 	struct sbuf b;
 	int r;
 
 	for (size_t k = 0; k < SRC_CNT; k++) {
 		if (!(modes_of(&s->o, x) & src_all[k]->mode) || !s->product[k].result.model)
 			continue;
+		sources[n] = k;
 		profiles[n++].model = s->product[k].result.model;
 		modes |= src_all[k]->mode;
 	}
 	if (n == 0)
 		return 0; /* why there is no profile is reported already */
+	if (x->format == PFA_PROFILE_PERF_DATA) {
+		r = ses_perf_data_write(s, modes, x->compress, s->extra[i], err);
+		s->extra_written |= r < 0 ? 0 : 1U << i;
+		return r;
+	}
 	sbuf_init(&b, SIZE_MAX / 2);
-	r = ses_encode(x->format, x->root, profiles, n, modes == PFA_MODE_OFFCPU, &b);
+	r = x->format == PFA_PROFILE_FLAME_HTML
+	            ? encode_page(s, profiles, sources, n, &b)
+	            : ses_encode(x->format, x->root, profiles, n, modes == PFA_MODE_OFFCPU, &b);
 	if (r < 0)
 		r = err_set(err, r, "encoding the %s: %s", name_of(x), err_name(r));
 	else

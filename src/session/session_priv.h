@@ -188,6 +188,12 @@ uint64_t ses_stream_lost(const struct ses *s);
 /* Orders the stream, scales its weights to those of the profiles, counts what it lacks. After all threads have ended. Returns 0, -ENOMEM. */
 int ses_stream_finish(struct ses *s);
 
+/* ses_perf_data.c: writes the samples of @modes as perf.data, and commits the output.
+ * @compress: level of zstd, 0: none. Returns 0,
+ * -ENOMEM, -E2BIG, errors of enc_output_append and enc_output_commit. */
+int ses_perf_data_write(struct ses *s, uint32_t modes, uint32_t compress, struct enc_output *to,
+                        struct err *err);
+
 /* ses_walk.c: the parts for stacks: aggregation, tracker, tables, JIT code, symbolizer. */
 int ses_walk_open(struct ses *s, struct err *err);
 /* Makes the parts that the drain thread adds to. Returns 0, -ENOMEM. */
