@@ -230,8 +230,10 @@ static void drain_main(void *arg)
 			wait_ms = MIN_OF(wait_ms, BACKLOG_EVERY_MS);
 		(void)poll(p, ARRAY_SIZE(p),
 		           wait_ms); /* a failure only changes the time of the drain */
-		if (p[0].revents)
+		if (p[0].revents && !ses_live_asked(s))
 			break;
+		if (p[0].revents)
+			ses_live_answer(s, &sink);
 		if (p[3].revents)
 			tgt_reap(&s->target);
 		now = now_ns();
@@ -240,7 +242,8 @@ static void drain_main(void *arg)
 		if (p[1].revents || now >= due_ns) {
 			(void)smp_walker_drain(s->walker, &sink); /* counted: read_errors */
 			drain_sources(s, &sink, now);
-			jit_drained(s->walk.jit, &drain);
+			if (!atomic_load(&s->keep_epoch))
+				jit_drained(s->walk.jit, &drain);
 			due_ns = now + interval_ns;
 		}
 		(void)pev_sideband_read(s->walk.sideband, false, on_proc_event, s);
@@ -343,6 +346,7 @@ int ses_tracker_round(struct ses *s)
 	deferred_round(s->walk.deferred, now_ns()); /* before symbolization, which can wait */
 	(void)symbolizer_send(s->walk.symbolizer, now_ns(),
 	                      false); /* addresses without room go in a later round */
+	ses_live_offer(&s->handover);
 	return r;
 }
 

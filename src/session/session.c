@@ -15,7 +15,9 @@ int ses_new(const struct pfa_options *o, struct ses **ret, struct err *err)
 	s->stop_fd = -EBADF;
 	ses_command_init(&s->cmd);
 	pthread_mutex_init(&s->stats_lock, NULL);
-	r = ses_options_dup(o, &s->o);
+	r = ses_live_init(&s->handover);
+	if (r == 0)
+		r = ses_options_dup(o, &s->o);
 	if (r == 0)
 		r = labels_new(&s->labels);
 	tgt_init(&s->target, &s->o);
@@ -59,6 +61,7 @@ static void forget_results(struct ses *s)
 /* Releases everything of one capture but its results. Threads must have ended. */
 static void release(struct ses *s)
 {
+	s->copy = ses_copy_free(s->copy);
 	ses_walk_free(s);
 	labels_forget(s->labels);
 	for (size_t i = SRC_CNT; i > 0; i--) {
@@ -91,6 +94,7 @@ struct ses *ses_free(struct ses *s)
 	ses_options_done(&s->o);
 	thread_done(&s->drain);
 	thread_done(&s->tracker);
+	ses_live_done(&s->handover);
 	pthread_mutex_destroy(&s->stats_lock);
 	free(s);
 	return NULL;

@@ -102,6 +102,30 @@ struct ses_walk {
 	uint64_t prepare_ns;     /* time that start waited for unwind tables */
 };
 
+/* Hands state of the drain thread and of the tracker to the control thread, for snapshots. */
+struct ses_handover {
+	pthread_mutex_t lock; /* guards the members below; a leaf */
+	pthread_cond_t changed;
+	bool wanted, given; /* control waits for the tracker's turn; it has it */
+	bool asked;         /* control waits for the drain thread's copy */
+};
+
+/* Copies of a capture's counts, for snapshots. Thread: control; the drain thread while it answers.
+ */
+struct ses_copy {
+	struct prof_agg *all;                  /* what was copied so far */
+	struct prof_agg *since[2];             /* by enum pfa_kind; NULL: none was asked for */
+	struct prof_seen seen;                 /* of the drain thread's aggregation */
+	struct deferred_seen walked;           /* of the tracker's */
+	struct result_cpu_reading now, before; /* before: of the last profile since the last */
+	bool is_before;                        /* now becomes before with the next copy */
+	uint64_t moment_ns;                    /* CLOCK_MONOTONIC; of the copy */
+	uint64_t since_ns[2], dropped[2], dropped_before[2];
+	size_t requested; /* stacks of `all` whose frames were requested */
+	bool same;        /* for the drain thread: copy nothing */
+	int error;        /* of the drain thread's part */
+};
+
 /* The cost of the library itself: CPU time in ns, memory. */
 struct ses_cost {
 	uint64_t setup_ns;   /* of the control thread in start, and of the threads up to then */
@@ -129,7 +153,10 @@ struct ses {
 	struct err left_out; /* error of the first mode that was left out */
 	struct ses_walk walk;
 	struct thread drain, tracker;
-	int stop_fd; /* eventfd: makes the drain thread finish */
+	int stop_fd; /* eventfd: makes the drain thread finish, or copy for a snapshot */
+	struct ses_handover handover;
+	struct ses_copy *copy;   /* NULL: no snapshot yet */
+	_Atomic bool keep_epoch; /* control -> drain: a snapshot is built, end no JIT epoch */
 
 	/* For ses_stats of any thread: guards changes of state, final, tally's counters of the
 	 * kernel side, env.start_ns and end_ns, cost and the threads. The control thread reads
@@ -227,6 +254,22 @@ int ses_check_descriptors(const struct ses *s,
 void ses_check_privileges(struct ses *s, int kernel_error); /* symbolizer_kernel_error */
 /* Adds the reason to a refusal of the kernel whose cause is not known. Returns @code. */
 int ses_explain(int code, struct err *err);
+
+/* ses_live.c: state of the other threads, while they run. */
+int ses_live_init(struct ses_handover *h); /* 0, errno of pthread_cond_init */
+void ses_live_done(struct ses_handover *h);
+/* Tracker: gives its state away while the control thread wants it. */
+void ses_live_offer(struct ses_handover *h);
+/* Control: owns the tracker's state from take to give. */
+void ses_live_take(struct ses *s);
+void ses_live_give(struct ses *s);
+/* Control: has the drain thread copy what it has, and waits. @same: it copies nothing, but has ended
+ * what it was doing before. Returns 0, -ENOMEM. */
+int ses_live_copy(struct ses *s, bool same);
+/* Drain: whether a copy was asked for; makes it, of all that was sampled up to now. */
+bool ses_live_asked(struct ses *s);
+void ses_live_answer(struct ses *s, const struct smp_sink *sink);
+struct ses_copy *ses_copy_free(struct ses_copy *c); /* NULL is accepted and returned */
 
 /* ses_result.c: the profiles. */
 int ses_profile_build(struct ses *s, struct err *err);
