@@ -13,22 +13,29 @@ struct raw_key {
 };
 _Static_assert(sizeof(struct raw_key) == 32, "hashed as bytes");
 
-/* Raw frames of processes, resolved to their mappings. */
-struct resolved {
-	struct intern *keys; /* struct raw_key -> index; NULL without memory */
-	VEC(struct ev_frame) frames;
-};
-
-static void resolved_init(struct resolved *p)
+void ses_meaning_init(struct ses *s, bool live, struct ses_meaning *ret)
 {
-	p->frames.max = UINT32_MAX;
-	(void)intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &p->keys); /* NULL: resolved each time */
+	*ret = (struct ses_meaning){.s = s, .live = live};
+	ret->frames.max = UINT32_MAX;
+	(void)intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &ret->keys); /* NULL: resolved each time */
 }
 
-static void resolved_done(struct resolved *p)
+void ses_meaning_done(struct ses_meaning *k)
 {
-	p->keys = intern_free(p->keys);
-	vec_done(&p->frames);
+	k->keys = intern_free(k->keys);
+	vec_done(&k->frames);
+}
+
+/* The tracker is held up for this long at a time. */
+#define HELD_NS (10 * NSEC_PER_MSEC)
+
+static void let_tracker_run(struct ses_meaning *k)
+{
+	if (!k->live || now_ns() - k->held_ns < HELD_NS)
+		return;
+	ses_live_give(k->s);
+	ses_live_take(k->s);
+	k->held_ns = now_ns();
 }
 
 static void find_mapping(struct ses *s, const struct ev_proc_id *proc, const struct ev_frame *f,
@@ -54,7 +61,7 @@ static void find_mapping(struct ses *s, const struct ev_proc_id *proc, const str
 
 /* Resolves a raw frame to its mapping; it stays RAW if there is none. Results are cached: threads
  * and samples share addresses. */
-static void resolve_raw(struct ses *s, struct resolved *p, const struct ev_proc_id *proc,
+static void resolve_raw(struct ses_meaning *p, const struct ev_proc_id *proc,
                         const struct ev_frame *f, struct ev_frame *ret)
 {
 	const struct raw_key key = {.proc = *proc, .frame = *f};
@@ -64,7 +71,7 @@ static void resolve_raw(struct ses *s, struct resolved *p, const struct ev_proc_
 		*ret = p->frames.p[id];
 		return;
 	}
-	find_mapping(s, proc, f, ret);
+	find_mapping(p->s, proc, f, ret);
 	/* Without memory it is resolved again. */
 	if (p->keys && vec_reserve(&p->frames, 1) == 0 &&
 	    intern_add(p->keys, &key, sizeof(key), &id, NULL) == 0)
@@ -74,9 +81,11 @@ static void resolve_raw(struct ses *s, struct resolved *p, const struct ev_proc_
 /* ---- symbolization --------------------------------------------------------------------------- */
 
 /* Requests the frames of a user stack whose meaning depends on the process. */
-static void request_stack(struct ses *s, struct resolved *p, const struct ev_count *c)
+static void request_stack(struct ses_meaning *p, const struct prof_agg *agg,
+                          const struct ev_count *c)
 {
-	const struct ev_stack *st = c->ustack ? prof_agg_stack(s->walk.agg, c->ustack) : NULL;
+	const struct ev_stack *st = c->ustack ? prof_agg_stack(agg, c->ustack) : NULL;
+	struct ses *s = p->s;
 
 	for (uint32_t k = 0; st && k < st->n; k++) {
 		const struct ev_frame *f = &st->frames[k];
@@ -86,7 +95,7 @@ static void request_stack(struct ses *s, struct resolved *p, const struct ev_cou
 			jit_want(s->walk.jit, c);
 		if (f->space != EV_SPACE_RAW)
 			continue;
-		resolve_raw(s, p, &c->proc, f, &at);
+		resolve_raw(p, &c->proc, f, &at);
 		if (jit_maybe(s->walk.jit, &at))
 			jit_want(s->walk.jit, c);
 		if (at.space == EV_SPACE_IMAGE)
@@ -95,87 +104,94 @@ static void request_stack(struct ses *s, struct resolved *p, const struct ev_cou
 	}
 }
 
-/* Requests resolved raw frames, and addresses that the tracker's queue dropped. */
-static void request_rest(struct ses *s, struct resolved *p)
+void ses_meaning_request(struct ses_meaning *k, const struct prof_agg *counts,
+                         const struct prof_agg *stacks, size_t first)
 {
-	bool all = queue_drops(s->walk.queue) > 0;
+	struct symbolizer *to = k->s->walk.symbolizer;
 
-	for (size_t i = 0; all && i < prof_agg_stack_cnt(s->walk.agg); i++) {
-		const struct ev_stack *st = prof_agg_stack_at(s->walk.agg, i);
+	for (size_t i = first; i < prof_agg_stack_cnt(stacks); i++) {
+		const struct ev_stack *st = prof_agg_stack_at(stacks, i);
 
-		for (uint32_t k = 0; k < st->n; k++) {
-			const struct ev_frame *f = &st->frames[k];
+		for (uint32_t n = 0; n < st->n; n++) {
+			const struct ev_frame *f = &st->frames[n];
 			uint64_t addr = f->exact ? f->addr : f->addr - 1;
 
 			if (f->space == EV_SPACE_KERNEL)
-				symbolizer_request(s->walk.symbolizer, SYMBOLIZER_KERNEL, addr);
+				symbolizer_request(to, SYMBOLIZER_KERNEL, addr);
 			else if (f->space == EV_SPACE_IMAGE)
-				symbolizer_request(s->walk.symbolizer, f->image, addr);
+				symbolizer_request(to, f->image, addr);
 		}
 	}
-	for (size_t i = 0; i < prof_agg_count_cnt(s->walk.agg); i++) {
-		struct ev_count c = *prof_agg_count_at(s->walk.agg, i);
-		const struct ev_waker *w = c.waker ? prof_agg_waker(s->walk.agg, c.waker) : NULL;
+	for (size_t i = 0; i < prof_agg_count_cnt(counts); i++) {
+		struct ev_count c = *prof_agg_count_at(counts, i);
+		const struct ev_waker *w = c.waker ? prof_agg_waker(counts, c.waker) : NULL;
 
-		request_stack(s, p, &c);
+		let_tracker_run(k);
+		request_stack(k, counts, &c);
 		if (w) {
 			c.proc = w->proc;
 			c.ustack = w->ustack;
-			request_stack(s, p, &c);
+			request_stack(k, counts, &c);
 		}
 	}
 }
 
 /* ---- call-backs of the result ---------------------------------------------------------------- */
 
-struct capture {
-	struct ses *s;
-	struct resolved *resolved;
-};
-
 static const struct trk_image *image(void *arg, uint32_t id)
 {
-	return trk_image(((const struct capture *)arg)->s->walk.trk, id);
+	let_tracker_run(arg);
+	return trk_image(((const struct ses_meaning *)arg)->s->walk.trk, id);
 }
 
 static void resolve(void *arg, const struct ev_proc_id *proc, const struct ev_frame *raw,
                     struct ev_frame *ret)
 {
-	const struct capture *k = arg;
-
-	resolve_raw(k->s, k->resolved, proc, raw, ret);
+	let_tracker_run(arg);
+	resolve_raw(arg, proc, raw, ret);
 }
 
 static int mapping(void *arg, const struct ev_proc_id *proc, uint32_t id, uint64_t off,
                    struct trk_location *ret)
 {
-	return trk_resolve_image(((const struct capture *)arg)->s->walk.trk, proc, id, off, ret);
+	return trk_resolve_image(((const struct ses_meaning *)arg)->s->walk.trk, proc, id, off,
+	                         ret);
 }
 
 static uint32_t main_image(void *arg, uint32_t pid)
 {
 	const struct ev_proc_id id = {.pid = pid};
 
-	return trk_main_image(((const struct capture *)arg)->s->walk.trk, &id);
+	return trk_main_image(((const struct ses_meaning *)arg)->s->walk.trk, &id);
 }
 
 static enum ev_reason proc_reason(void *arg, const struct ev_proc_id *proc)
 {
-	return trk_proc_reason(((const struct capture *)arg)->s->walk.trk, proc);
+	return trk_proc_reason(((const struct ses_meaning *)arg)->s->walk.trk, proc);
 }
 
 static struct sym_named name(void *arg, uint32_t id, uint64_t addr)
 {
-	return symbolizer_find(((const struct capture *)arg)->s->walk.symbolizer, id, addr);
+	struct ses_meaning *k = arg;
+	struct sym_named n;
+
+	let_tracker_run(k);
+	n = symbolizer_find(k->s->walk.symbolizer, id, addr);
+	if (k->live && n.reason == EV_REASON_NO_MEMORY) {
+		n.reason = EV_REASON_LATE; /* a later snapshot has it */
+		k->unnamed++;
+	}
+	return n;
 }
 
 static bool uncovered(void *arg, const struct ev_stack *st, uint32_t i,
                       const struct ev_frame *frame, bool any, struct result_uncovered *ret)
 {
+	const struct ses_meaning *k = arg;
 	struct deferred_uncovered at;
 
-	if (!deferred_uncovered_at(((const struct capture *)arg)->s->walk.deferred, st, i, frame,
-	                           any, &at))
+	/* Snapshots have no lines about quality. */
+	if (k->live || !deferred_uncovered_at(k->s->walk.deferred, st, i, frame, any, &at))
 		return false;
 	*ret = (struct result_uncovered){.image = at.image, .bare = at.bare};
 	return true;
@@ -184,7 +200,7 @@ static bool uncovered(void *arg, const struct ev_stack *st, uint32_t i,
 static int labels(void *arg, const struct ev_count *c, const char *comm,
                   const struct met_label **ret, uint32_t *ret_n)
 {
-	const struct ses *s = ((const struct capture *)arg)->s;
+	const struct ses *s = ((const struct ses_meaning *)arg)->s;
 	struct label_list of;
 	int r = labels_of(s->labels, s->walk.trk, &c->proc, c->foreign_ns, comm, &of);
 
@@ -193,6 +209,23 @@ static int labels(void *arg, const struct ev_count *c, const char *comm,
 	*ret = of.v;
 	*ret_n = of.n;
 	return 0;
+}
+
+struct result_source ses_meaning_source(struct ses_meaning *k)
+{
+	const struct ses *s = k->s;
+
+	return (struct result_source){.n_images = (uint32_t)trk_image_cnt(s->walk.trk),
+	                              .image = image,
+	                              .resolve = resolve,
+	                              .mapping = mapping,
+	                              .main_image = main_image,
+	                              .proc_reason = proc_reason,
+	                              .name = name,
+	                              .uncovered = uncovered,
+	                              .labels = labels_any(s->labels) ? labels : NULL,
+	                              .jit = s->walk.jit,
+	                              .arg = k};
 }
 
 /* ---- the profiles ---------------------------------------------------------------------------- */
@@ -223,26 +256,18 @@ static int build_product(struct ses *s, size_t i, const struct result_source *sr
 
 int ses_profile_build(struct ses *s, struct err *err)
 {
-	_cleanup_(resolved_done) struct resolved resolved = {0};
-	struct capture capture = {.s = s, .resolved = &resolved};
-	struct result_source src = {.image = image,
-	                            .resolve = resolve,
-	                            .mapping = mapping,
-	                            .main_image = main_image,
-	                            .proc_reason = proc_reason,
-	                            .name = name,
-	                            .uncovered = uncovered,
-	                            .labels = labels_any(s->labels) ? labels : NULL,
-	                            .jit = s->walk.jit,
-	                            .arg = &capture};
+	_cleanup_(ses_meaning_done) struct ses_meaning meaning;
+	struct result_source src;
 	const struct prof_agg_stats *as = prof_agg_stats(s->walk.agg);
 	const uint64_t limit_ms =
 	        s->hooks.symbolize_limit_ms ? s->hooks.symbolize_limit_ms : SYMBOLIZE_MS;
 	const uint64_t until_ns = now_ns() + limit_ms * NSEC_PER_MSEC;
 	int r;
 
-	resolved_init(&resolved);
-	request_rest(s, &resolved);
+	ses_meaning_init(s, false, &meaning);
+	/* The tracker has requested all frames, unless its queue was full. */
+	ses_meaning_request(&meaning, s->walk.agg, s->walk.agg,
+	                    queue_drops(s->walk.queue) > 0 ? 0 : prof_agg_stack_cnt(s->walk.agg));
 	jit_finish(s->walk.jit);
 	r = symbolizer_finish(s->walk.symbolizer, until_ns, limit_ms);
 	ses_check_privileges(s, symbolizer_kernel_error(s->walk.symbolizer));
@@ -250,7 +275,7 @@ int ses_profile_build(struct ses *s, struct err *err)
 	if (s->walk.stream)
 		r = ses_first(r, ses_stream_finish(s));
 	s->final.stacks = as->stacks;
-	src.n_images = (uint32_t)trk_image_cnt(s->walk.trk);
+	src = ses_meaning_source(&meaning);
 	for (size_t i = 0; i < SRC_CNT; i++)
 		if (s->src[i] && src_all[i]->kind)
 			r = build_product(s, i, &src, r);

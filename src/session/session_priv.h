@@ -272,6 +272,21 @@ void ses_live_answer(struct ses *s, const struct smp_sink *sink);
 struct ses_copy *ses_copy_free(struct ses_copy *c); /* NULL is accepted and returned */
 
 /* ses_result.c: the profiles. */
+/* The meaning of addresses, for one build. */
+struct ses_meaning {
+	struct ses *s;
+	bool live;           /* of a running capture: the tracker has its turn now and then */
+	uint64_t held_ns;    /* live: since when the control thread has the tracker's state */
+	uint64_t unnamed;    /* live: addresses whose names have not arrived */
+	struct intern *keys; /* struct raw_key -> index of frames; NULL without memory */
+	VEC(struct ev_frame) frames; /* raw frames, resolved to their mappings */
+};
+void ses_meaning_init(struct ses *s, bool live, struct ses_meaning *ret);
+void ses_meaning_done(struct ses_meaning *k);
+/* Requests names: of raw frames of all counts; of the other frames of stacks from number @first on. */
+void ses_meaning_request(struct ses_meaning *k, const struct prof_agg *counts,
+                         const struct prof_agg *stacks, size_t first);
+struct result_source ses_meaning_source(struct ses_meaning *k);
 int ses_profile_build(struct ses *s, struct err *err);
 void ses_kind(struct ses *s, size_t i); /* sets the kind of the profile of source @i */
 int ses_write_outputs(struct ses *s, struct err *err); /* all of them, also after a failure */
