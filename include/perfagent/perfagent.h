@@ -24,6 +24,8 @@
  *     11. Exporters
  *     12. Enrichers: labels of processes
  *     13. Unwind tables of a file
+ *
+ * perfagent_snapshot.h has profiles of a capture that runs.
  */
 #ifndef PERFAGENT_H
 #define PERFAGENT_H
@@ -89,7 +91,7 @@ extern "C" {
  *   - pfa_stats may be called by any thread at any time.
  *   - pfa_interrupt may be called by any thread, and by signal handlers.
  *   - pfa_version and pfa_unwind_info need no session; any thread may call them.
- *   - Call-backs run inside pfa_stop, in the thread that called it. A call-back may ask the session
+ *   - Call-backs run inside pfa_stop and pfa_snapshot, in the thread that called it. A call-back may ask the session
  *     for statistics and results. pfa_start, pfa_stop and the pfa_add_… functions return -EBUSY in
  *     a call-back. A call-back must not free the session.
  *
@@ -115,7 +117,7 @@ PFA_API const char *pfa_version(void);
  *     -EINVAL   an argument or an option is wrong (the message names it), or the state is wrong
  *     -E2BIG    a list is too long, or a structure was made for a newer library
  *     -EBUSY    not allowed while the session runs, or in a call-back
- *     -EINTR    pfa_interrupt ended pfa_start
+ *     -EINTR    pfa_interrupt ended pfa_start or pfa_snapshot
  *     -ENOMEM   out of memory
  *
  * Other codes are those of the system call that failed.
@@ -390,7 +392,7 @@ PFA_API int pfa_new(const struct pfa_options *opts, struct pfa_session **ret,
 PFA_API int pfa_start(struct pfa_session *s, struct pfa_error *err);
 
 /* Makes the pfa_start that is running, or else the next one, return -EINTR. A command is then not
- * executed. Has no effect on a running capture. */
+ * executed. While a capture runs it does the same to pfa_snapshot; the capture goes on. */
 PFA_API void pfa_interrupt(struct pfa_session *s);
 
 /* Ends a capture and writes all outputs; RUNNING only, else -EINVAL. The session is STOPPED
@@ -721,7 +723,7 @@ struct pfa_process {
 
 struct pfa_label_sink;
 
-/* Called by pfa_stop once for each process in an output. Calls pfa_label_add for each label. */
+/* Called by pfa_stop and pfa_snapshot once for each process in an output. Calls pfa_label_add for each label. */
 typedef void (*pfa_enrich_fn)(void *arg, const struct pfa_process *p, struct pfa_label_sink *sink);
 
 #define PFA_ENRICHERS_MAX     16

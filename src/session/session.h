@@ -13,7 +13,9 @@
 #include "event/event.h"
 #include "metrics/metrics.h"
 #include "perfagent/perfagent.h"
+#include "perfagent/perfagent_snapshot.h"
 #include "profile/profile.h"
+#include "result/result.h"
 #include "stream/stream.h"
 
 #include "base/base.h"
@@ -67,8 +69,8 @@ void ses_set_hooks(struct ses *s, const struct ses_hooks *h);
  */
 int ses_start(struct ses *s, struct err *err);
 /**
- * ses_interrupt - make a start return -EINTR, the one in progress or the next
- * The command is then not started. After sampling has begun it does nothing.
+ * ses_interrupt - make a start or a snapshot return -EINTR, the one in progress or the next
+ * The command of a start is then not started.
  * Thread: any; a signal handler too.
  */
 void ses_interrupt(struct ses *s);
@@ -88,6 +90,34 @@ struct ses *ses_free(struct ses *s);
  * ses_running - whether it was started and not stopped since
  */
 bool ses_running(const struct ses *s);
+
+/* A profile of a running capture, of its own. All zero: none. */
+struct ses_profile {
+	struct result_kind kind;
+	struct result result;
+	uint32_t of;      /* enum pfa_kind */
+	uint64_t dropped; /* samples of its time */
+	uint64_t unnamed; /* addresses whose names have not arrived */
+};
+/**
+ * ses_snapshot - profile of a running capture
+ * @flags: PFA_SNAPSHOT_…
+ * @ret: for ses_profile_done; written on success only
+ * Samples of consecutive profiles since the last one add up to those of the capture.
+ * Returns: 0, -EINVAL (not running, no such profile, unknown flags), -EINTR (ses_interrupt),
+ * -ENOMEM, -E2BIG. Cost: a round of the drain thread, and O(frames of all distinct stacks); the
+ * tracker is held up for some 10 ms at a time.
+ */
+int ses_snapshot(struct ses *s, enum pfa_kind kind, uint32_t flags, struct ses_profile *ret,
+                 struct err *err);
+void ses_profile_done(struct ses_profile *p); /* free it; leaves it zeroed */
+/**
+ * ses_profile_write - write a profile
+ * @format: PFA_PROFILE_PPROF or enum pfa_profile_format
+ * Returns: 0, -EINVAL (no such format), -ENOMEM, -E2BIG, errors of enc_output_open and _commit.
+ */
+int ses_profile_write(const struct ses_profile *p, uint32_t format, const struct pfa_output *to,
+                      struct err *err);
 
 /**
  * ses_ended_fd - descriptor that is readable once all processes of the target, or the command,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the public header against the shared library and against compilers of its users.
 
-  check-abi.py LIBRARY HEADER CC    the library exports what the header declares with PFA_API, and nothing else; the header
+  check-abi.py LIBRARY HEADER… CC   the library exports what the headers declare with PFA_API, and nothing else; each header
                                     compiles alone as C99, C11 and (where there is a compiler) C++
   check-abi.py --self-test          check that differences and faulty headers are found
 
@@ -58,7 +58,7 @@ def names_of(text):
         if not tag.startswith("pfa_"):
             yield f"tag {tag} does not begin with pfa_"
     for macro in re.findall(r"^\s*#\s*define\s+(\w+)", code, flags=re.M):
-        if not macro.startswith(("PFA_", "PERFAGENT_H")):
+        if not macro.startswith(("PFA_", "PERFAGENT_H", "PERFAGENT_SNAPSHOT_H", "PERFAGENT_REPORT_H")):
             yield f"macro {macro} does not begin with PFA_"
     for body in re.findall(r"\benum\s+\w+\s*\{(.*?)\}", code, flags=re.S):
         for name in re.findall(r"\b([A-Za-z_]\w*)\s*(?:=|,|$)", body):
@@ -85,7 +85,7 @@ int main(void)
 """
 
 
-def compiles(text, cc):
+def compiles(text, cc, include="."):
     """The header alone, twice, and used; warnings of a careful user are errors."""
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "header.h"), "w", encoding="utf-8") as f:
@@ -96,22 +96,27 @@ def compiles(text, cc):
             with open(source, "w", encoding="utf-8") as f:
                 f.write('#include "header.h"\n#include "header.h"\n' + ("" if "c++" in command[-1] else USE))
             p = subprocess.run([*command, "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
-                                "-fsyntax-only", source], capture_output=True, text=True, check=False)
+                                "-I", include, "-fsyntax-only", source], capture_output=True, text=True, check=False)
             if p.returncode:
                 yield f"{' '.join(command)}: {p.stderr.strip()}"
 
 
-def check(library, header, cc):
-    with open(header, encoding="utf-8") as f:
-        text = f.read()
+def check(library, headers, cc):
+    texts = []
+    for header in headers:
+        with open(header, encoding="utf-8") as f:
+            texts.append(f.read())
     p = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", library], capture_output=True, text=True,
                        check=False)
     if p.returncode:
         return [p.stderr.strip()]
     names, problems = exported(p.stdout)
-    if not declared(text):
-        problems.append("the header declares nothing")
-    return [*problems, *compare(declared(text), names), *names_of(text), *compiles(text, cc)]
+    declarations = [declared(text) for text in texts]
+    problems += [f"{header} declares nothing" for header, d in zip(headers, declarations) if not d]
+    problems += compare(sorted(sum(declarations, [])), names)
+    for header, text in zip(headers, texts):
+        problems += [*names_of(text), *compiles(text, cc, os.path.dirname(os.path.dirname(header)))]
+    return problems
 
 
 GOOD = """#ifndef PERFAGENT_H
@@ -163,10 +168,10 @@ def self_test(cc):
 def main():
     if sys.argv[1:] == ["--self-test"]:
         return 1 if self_test("cc") else 0
-    if len(sys.argv) != 4:
+    if len(sys.argv) < 4:
         print(__doc__, file=sys.stderr)
         return 2
-    problems = check(*sys.argv[1:])
+    problems = check(sys.argv[1], sys.argv[2:-1], sys.argv[-1])
     print(*problems, sep="\n")
     print(f"{len(problems)} problems")
     return 1 if problems else 0

@@ -25,6 +25,7 @@ import tempfile
 
 TABLE = "docs/architecture.md"
 PUBLIC = "perfagent/perfagent.h"
+PUBLIC_PARTS = ("perfagent/perfagent_snapshot.h", "perfagent/perfagent_report.h")  # the same for the table
 SUFFIXES = (".c", ".h", ".def", ".inc")
 # Outer libraries and how their headers begin. What is not listed is libc's or the kernel's.
 LIBRARIES = {
@@ -172,7 +173,7 @@ def resolve(root, path, name):
 
 def check_quoted(mods, m, target):
     """None or what is wrong with module m including src/<target>."""
-    if target == PUBLIC:
+    if target == PUBLIC or target in PUBLIC_PARTS:
         return None if PUBLIC in m.headers else "the public header is not for this module"
     other = module_of(mods, target)
     if other is None:
@@ -197,7 +198,7 @@ def check_quoted(mods, m, target):
 
 
 def check_angle(m, name):
-    if name == PUBLIC:
+    if name == PUBLIC or name in PUBLIC_PARTS:
         return None if PUBLIC in m.headers else "the public header is not for this module"
     if m.angle:
         return None if name in m.angle else "not among the outer headers that it may include"
@@ -293,6 +294,8 @@ BAD = [
     ("src/top/top.c", '#include "left/left_step.h"\n', "not the header of left"),
     ("src/top/top.c", '#include "perfagent/perfagent.h"\n', "the public header is not for"),
     ("src/top/top.c", "#include <perfagent/perfagent.h>\n", "the public header is not for"),
+    ("src/top/top.c", "#include <perfagent/perfagent_snapshot.h>\n", "the public header is not for"),
+    ("src/top/top.c", '#include "perfagent/perfagent_snapshot.h"\n', "the public header is not for"),
     ("src/top/top.c", '#include "nowhere/x.h"\n', "belongs to no module"),
     ("src/top/top.c", "#include HEADER\n", "must be written out"),
     ("src/cli/cli_main.c", '#include "base/base.h"\n', "the public header only"),
