@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test-session-snapshot - profiles of a capture that runs, without kernel side and threads, and with a
+ * track that is made up; and the hand-over between threads */
+#include "session_capture.h"
+
+#include <stdatomic.h>
+
+static struct ses *new_running(void)
+{
+	struct ses *s = new_capture();
+
+	s->state = SES_RUNNING;
+	s->env.start_ns = now_ns();
+	return s;
+}
+
+static void end(struct ses *s)
+{
+	s->state = SES_STOPPED;
+	ses_free(s);
+}
+
+/* ses_stats asks the kernel side, which is not there. */
+int __wrap_ses_stats(struct ses *s, struct pfa_stats *ret);
+static uint64_t stats_dropped;
+int __wrap_ses_stats(struct ses *s, struct pfa_stats *ret)
+{
+	(void)s;
+	*ret = (struct pfa_stats){.dropped = stats_dropped};
+	return 0;
+}
+
+static void count(struct prof_agg *a, uint32_t tid, uint64_t hash, uint64_t samples)
+{
+	struct ev_frame f = {.addr = 16 * hash, .image = 1, .space = EV_SPACE_IMAGE, .exact = 1};
+	const struct ev_stack st = {.hash = hash, .walk = EV_WALK_ROOT, .n = 1, .frames = &f};
+	const struct ev_count c = {.proc = {.pid = 77, .start_ns = 5},
+	                           .tid = tid,
+	                           .ustack = hash,
+	                           .samples = samples,
+	                           .weight = 10 * samples};
+
+	assert_int_equal(prof_agg_add_stack(a, &st, NULL), 0);
+	assert_int_equal(prof_agg_add_count(a, &c), 0);
+}
+
+static struct ses_profile take(struct ses *s, uint32_t flags)
+{
+	struct ses_profile p = {0};
+	struct err err = {0};
+
+	if (ses_snapshot(s, PFA_KIND_ONCPU, flags, &p, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_non_null(p.result.model);
+	return p;
+}
+
+static uint64_t samples_in(struct ses *s, uint32_t flags)
+{
+	struct ses_profile p = take(s, flags);
+	uint64_t n = p.result.kept;
+
+	assert_int_equal(p.result.weight, 10 * n);
+	ses_profile_done(&p);
+	return n;
+}
+
+static void test_differences_add_up(void **state)
+{
+	const uint32_t last = PFA_SNAPSHOT_SINCE_LAST, same = PFA_SNAPSHOT_SAME_MOMENT;
+	struct ses *s = new_running();
+
+	(void)state;
+	assert_int_equal(samples_in(s, last), 0);
+	count(s->walk.agg, 1, 1, 3);
+	count(s->walk.agg, 2, 2, 4);
+	assert_int_equal(samples_in(s, last | same), 0); /* they are of later */
+	assert_int_equal(samples_in(s, 0), 7);
+	assert_int_equal(samples_in(s, last), 7);
+	assert_int_equal(samples_in(s, last), 0);
+	count(s->walk.agg, 1, 1, 1); /* of a stack that was met before */
+	count(s->walk.agg, 1, 3, 5);
+	assert_int_equal(samples_in(s, last), 6);
+	assert_int_equal(samples_in(s, same), 13);
+	/* Deferred samples, which the tracker keeps until the end. */
+	count(s->walk.deferred->walked, 1, 1, 2);
+	count(s->walk.deferred->walked, 3, 4, 8);
+	assert_int_equal(samples_in(s, 0), 23);
+	assert_int_equal(samples_in(s, last), 10);
+	assert_int_equal(samples_in(s, last), 0);
+	/* The end result is not touched. */
+	deferred_merge(s->walk.deferred);
+	assert_int_equal(prof_agg_stats(s->walk.agg)->samples, 23);
+	end(s);
+}
+
+static void test_times_and_losses_are_of_the_same_span(void **state)
+{
+	const uint32_t last = PFA_SNAPSHOT_SINCE_LAST;
+	struct ses *s = new_running();
+	struct ses_profile a, b, c;
+
+	(void)state;
+	stats_dropped = 5;
+	a = take(s, last);
+	stats_dropped = 7;
+	b = take(s, last);
+	c = take(s, PFA_SNAPSHOT_SAME_MOMENT);
+	assert_int_equal(a.dropped, 5);
+	assert_int_equal(b.dropped, 2);
+	assert_int_equal(c.dropped, 7);
+	assert_int_equal(a.kind.duration_ns + b.kind.duration_ns, c.kind.duration_ns);
+	assert_int_equal(b.kind.begin_realtime_ns, a.kind.begin_realtime_ns + a.kind.duration_ns);
+	stats_dropped = 0;
+	ses_profile_done(&a);
+	ses_profile_done(&b);
+	ses_profile_done(&c);
+	end(s);
+}
+
+/* Names come from a pool whose answers may be late: a later snapshot has them. */
+static void test_a_name_comes_with_a_later_snapshot(void **state)
+{
+	struct ses *s = new_running();
+	struct ses_profile p;
+	const char *name = "";
+
+	(void)state;
+	count(s->walk.agg, 1, 1, 3);
+	for (int i = 0; i < 100 && strcmp(name, "f") != 0; i++) {
+		struct prof_top *top = NULL;
+		size_t n = 0;
+
+		p = take(s, 0);
+		assert_int_equal(prof_model_top(p.result.model, 1, 10, &top, &n), 0);
+		assert_int_equal(n, 1);
+		name = strcmp(prof_model_str(p.result.model, top[0].name), "f") == 0 ? "f" : "";
+		assert_true((p.unnamed == 0) == (name[0] != 0));
+		free(top);
+		ses_profile_done(&p);
+	}
+	assert_string_equal(name, "f");
+	end(s);
+}
+
+static void test_refusals(void **state)
+{
+	struct ses *s = new_running();
+	struct ses_profile p = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(ses_snapshot(s, PFA_KIND_OFFCPU, 0, &p, &err), -EINVAL);
+	assert_int_equal(ses_snapshot(s, (enum pfa_kind)7, 0, &p, &err), -EINVAL);
+	assert_int_equal(ses_snapshot(s, PFA_KIND_ONCPU, 1U << 9, &p, &err), -EINVAL);
+	ses_interrupt(s);
+	assert_int_equal(ses_snapshot(s, PFA_KIND_ONCPU, 0, &p, &err), -EINTR);
+	assert_null(p.result.model);
+	p = take(s, 0); /* one interrupt, one refusal */
+	ses_profile_done(&p);
+	s->state = SES_STOPPED;
+	assert_int_equal(ses_snapshot(s, PFA_KIND_ONCPU, 0, &p, &err), -EINVAL);
+	end(s);
+}
+
+/* ---- the tracker's turn ---------------------------------------------------------------------- */
+
+static _Atomic bool stop;
+static uint64_t rounds; /* the tracker's state: whoever has its turn changes it */
+
+static void track(void *arg)
+{
+	struct ses *s = arg;
+
+	while (!atomic_load(&stop)) {
+		rounds++;
+		ses_live_offer(&s->handover);
+	}
+	/* As the drain thread is joined first, no thread waits. */
+}
+
+static void test_the_tracker_gives_its_turn_away(void **state)
+{
+	struct ses *s = new_running();
+	uint64_t before, first = 0;
+
+	(void)state;
+	atomic_store(&stop, false);
+	rounds = 0;
+	assert_int_equal(thread_start(&s->tracker, track, s, "track"), 0);
+	for (int i = 0; i < 200; i++) {
+		ses_live_take(s);
+		before = rounds;
+		assert_true(before > first); /* it had a round meanwhile */
+		first = before;
+		rounds += 2;
+		sched_yield();
+		assert_int_equal(rounds, before + 2);
+		first = rounds - 1;
+		ses_live_give(s);
+	}
+	atomic_store(&stop, true);
+	thread_join(&s->tracker);
+	end(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_setup(test_differences_add_up, setup),
+	        cmocka_unit_test_setup(test_times_and_losses_are_of_the_same_span, setup),
+	        cmocka_unit_test_setup(test_a_name_comes_with_a_later_snapshot, setup),
+	        cmocka_unit_test_setup(test_refusals, setup),
+	        cmocka_unit_test_setup(test_the_tracker_gives_its_turn_away, setup),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
