@@ -532,6 +532,11 @@ struct pfa_hot_function {
 /* An entry for each function and process name, not for each function. */
 #define PFA_HOT_BY_PROCESS (1u << 0)
 
+/* As pfa_top_of, for people: the self weight of an evaluator that runs an interpreted function with
+ * a name is that function's. @flags: PFA_HOT_… flags. */
+PFA_API int pfa_hot_functions(const struct pfa_session *s, uint32_t kind, uint32_t flags,
+                              struct pfa_hot_function *ret, size_t max);
+
 /* A function of a program in which threads are off-CPU. */
 struct pfa_offcpu_site {
 	const char *name;   /* of several addresses without a name, one of them */

@@ -147,6 +147,14 @@ int pfa_top_of(const struct pfa_session *s, uint32_t kind, struct pfa_function *
 	return ses_top(s->ses, (enum pfa_kind)kind, ret, max);
 }
 
+int pfa_hot_functions(const struct pfa_session *s, uint32_t kind, uint32_t flags,
+                      struct pfa_hot_function *ret, size_t max)
+{
+	if (max == 0 || max > 1000000 || flags & ~PFA_HOT_BY_PROCESS)
+		return -EINVAL;
+	return ses_functions(s->ses, (enum pfa_kind)kind, flags & PFA_HOT_BY_PROCESS, ret, max);
+}
+
 int pfa_top_offcpu_sites(const struct pfa_session *s, struct pfa_offcpu_site *ret, size_t max)
 {
 	if (max == 0 || max > 1000000)

@@ -141,6 +141,16 @@ int ses_top(const struct ses *s, enum pfa_kind kind, struct pfa_function *ret, s
 	return (int)n;
 }
 
+int ses_functions(const struct ses *s, enum pfa_kind kind, bool by_process,
+                  struct pfa_hot_function *ret, size_t max)
+{
+	const struct src_product *p = profile_of(s, kind);
+
+	return p && p->result.model
+	               ? result_functions(&p->result, p->kind.skip, by_process, ret, max)
+	               : -EINVAL;
+}
+
 int ses_top_offcpu_sites(const struct ses *s, struct pfa_offcpu_site *ret, size_t max)
 {
 	const struct src_product *p = profile_of(s, PFA_KIND_OFFCPU);

@@ -162,6 +162,12 @@ const char *ses_quality(const struct ses *s, enum pfa_kind kind, size_t i);
  */
 int ses_top(const struct ses *s, enum pfa_kind kind, struct pfa_function *ret, size_t max);
 /**
+ * ses_functions - as result_functions
+ * Returns: how many, -EINVAL (no profile), -ENOMEM, -E2BIG.
+ */
+int ses_functions(const struct ses *s, enum pfa_kind kind, bool by_process,
+                  struct pfa_hot_function *ret, size_t max);
+/**
  * ses_top_offcpu_sites - functions in which threads were blocked in the stopped capture, longest first
  * @ret: ret[max]
  * As result_sites.

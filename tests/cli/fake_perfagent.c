@@ -4,20 +4,16 @@
  * for tests of the command line that need no kernel and no privileges. It really starts commands
  * and writes outputs.
  *
- *   FAKE_NEW, FAKE_START, FAKE_STOP, FAKE_UNWIND   "<errno> <message>": that call fails so; no
- * message:
- * "<errno>" FAKE_STOP_MS     pfa_stop takes so long FAKE_END_MS      the target (not of COMMAND)
- * ends after so long FAKE_SEEN, FAKE_DROPPED, FAKE_OWN, FAKE_ELAPSED_MS, FAKE_AGENT_MS FAKE_UNIT
- * "nanoseconds" unless given FAKE_TOP         functions, one a line: self cum module name…
- *   FAKE_WAITS, FAKE_WAITS_DROPPED; FAKE_OFF_QUALITY: as FAKE_QUALITY, of the off-CPU
- *                    profile
- *   FAKE_OFF_PLACES  where they wait, one a line:
- *                    ns waits longest where where_cnt unnamed_cnt module name…
- *   FAKE_WITHOUT     "<modes> <message>": they are left out, which pfa_stop tells last
- *   FAKE_NOTES, FAKE_LATE_NOTES (after pfa_stop), FAKE_QUALITY   lines
- *   FAKE_NEW_WAIT, FAKE_START_WAIT   that call waits until this FIFO is opened and closed
- *   FAKE_LOG         file to which the options that were given are appended, one "name value" a
- * line
+ *   FAKE_NEW, FAKE_START, FAKE_STOP, FAKE_UNWIND: "<errno> <message>": that call fails so
+ *   FAKE_STOP_MS: pfa_stop takes so long; FAKE_END_MS: the target (not of COMMAND) ends after so long
+ *   FAKE_SEEN, FAKE_DROPPED, FAKE_OWN, FAKE_ELAPSED_MS, FAKE_AGENT_MS; FAKE_UNIT: "nanoseconds" unless given
+ *   FAKE_TOP: functions, one a line: self cum module name…; FAKE_PROCESS: with -a, their process
+ *   FAKE_WAITS, FAKE_WAITS_DROPPED; FAKE_OFF_QUALITY: as FAKE_QUALITY, of the off-CPU profile
+ *   FAKE_OFF_PLACES: where they wait, a line each: ns waits longest where where_cnt unnamed_cnt module name…
+ *   FAKE_WITHOUT: "<modes> <message>": they are left out, which pfa_stop tells last
+ *   FAKE_NOTES, FAKE_LATE_NOTES (after pfa_stop), FAKE_QUALITY: lines
+ *   FAKE_NEW_WAIT, FAKE_START_WAIT: that call waits until this FIFO is opened and closed
+ *   FAKE_LOG: file to which the options that were given are appended, one "name value" a line
  */
 #include <perfagent/perfagent.h>
 
@@ -521,6 +517,21 @@ int pfa_top_of(const struct pfa_session *s, uint32_t kind, struct pfa_function *
 		ret[i].name = line + at;
 	}
 	return (int)i;
+}
+
+int pfa_hot_functions(const struct pfa_session *s, uint32_t kind, uint32_t flags,
+                      struct pfa_hot_function *ret, size_t max)
+{
+	struct pfa_function f[LINES_MAX];
+	int n = pfa_top_of(s, kind, f, max < LINES_MAX ? max : LINES_MAX);
+	for (int i = 0; i < n; i++) {
+		const char *path = f[i].module, *process = flags ? get("FAKE_PROCESS", "proc") : "";
+		unsigned int own = path[0] == '/' && !strstr(path, "libc.so");
+		unsigned int pct = strcmp(f[i].name, "main") ? 0 : 95;
+		ret[i] = (struct pfa_hot_function){f[i].name, path,      process, own,
+		                                   pct,       f[i].self, f[i].cum};
+	}
+	return n;
 }
 
 int pfa_top_offcpu_sites(const struct pfa_session *s, struct pfa_offcpu_site *ret, size_t max)

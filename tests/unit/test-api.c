@@ -243,6 +243,7 @@ static void test_statistics_before_a_start(void **state)
 	struct pfa_stats st;
 	struct pfa_session *s = NULL;
 	struct pfa_function top;
+	struct pfa_hot_function hot;
 	struct pfa_offcpu_site wait;
 	struct pfa_counter c;
 	size_t n = 0;
@@ -271,6 +272,8 @@ static void test_statistics_before_a_start(void **state)
 	assert_null(pfa_note(s, 0));
 	assert_null(pfa_quality(s, 0));
 	assert_int_equal(pfa_top(s, &top, 1), -EINVAL);
+	assert_int_equal(pfa_hot_functions(s, PFA_KIND_ONCPU, 0, &hot, 1), -EINVAL);
+	assert_int_equal(pfa_hot_functions(s, PFA_KIND_ONCPU, 2, &hot, 1), -EINVAL);
 	assert_int_equal(pfa_top_offcpu_sites(s, &wait, 1), -EINVAL);
 	assert_int_equal(pfa_top_offcpu_sites(s, &wait, 0), -EINVAL);
 	assert_int_equal(pfa_ended_fd(s), -1);
