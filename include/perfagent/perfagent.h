@@ -32,6 +32,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -367,6 +368,12 @@ struct pfa_options {
 	/* Ended by an entry with format PFA_PROFILE_END; at most 16; NULL: none. */
 	const struct pfa_extra_output *extra_outputs;
 };
+/* Sets all options to their defaults, as PFA_OPTIONS_INIT does, which C++ before C++20 does not know. */
+static inline void pfa_options_init(struct pfa_options *o)
+{
+	memset(o, 0, sizeof(*o));
+	o->size = sizeof(*o);
+}
 #define PFA_OPTIONS_INIT                                                                           \
 	{                                                                                          \
 		.size = sizeof(struct pfa_options)                                                 \
