@@ -15,7 +15,7 @@
  *   FAKE_NEW_WAIT, FAKE_START_WAIT: that call waits until this FIFO is opened and closed
  *   FAKE_LOG: file to which the options that were given are appended, one "name value" a line
  */
-#include <perfagent/perfagent.h>
+#include <perfagent/perfagent_report.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -582,4 +582,18 @@ int pfa_unwind_info(const char *path, const uint64_t *pc, pfa_line_fn line, void
 		line(arg, text);
 	}
 	return 0;
+}
+
+/* Reports are tested with the real library (test-report.py). */
+int pfa_report_check(const struct pfa_report_options *o, struct pfa_error *err)
+{
+	(void)o;
+	return scripted_failure("FAKE_REPORT", err);
+}
+
+int pfa_report(const struct pfa_report_options *o, const struct pfa_output *to,
+               struct pfa_error *err)
+{
+	(void)to;
+	return pfa_report_check(o, err);
 }
