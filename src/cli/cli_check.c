@@ -3,18 +3,7 @@
 #include "cli_priv.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
-
-int cli_refuse(char message[CLI_MESSAGE_MAX], const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	(void)vsnprintf(message, CLI_MESSAGE_MAX, format, ap); /* long words are cut */
-	va_end(ap);
-	return -EINVAL;
-}
 
 static int check_target(const struct cli_options *o, char *message)
 {

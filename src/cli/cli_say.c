@@ -3,6 +3,7 @@
  * terminal would obey are replaced. */
 #include "cli_priv.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -119,6 +120,16 @@ size_t cli_terminal_width(void)
 	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col >= 40)
 		return w.ws_col;
 	return CLI_WIDTH_DEFAULT;
+}
+
+int cli_refuse(char message[CLI_MESSAGE_MAX], const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(message, CLI_MESSAGE_MAX, format, ap); /* long words are cut */
+	va_end(ap);
+	return -EINVAL;
 }
 
 const char *cli_error(int number)
