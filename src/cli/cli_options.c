@@ -378,13 +378,13 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 	case OPT_VERSION:
 		return yes ? CLI_ACTION_VERSION : 0;
 	case OPT_TEST_RING_BYTES:
-		return read_number(p, row->name, value, UINT32_MAX, &o->ring_bytes);
+		return read_number(p, row->name, value, UINT32_MAX, &o->sizes.ring_bytes);
 	case OPT_TEST_COUNT_ENTRIES:
-		return read_number(p, row->name, value, UINT32_MAX, &o->count_entries);
+		return read_number(p, row->name, value, UINT32_MAX, &o->sizes.count_entries);
 	case OPT_TEST_RANGE_ENTRIES:
-		return read_number(p, row->name, value, UINT32_MAX, &o->range_entries);
+		return read_number(p, row->name, value, UINT32_MAX, &o->sizes.range_entries);
 	case OPT_TEST_OFFCPU_THREADS:
-		return read_number(p, row->name, value, UINT32_MAX, &o->offcpu_threads);
+		return read_number(p, row->name, value, UINT32_MAX, &o->sizes.offcpu_threads);
 	case OPT_CNT:
 		break;
 	}

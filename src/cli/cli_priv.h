@@ -13,6 +13,7 @@
  *   cli_start.c     the line on standard error at its start
  *   cli_report.c    the report on standard error at its end
  *   cli_sites.c     the table of functions that block, in that report
+ *   cli_session.c   from the options to those of the library
  *   cli_unwind.c    perf-agent unwind-info
  */
 #ifndef CLI_PRIV_H
@@ -78,6 +79,11 @@ struct cli_numbers {
 	size_t n;
 };
 
+/* Sizes that tests set; 0: chosen by the library. */
+struct cli_sizes {
+	uint32_t ring_bytes, count_entries, range_entries, offcpu_threads;
+};
+
 /* Formats of extra outputs. */
 struct cli_extra {
 	uint32_t flame_format; /* enum pfa_profile_format */
@@ -109,8 +115,7 @@ struct cli_options {
 	char *const *command;         /* NULL-terminated; NULL: none */
 	uint32_t unwind;              /* enum pfa_unwind */
 	uint64_t table_budget_bytes;  /* 0: not given */
-	uint32_t ring_bytes, count_entries, range_entries,
-	        offcpu_threads; /* set by tests; 0: chosen by the library */
+	struct cli_sizes sizes;
 };
 
 enum cli_kind {
@@ -327,6 +332,8 @@ void cli_say_start(const struct cli_options *o, const struct pfa_session *s, con
 /* Runs perf-agent unwind-info; argv[1] is its name. Returns enum cli_exit. */
 int cli_unwind_info(int argc, char *const *argv);
 
+/* Fills in all but the outputs. @p: PFA_OPTIONS_INIT */
+void cli_session_options(const struct cli_options *o, struct pfa_options *p);
 /* Runs one capture. Returns enum cli_exit. */
 int cli_run(const struct cli_options *o);
 
