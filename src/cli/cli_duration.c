@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct unit {
 	const char *name;
@@ -34,8 +35,9 @@ static const struct unit *find_unit(const char *s, size_t len)
 	return NULL;
 }
 
-/* Reads one "<number><unit>" at *@s and moves *@s past it. */
-static int parse_component(const char **s, uint64_t *ret_ns)
+/* Reads one "<number><unit>" at *@s and moves *@s past it. @first: the unit may be left out, if nothing
+ * follows. */
+static int parse_component(const char **s, bool first, uint64_t *ret_ns)
 {
 	/* A digit after the 18th is less than a nanosecond of any unit. */
 	const uint64_t scale_max = 1000000000000000000ull;
@@ -62,7 +64,8 @@ static int parse_component(const char **s, uint64_t *ret_ns)
 		return -EINVAL;
 	while (p[len] && p[len] != '.' && !is_digit(p[len]))
 		len++;
-	unit = find_unit(p, len);
+	/* A number alone is in seconds. */
+	unit = len || p[0] || !first ? find_unit(p, len) : find_unit("s", 1);
 	if (!unit)
 		return -EINVAL;
 	if (__builtin_mul_overflow(whole, unit->ns, &ns) ||
@@ -77,21 +80,18 @@ static int parse_component(const char **s, uint64_t *ret_ns)
 int cli_parse_duration(const char *s, int64_t *ret_ns)
 {
 	bool negative = *s == '-';
+	bool first = true;
 	uint64_t sum = 0;
 
 	if (*s == '-' || *s == '+')
 		s++;
 	if (!*s)
 		return -EINVAL;
-	if (!strcmp(s, "0")) {
-		*ret_ns = 0;
-		return 0;
-	}
-	while (*s) {
+	for (; *s; first = false) {
 		uint64_t ns;
 		int rc;
 
-		rc = parse_component(&s, &ns);
+		rc = parse_component(&s, first, &ns);
 		if (rc < 0)
 			return rc;
 		if (__builtin_add_overflow(sum, ns, &sum) || sum > INT64_MAX)
@@ -103,12 +103,12 @@ int cli_parse_duration(const char *s, int64_t *ret_ns)
 
 int cli_parse_bool(const char *s, bool *ret)
 {
-	static const char *const yes[] = {"1", "t", "T", "TRUE", "true", "True"};
-	static const char *const no[] = {"0", "f", "F", "FALSE", "false", "False"};
+	static const char *const yes[] = {"true", "yes", "on", "1", "t", "y"};
+	static const char *const no[] = {"false", "no", "off", "0", "f", "n"};
 
 	for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
-		if (!strcmp(s, yes[i]) || !strcmp(s, no[i])) {
-			*ret = !strcmp(s, yes[i]);
+		if (!strcasecmp(s, yes[i]) || !strcasecmp(s, no[i])) {
+			*ret = !strcasecmp(s, yes[i]);
 			return 0;
 		}
 	}

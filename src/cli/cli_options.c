@@ -407,8 +407,8 @@ static int read_option(struct parse *p, const char *word, const char *next, int 
 		return refuse_unknown(p, word, name, len);
 	if (row->kind == CLI_BOOL) {
 		if (value && cli_parse_bool(value, &yes) < 0)
-			return cli_refuse(p->message, "--%s: '%s' is neither true nor false",
-			                  row->name, value);
+			return cli_refuse(p->message, "--%s: '%s' is neither yes nor no", row->name,
+			                  value);
 		by_default = row->id == OPT_LINES || row->id == OPT_KERNEL_STACKS;
 		p->given &= ~(1ull << row->id);
 		p->given |= (uint64_t)(yes != by_default) << row->id;

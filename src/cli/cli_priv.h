@@ -174,14 +174,14 @@ int cli_options_parse(int argc, char *const *argv, uint32_t max_rate_hz, struct 
                       char message[CLI_MESSAGE_MAX]);
 void cli_options_done(struct cli_options *o);
 /**
- * cli_parse_bool - a boolean as Go's strconv.ParseBool reads it
+ * cli_parse_bool - true, yes, on, 1, t, y and their opposites; the case of letters is ignored
  * Returns: 0, -EINVAL.
  */
 int cli_parse_bool(const char *s, bool *ret);
 
 /**
- * cli_parse_duration - a duration as Go's time.ParseDuration reads it ("300ms", "1m30s", "-1.5h",
- * "0").
+ * cli_parse_duration - a duration as Go's time.ParseDuration reads it ("300ms", "1m30s", "-1.5h"), or
+ * a number of seconds ("10").
  * Returns: 0, -EINVAL (not of that form), -ERANGE (more than 292 years).
  */
 int cli_parse_duration(const char *s, int64_t *ret_ns);

@@ -107,7 +107,7 @@ int cli_options_help(FILE *to)
 	               "combined."
 	               "\v"
 	               "-name and --name mean the same. A value follows = or is the next "
-	               "argument. Options without a value take =true and =false.\n"
+	               "argument. Options without a value take =yes and =no.\n"
 	               "Exit status: 0 everything was written, 1 something was not, 2 the "
 	               "command line is wrong.",
 	};

@@ -39,7 +39,7 @@ def usage_names_the_option():
         ([*off, '--offcpu-min', '2s', '--offcpu-max', '1s'], '--offcpu-min.*--offcpu-max|--offcpu-max.*--offcpu-min'),
         ([*off, '--offcpu-min=1001us', '--offcpu-max=1ms'], '--offcpu-min|--offcpu-max'),
         *[([*off, option, value], option) for option in ('--offcpu-min', '--offcpu-max')
-          for value in ('', 'x', '-1s', '10', '1 s', '1x', '99999999999999999999s', '0x10ms')],
+          for value in ('', 'x', '-1s', '10x', '1 s', '1x', '99999999999999999999s', '0x10ms')],
         *[([*off, '--offcpu-states', value], '--offcpu-states')
           for value in ('', 'x', ',', 'interruptible,', ',iowait', 'interruptible,,iowait', 'interruptible,x', 'Iowait',
                         'interruptible iowait', 'running', '*', 'D')],

@@ -45,7 +45,7 @@ USAGE_ERRORS = [
     ([*OFF, '--offcpu-states', 'IOWAIT'], '--offcpu-states'),
     ([*OFF, '--offcpu-states', 'iowaits'], '--offcpu-states'),
     ([*OFF, '--offcpu-states', 'io'], '--offcpu-states'),
-    ([*OFF, '--offcpu-min', '5'], "--offcpu-min: '5' is not a duration"),
+    ([*OFF, '--offcpu-min', '5x'], "--offcpu-min: '5x' is not a duration"),
     ([*OFF, '--offcpu-min', '-1ms'], "--offcpu-min: '-1ms' is below 0"),
     ([*OFF, '--offcpu-max', '0'], "--offcpu-max: '0' is not above 0"),
     ([*OFF, '--offcpu-max', '3000000h'], '--offcpu-max'),

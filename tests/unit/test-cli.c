@@ -12,7 +12,7 @@
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define S_NS         1000000000ll
 
-static void test_duration_forms_of_go(void **state)
+static void test_durations(void **state)
 {
 	static const struct {
 		const char *text;
@@ -43,8 +43,12 @@ static void test_duration_forms_of_go(void **state)
 	        {"9999999999999h", -ERANGE, 0},
 	        {"", -EINVAL, 0},
 	        {"-", -EINVAL, 0},
-	        {"10", -EINVAL, 0},
-	        {"1", -EINVAL, 0},
+	        {"10", 0, 10 * S_NS},
+	        {"1.5", 0, 3 * S_NS / 2},
+	        {"-2", 0, -2 * S_NS},
+	        {"99999999999", -ERANGE, 0},
+	        {"1m30", -EINVAL, 0},
+	        {"1.2.3", -EINVAL, 0},
 	        {"s", -EINVAL, 0},
 	        {".s", -EINVAL, 0},
 	        {".", -EINVAL, 0},
@@ -70,11 +74,11 @@ static void test_duration_forms_of_go(void **state)
 	}
 }
 
-static void test_bool_forms_of_go(void **state)
+static void test_booleans(void **state)
 {
-	static const char *const yes[] = {"1", "t", "T", "true", "TRUE", "True"};
-	static const char *const no[] = {"0", "f", "F", "false", "FALSE", "False"};
-	static const char *const none[] = {"", "yes", "no", "tRUE", "2", "true ", "on"};
+	static const char *const yes[] = {"1", "t", "T", "true", "TRUE", "yes", "On", "y"};
+	static const char *const no[] = {"0", "f", "F", "false", "FALSE", "NO", "off", "n"};
+	static const char *const none[] = {"", "ye", "nope", "2", "true ", "o", "yes!"};
 	bool b;
 
 	(void)state;
@@ -251,8 +255,8 @@ static void test_terminal_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_duration_forms_of_go),
-	        cmocka_unit_test(test_bool_forms_of_go),
+	        cmocka_unit_test(test_durations),
+	        cmocka_unit_test(test_booleans),
 	        cmocka_unit_test(test_numbers_have_digits_only),
 	        cmocka_unit_test(test_durations_and_weights_as_people_read_them),
 	        cmocka_unit_test(test_shares_have_the_precision_of_their_samples),
