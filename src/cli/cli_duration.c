@@ -3,6 +3,7 @@
 #include "cli_priv.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <strings.h>
 
@@ -232,4 +233,24 @@ void cli_format_pct(double pct, uint64_t samples, char ret[CLI_PCT_MAX])
 		(void)snprintf(ret, CLI_PCT_MAX, ">%.*f", digits, 100 - step);
 	else
 		(void)snprintf(ret, CLI_PCT_MAX, "%.*f", digits, pct);
+}
+
+const char *cli_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+void cli_format_count(uint64_t n, char ret[CLI_COUNT_MAX])
+{
+	char digits[CLI_COUNT_MAX];
+	size_t len, to = 0;
+
+	(void)snprintf(digits, sizeof(digits), "%" PRIu64, n);
+	len = strlen(digits);
+	for (size_t i = 0; i < len; i++) {
+		if (i && (len - i) % 3 == 0)
+			ret[to++] = ',';
+		ret[to++] = digits[i];
+	}
+	ret[to] = '\0';
 }

@@ -208,6 +208,11 @@ void cli_format_duration(uint64_t ns, char *ret, size_t size);
 /* Like above for @unit "nanoseconds"; other units get SI prefixes: "1.25 G". */
 void cli_format_weight(uint64_t weight, const char *unit, char *ret, size_t size);
 
+/* Returns "" for 1, else "s". */
+const char *cli_plural(uint64_t n);
+/* "1,912" */
+#define CLI_COUNT_MAX 32
+void cli_format_count(uint64_t n, char ret[CLI_COUNT_MAX]);
 #define CLI_PCT_MAX 16
 /**
  * cli_format_pct - a share with the precision that the number of samples gives it: "86"
@@ -312,8 +317,6 @@ size_t cli_columns_printed(const char *s);
 
 /* Returns the samples of perf-agent itself, which the library counts as dropped. */
 uint64_t cli_own_samples(const struct pfa_session *s);
-/* Returns "" for 1, else "s". */
-const char *cli_plural(uint64_t n);
 /* After pfa_stop: the table of functions (of the functions that block), then each reason of losses.
  * @o: the options of this capture */
 void cli_report_functions(const struct pfa_session *s, const struct cli_options *o);

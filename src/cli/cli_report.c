@@ -178,11 +178,6 @@ uint64_t cli_own_samples(const struct pfa_session *s)
 	return 0;
 }
 
-const char *cli_plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 /* Prints each reason for which samples, or off-CPU intervals, were dropped. The help of a counter
  * is "samples dropped because …"; the line has the number instead. */
 static void print_losses(const struct pfa_session *s, const char *prefix, const char *unit)

@@ -181,6 +181,24 @@ static void test_shares_have_the_precision_of_their_samples(void **state)
 	}
 }
 
+static void test_counts_have_commas(void **state)
+{
+	static const struct {
+		uint64_t n;
+		const char *text;
+	} cases[] = {
+	        {0, "0"},        {999, "999"},           {1000, "1,000"},
+	        {1912, "1,912"}, {1234567, "1,234,567"}, {UINT64_MAX, "18,446,744,073,709,551,615"},
+	};
+	char text[CLI_COUNT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cli_format_count(cases[i].n, text);
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
 static void test_names_are_safe_in_paths(void **state)
 {
 	static const struct {
@@ -260,6 +278,7 @@ int main(void)
 	        cmocka_unit_test(test_numbers_have_digits_only),
 	        cmocka_unit_test(test_durations_and_weights_as_people_read_them),
 	        cmocka_unit_test(test_shares_have_the_precision_of_their_samples),
+	        cmocka_unit_test(test_counts_have_commas),
 	        cmocka_unit_test(test_names_are_safe_in_paths),
 	        cmocka_unit_test(test_profile_names),
 	        cmocka_unit_test(test_terminal_text),
