@@ -307,6 +307,7 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 		o->on[CLI_OFFCPU] = yes;
 		return 0;
 	case OPT_PMU:
+	case OPT_SCHED:
 		o->on[CLI_METRICS] = yes;
 		return 0;
 	case OPT_PID:
@@ -391,6 +392,16 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 	return -EINVAL; /* no such id */
 }
 
+/* Returns the option of a letter that a number follows at once, as in -F99; NULL: none. */
+static const struct cli_option_row *find_letter(const char *word, const char *name)
+{
+	const struct cli_option_row *row = cli_option_find(name, 1);
+
+	if (word[1] == '-' || name[0] == '\0' || name[1] < '0' || name[1] > '9')
+		return NULL;
+	return row && row->kind != CLI_BOOL ? row : NULL;
+}
+
 /* @word begins with '-' and is not "--"; @next is the argument after it, or NULL. Sets *@used to
  * the number of arguments that were read. */
 static int read_option(struct parse *p, const char *word, const char *next, int *used)
@@ -403,8 +414,12 @@ static int read_option(struct parse *p, const char *word, const char *next, int 
 	bool yes = true, by_default;
 
 	*used = 1;
-	if (!row)
-		return refuse_unknown(p, word, name, len);
+	if (!row) {
+		row = find_letter(word, name);
+		if (!row)
+			return refuse_unknown(p, word, name, len);
+		value = name + 1;
+	}
 	if (row->kind == CLI_BOOL) {
 		if (value && cli_parse_bool(value, &yes) < 0)
 			return cli_refuse(p->message, "--%s: '%s' is neither yes nor no", row->name,

@@ -167,7 +167,8 @@ enum cli_action {
  * Returns: enum cli_action, -EINVAL (message), -ENOMEM. Opens nothing.
  *
  * The syntax is that of Go's flag package: -name is --name, a value follows '=' or is the next
- * argument, booleans take only '='. Unlike there, any other argument is an error. argp's parser is
+ * argument, booleans take only '='. A number may follow the letter of an option at once, as in -F99. Any
+ * other argument is an error. argp's parser is
  * not used, since it accepts abbreviations and has no '=false'; its formatter prints the help.
  */
 int cli_options_parse(int argc, char *const *argv, uint32_t max_rate_hz, struct cli_options *ret,
