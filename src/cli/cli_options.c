@@ -19,13 +19,17 @@ struct parse {
 /* @name: @len bytes at the end of @word */
 static int refuse_unknown(struct parse *p, const char *word, const char *name, size_t len)
 {
+	const char *command = cli_option_command(name, len), *meant;
 	int word_len = (int)(name + len - word);
-	const char *command = cli_option_command(name, len);
 
 	if (command)
 		return cli_refuse(p->message,
 		                  "%.*s is an option of perf-agent %s, not of a capture", word_len,
 		                  word, command);
+	meant = cli_suggest_option(name, len);
+	if (meant)
+		return cli_refuse(p->message, "unknown option %.*s; did you mean --%s?", word_len,
+		                  word, meant);
 	return cli_refuse(p->message, "unknown option %.*s; perf-agent --help lists all options",
 	                  word_len, word);
 }
@@ -441,11 +445,25 @@ static int read_option(struct parse *p, const char *word, const char *next, int 
 
 static int refuse_word(struct parse *p, const char *word, const char *before)
 {
+	const struct cli_option_row *row = cli_option_find(word, strlen(word));
+	const char *option = row && strlen(word) > 1 ? row->name : NULL, *command = NULL;
 	bool ignored;
 
 	if (before && before[0] == '-' && cli_parse_bool(word, &ignored) == 0)
 		return cli_refuse(p->message, "unexpected argument '%s'; write %s=%s", word, before,
 		                  word);
+	/* The first word may be meant as a command. Short ones are more often programs. */
+	if (!before)
+		command = cli_suggest_command(word);
+	if (!before && !option && strlen(word) >= 5)
+		option = cli_suggest_option(word, strlen(word));
+	if (option)
+		return cli_refuse(p->message, "unexpected argument '%s'; did you mean --%s?", word,
+		                  option);
+	if (command)
+		return cli_refuse(p->message,
+		                  "unexpected argument '%s'; did you mean perf-agent %s?", word,
+		                  command);
 	return cli_refuse(p->message,
 	                  "unexpected argument '%s'; put the command to profile after --", word);
 }

@@ -5,6 +5,7 @@
  *   cli_table.c     the options of options.def; --help
  *   cli_options.c   words of the command line -> struct cli_options
  *   cli_check.c     which options go together
+ *   cli_suggest.c   unknown words: "did you mean"
  *   cli_duration.c  numbers: durations, sizes, weights, shares
  *   cli_name.c      names of output files
  *   cli_output.c    destinations of the outputs
@@ -135,6 +136,13 @@ const struct cli_option_row *cli_option_find(const char *name, size_t len);
 const char *cli_option_name(enum cli_opt id);
 /* Returns the command ("unwind-info") that has this option; NULL: none. */
 const char *cli_option_command(const char *name, size_t len);
+/* Returns the name of row @i of the options that texts show, then of commands; NULL past the last. */
+const char *cli_option_shown(size_t i);
+const char *cli_command_shown(size_t i);
+/* Returns what was probably meant by @word of @len bytes (without dashes): an option, a command; NULL:
+ * nothing is near. */
+const char *cli_suggest_option(const char *word, size_t len);
+const char *cli_suggest_command(const char *word);
 /* Whether @word ("-x…", "--x…", "--x=…") is an option of a capture. */
 bool cli_options_has(const char *word);
 /* Prints --help. Returns 0 or -EIO. */

@@ -56,6 +56,46 @@ static const struct argp_option argp_rows[] = {
         {NULL, 0, NULL, 0, NULL, 0},
 };
 
+/* Names that texts show: hidden ones are not suggested. */
+static const char *const shown[] = {
+#define CLI_GROUP(heading)
+#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more) name,
+#define CLI_HIDDEN(id, name, argument)
+#define CLI_COMMAND(name, argument, help, more)
+#define CLI_COMMAND_OPTION(command, name, argument, help, more)
+#include "options.def"
+#undef CLI_GROUP
+#undef CLI_OPTION
+#undef CLI_HIDDEN
+#undef CLI_COMMAND
+#undef CLI_COMMAND_OPTION
+        NULL,
+};
+static const char *const commands[] = {
+#define CLI_GROUP(heading)
+#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)
+#define CLI_HIDDEN(id, name, argument)
+#define CLI_COMMAND(name, argument, help, more) name,
+#define CLI_COMMAND_OPTION(command, name, argument, help, more)
+#include "options.def"
+#undef CLI_GROUP
+#undef CLI_OPTION
+#undef CLI_HIDDEN
+#undef CLI_COMMAND
+#undef CLI_COMMAND_OPTION
+        NULL,
+};
+
+const char *cli_option_shown(size_t i)
+{
+	return shown[i];
+}
+
+const char *cli_command_shown(size_t i)
+{
+	return commands[i];
+}
+
 const char *cli_option_name(enum cli_opt id)
 {
 	return option_rows[id].name; /* both are in the order of the table */
