@@ -7,7 +7,7 @@
 
 static int check_target(const struct cli_options *o, char *message)
 {
-	bool pid = o->pids.n, tid = o->tids.n;
+	bool pid = o->pids.n || o->pid_names.n, tid = o->tids.n;
 
 	if (o->all && pid)
 		return cli_refuse(message, "--pid and -a/--all cannot be combined");
@@ -178,7 +178,7 @@ int cli_options_check(struct cli_options *o, uint64_t given, uint32_t max_rate_h
 {
 	int rc;
 
-	if (o->cgroups[0] && !o->pids.n && !o->tids.n && !o->command)
+	if (o->cgroups[0] && !o->pids.n && !o->pid_names.n && !o->tids.n && !o->command)
 		o->all = true;
 	rc = check_target(o, message);
 	if (rc == 0)

@@ -72,7 +72,9 @@ int main(int argc, char **argv)
 		return CLI_FAILED;
 	}
 	if (rc == CLI_ACTION_RUN) {
-		rc = cli_run(&options);
+		rc = cli_pids_find(&options);
+		if (rc == CLI_DONE)
+			rc = cli_run(&options);
 	} else {
 		rc = rc == CLI_ACTION_HELP ? cli_options_help(stdout) : print_version();
 		if (rc < 0)

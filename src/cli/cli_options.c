@@ -60,28 +60,32 @@ static int read_rate(struct parse *p, const char *value)
 	return 0;
 }
 
-/* Adds a number unless the list has it. */
-static int add_number(struct parse *p, const char *option, struct cli_numbers *list, int32_t number)
+/* Adds a copy of @len bytes. */
+static int add_name(struct cli_names *list, const char *name, size_t len)
 {
-	int32_t *v;
+	char **v = reallocarray(list->v, list->n + 2, sizeof(*v));
 
-	for (size_t i = 0; i < list->n; i++)
-		if (list->v[i] == number)
-			return 0;
-	if (list->n == PFA_PIDS_MAX)
-		return cli_refuse(p->message, "--%s: more than %d numbers", option, PFA_PIDS_MAX);
-	v = reallocarray(list->v, list->n + 2, sizeof(*v));
 	if (!v)
 		return -ENOMEM;
-	v[list->n++] = number;
-	v[list->n] = 0;
 	list->v = v;
+	v[list->n] = strndup(name, len);
+	if (!v[list->n])
+		return -ENOMEM;
+	v[++list->n] = NULL;
 	return 0;
 }
 
-/* Reads numbers with commas between them. */
+/* Whether @len bytes can only be meant as a number. */
+static bool is_number(const char *s, size_t len)
+{
+	if (len && (*s == '-' || *s == '+'))
+		return true;
+	return strspn(s, "0123456789") >= len;
+}
+
+/* Reads numbers with commas between them. @names: gets words that are no numbers; NULL: refused */
 static int read_numbers(struct parse *p, const char *option, const char *value,
-                        struct cli_numbers *list)
+                        struct cli_numbers *list, struct cli_names *names)
 {
 	const char *item = value;
 	char one[64];
@@ -94,9 +98,19 @@ static int read_numbers(struct parse *p, const char *option, const char *value,
 		(void)snprintf(one, sizeof(one), "%.*s",
 		               (int)(len < sizeof(one) ? len : sizeof(one)),
 		               item); /* what is cut is not a number either */
-		rc = read_number(p, option, one, CLI_PID_MAX, &number);
-		if (rc == 0)
-			rc = add_number(p, option, list, (int32_t)number);
+		if (!len)
+			return cli_refuse(p->message, "--%s: '%.64s' has an empty entry", option,
+			                  value);
+		if (names && !is_number(item, len)) {
+			rc = add_name(names, item, len);
+		} else {
+			rc = read_number(p, option, one, CLI_PID_MAX, &number);
+			if (rc == 0)
+				rc = cli_numbers_add(list, (int32_t)number);
+		}
+		if (rc == -E2BIG)
+			rc = cli_refuse(p->message, "--%s: more than %d numbers", option,
+			                PFA_PIDS_MAX);
 		if (rc < 0 || !item[len])
 			return rc;
 		item += len + 1;
@@ -315,12 +329,12 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 		o->on[CLI_METRICS] = yes;
 		return 0;
 	case OPT_PID:
-		return read_numbers(p, row->name, value, &o->pids);
+		return read_numbers(p, row->name, value, &o->pids, &o->pid_names);
 	case OPT_FOLLOW_CHILDREN:
 		o->follow_children = yes;
 		return 0;
 	case OPT_TID:
-		return read_numbers(p, row->name, value, &o->tids);
+		return read_numbers(p, row->name, value, &o->tids, NULL);
 	case OPT_COMM:
 		return read_filter(p, row->name, value, o->comms, &p->n_comms);
 	case OPT_CGROUP:
@@ -519,6 +533,10 @@ int cli_options_parse(int argc, char *const *argv, uint32_t max_rate_hz, struct 
 
 void cli_options_done(struct cli_options *o)
 {
+	for (size_t i = 0; i < o->pid_names.n; i++)
+		free(o->pid_names.v[i]);
+	free(o->pid_names.v);
+	o->pid_names = (struct cli_names){NULL, 0};
 	free(o->tags);
 	free(o->debug_dirs);
 	free(o->comms);

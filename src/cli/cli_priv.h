@@ -9,6 +9,7 @@
  *   cli_duration.c  numbers: durations, sizes, weights, shares
  *   cli_name.c      names of output files
  *   cli_output.c    destinations of the outputs
+ *   cli_process.c   processes of /proc: those of a name, descendants
  *   cli_say.c       lines on standard error
  *   cli_run.c       one capture, from options to exit status
  *   cli_start.c     the line on standard error at its start
@@ -45,6 +46,7 @@ enum {
 	CLI_MESSAGE_MAX = 512,
 	CLI_NAME_BYTES_MAX = 1024, /* shown of the name of a function */
 	CLI_DEBUG_DIRS_MAX = 64,   /* as the library */
+	CLI_PROC_COMM_MAX = 64,    /* in /proc/PID/stat, with its NUL */
 };
 
 /* The products of a capture, in the order in which they are written and reported. */
@@ -80,6 +82,12 @@ struct cli_numbers {
 	size_t n;
 };
 
+/* Words; v[n] is NULL. Owned. */
+struct cli_names {
+	char **v; /* NULL: none */
+	size_t n;
+};
+
 /* Sizes that tests set; 0: chosen by the library. */
 struct cli_sizes {
 	uint32_t ring_bytes, count_entries, range_entries, offcpu_threads;
@@ -91,13 +99,14 @@ struct cli_extra {
 	uint32_t folded_root;  /* enum pfa_root */
 };
 
-/* Strings are borrowed from argv; the arrays of them are owned, and NULL-terminated. */
+/* Strings are borrowed from argv, except pid_names; the arrays of them are owned, and NULL-terminated. */
 struct cli_options {
 	bool on[CLI_PRODUCT_CNT]; /* modes that are selected; extra outputs that are wanted */
 	bool all;
 	bool kernel_stacks;
 	bool follow_children;
 	struct cli_numbers pids, tids;
+	struct cli_names pid_names; /* of --pid, until cli_pids_find() makes pids of them */
 	const char **comms, **cgroups;
 	uint64_t duration_ns; /* 0: not given */
 	uint32_t sample_rate_hz;
@@ -298,6 +307,22 @@ const struct cli_output *cli_outputs_find(const struct cli_outputs *outs, const 
 /* Removes files with hidden names. May be called by signal handlers. */
 void cli_outputs_remove(const struct cli_outputs *outs);
 void cli_outputs_done(struct cli_outputs *outs);
+
+/* A process of /proc. */
+struct cli_process {
+	int32_t pid, parent;
+	char state;                   /* 'Z': a zombie */
+	char comm[CLI_PROC_COMM_MAX]; /* of kernel threads longer than 15 bytes */
+};
+/* Returns 0, or -ENOENT if there is no such process. */
+int cli_process_read(int32_t pid, struct cli_process *ret);
+/* Adds a number unless the list has it. Returns 0, -E2BIG (PFA_PIDS_MAX are in it) or -ENOMEM. */
+int cli_numbers_add(struct cli_numbers *list, int32_t number);
+/* Adds the processes that have the names of --pid to o->pids, and prints them. Returns enum cli_exit;
+ * has printed the reason if it is not CLI_DONE. */
+int cli_pids_find(struct cli_options *o);
+/* Fills @ret with descriptors of @pid and of its descendants at this moment. Returns how many. */
+size_t cli_process_tree(int32_t pid, int *ret, size_t max);
 
 /* Returns an errno in words with its name, "no such file or directory (ENOENT)", until the next
  * call. */

@@ -137,10 +137,10 @@ int cli_options_help(FILE *to)
 	static char name[] = "perf-agent";
 	static const struct argp argp = {
 	        .options = argp_rows,
-	        .args_doc =
-	                "MODE... --pid N[,N...]\nMODE... --tid N[,N...]\nMODE... --cgroup PATH\n"
-	                "MODE... -a\nMODE... -- COMMAND [ARG...]\n"
-	                "unwind-info FILE [--pc ADDR]",
+	        .args_doc = "MODE... --pid N|NAME[,...]\nMODE... --tid N[,N...]\nMODE... --cgroup "
+	                    "PATH\n"
+	                    "MODE... -a\nMODE... -- COMMAND [ARG...]\n"
+                    "unwind-info FILE [--pc ADDR]",
 	        .doc = "Profiles a process, a command or the whole machine: where it spends its "
 	               "time on and off the CPU, as pprof profiles, and how it is scheduled, as "
 	               "text or JSON. MODE is --profile, --offcpu or --pmu; several can be "

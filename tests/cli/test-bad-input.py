@@ -62,8 +62,9 @@ def usage_names_the_option():
         (['--profile', '-a', '--table-budget', '1'], '--table-budget'), (['--profile', '-a', '--tag', 'novalue'], '--tag'),
         (['--profile', '-a', '--tag', '=x'], '--tag'), (['--profile', '-a', '--event', 'x'], '--event'),
         (['--profile', '--pid', '0'], '--pid'), (['--profile', '--pid', '-3'], '--pid'),
-        (['--profile', '--pid', '4294967297'], '--pid'), (['--profile', '--pid', 'x'], '--pid'),
-        (['--profile', '--pid', '1,x'], '--pid'), (['--profile', '--pid', '1,,2'], '--pid'),
+        (['--profile', '--pid', '4294967297'], '--pid'), (['--profile', '--tid', 'x'], '--tid'),
+        (['--profile', '--pid', '1,,2'], '--pid'),
+        (['--profile', '--pid', ''], "--pid: '' has an empty entry"), (['--profile', '--pid', '1,'], "--pid: '1,' has an empty entry"),
         (['--profile', '--tid', '0'], '--tid'), (['--profile', '--tid', '-3'], '--tid'),
         (['--profile', '--tid', '4294967297'], '--tid'), (['--profile', '--tid', '1', '-a'], '--tid'),
         (['--profile', '--pid', own, '--comm', ''], '--comm'), (['--profile', '--comm', 'x'], '--pid.*--comm'),
@@ -96,6 +97,7 @@ def a_target_that_does_not_exist():
     p = subprocess.Popen(['true'])
     p.wait()
     refused(['--profile', '--pid', str(p.pid), *SHORT], 1, str(p.pid), 'does not exist')
+    refused(['--profile', '--pid', 'no such process', *SHORT], 1, '--pid no such process: no process has this name')
 
 
 @test

@@ -130,12 +130,10 @@ static void test_help_and_version_win_over_what_follows(void **state)
 
 static void test_lists_of_numbers(void **state)
 {
-	static const char *const bad[] = {"",     "0",    "-1",
-	                                  "1,",   ",1",   "1,,2",
-	                                  "1 2",  "1, 2", "2147483648",
-	                                  "1,0",  "0x5",  "1;2",
-	                                  "all",  "+3",   "99999999999999999999999",
-	                                  "1,2,x"};
+	static const char *const bad[] = {
+	        "",   "1,",         ",1",  "1,,2", "0",
+	        "-1", "2147483648", "1,0", "+3",   "99999999999999999999999"};
+	static const char *const names[] = {"1 2", "0x5", "1;2", "all", "x*"};
 	char message[CLI_MESSAGE_MAX], *many, *at;
 	struct cli_options o;
 
@@ -156,11 +154,34 @@ static void test_lists_of_numbers(void **state)
 		assert_int_equal(parse(&o, message, 0, "--profile", "--pid", bad[i], NULL),
 		                 -EINVAL);
 		assert_non_null(strstr(message, "--pid: '"));
-		assert_non_null(strstr(message, "is not a number from 1 to 2147483647"));
+		assert_non_null(strstr(message, i < 4 ? "an empty entry"
+		                                      : "is not a number from 1 to 2147483647"));
 		assert_int_equal(parse(&o, message, 0, "--profile", "--tid", bad[i], NULL),
 		                 -EINVAL);
 		assert_non_null(strstr(message, "--tid: '"));
 	}
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		assert_int_equal(parse(&o, message, 0, "--profile", "--tid", names[i], NULL),
+		                 -EINVAL);
+		assert_int_equal(parse(&o, message, 0, "--profile", "-p", names[i], NULL),
+		                 CLI_ACTION_RUN);
+		assert_string_equal(o.pid_names.v[0], names[i]);
+		assert_int_equal(o.pids.n, 0);
+		cli_options_done(&o);
+	}
+	assert_int_equal(parse(&o, message, 0, "--profile", "-p", "a b,7", "-p8,c", NULL),
+	                 CLI_ACTION_RUN);
+	assert_int_equal(o.pid_names.n, 2);
+	assert_string_equal(o.pid_names.v[0], "a b");
+	assert_string_equal(o.pid_names.v[1], "c");
+	assert_null(o.pid_names.v[2]);
+	assert_int_equal(o.pids.n, 2);
+	cli_options_done(&o);
+	assert_int_equal(parse(&o, message, 0, "--profile", "-p", "x", "-a", NULL), -EINVAL);
+	assert_int_equal(parse(&o, message, 0, "--profile", "-p", "x", "--cgroup", "y", NULL),
+	                 CLI_ACTION_RUN);
+	assert_false(o.all);
+	cli_options_done(&o);
 	many = malloc((PFA_PIDS_MAX + 1) * (size_t)8);
 	assert_non_null(many);
 	at = many;
