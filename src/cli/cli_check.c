@@ -62,7 +62,9 @@ static const struct {
         {OPT_SYMBOL_BUDGET, NEEDS_STACKS},
         {OPT_FLAMEGRAPH_OUTPUT, NEEDS_STACKS},
         {OPT_FOLDED_OUTPUT, NEEDS_STACKS},
+        {OPT_PERF_DATA_OUTPUT, NEEDS_STACKS},
         {OPT_FOLDED_ROOT, {[CLI_FOLDED] = true}, "--folded-output"},
+        {OPT_PERF_DATA_COMPRESS, {[CLI_PERF] = true}, "--perf-data-output"},
 };
 
 static int check_modes(const struct cli_options *o, uint64_t given, char *message)

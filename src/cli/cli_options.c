@@ -210,6 +210,15 @@ static int read_output(struct parse *p, enum cli_product product, const char *va
 	return 0;
 }
 
+static int read_compress(struct parse *p, const char *value)
+{
+	if (strcmp(value, "none") != 0 && strcmp(value, "zstd") != 0)
+		return cli_refuse(p->message, "--perf-data-compress: '%s' is neither none nor zstd",
+		                  value);
+	p->o->extra.perf_compress = strcmp(value, "zstd") == 0; /* level 1, as perf record -z */
+	return 0;
+}
+
 static int read_root(struct parse *p, const char *value)
 {
 	static const char *const roots[] = {
@@ -388,6 +397,11 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 	case OPT_FOLDED_OUTPUT:
 		o->on[CLI_FOLDED] = true;
 		return read_output(p, CLI_FOLDED, value);
+	case OPT_PERF_DATA_OUTPUT:
+		o->on[CLI_PERF] = true;
+		return read_output(p, CLI_PERF, value);
+	case OPT_PERF_DATA_COMPRESS:
+		return read_compress(p, value);
 	case OPT_FOLDED_ROOT:
 		return read_root(p, value);
 	case OPT_TAG:

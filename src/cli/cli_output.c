@@ -24,6 +24,7 @@ static const struct {
         [CLI_METRICS] = {"metrics", "--pmu-output"},
         [CLI_FLAME] = {"flame graph", "--flamegraph-output"},
         [CLI_FOLDED] = {"folded stacks", "--folded-output"},
+        [CLI_PERF] = {"perf.data file", "--perf-data-output"},
 };
 
 const char *cli_product_name(enum cli_product p)
@@ -49,6 +50,8 @@ static const char *suffix_of(enum cli_product p, const struct cli_options *o)
 		return "-flame.html";
 	case CLI_FOLDED:
 		return "-folded.txt";
+	case CLI_PERF:
+		return "-perf.data";
 	case CLI_PRODUCT_CNT:
 		break;
 	}

@@ -56,6 +56,7 @@ enum cli_product {
 	CLI_METRICS = 2, /* --pmu */
 	CLI_FLAME = 3,   /* --flamegraph-output: of the profiles above */
 	CLI_FOLDED = 4,  /* --folded-output: likewise */
+	CLI_PERF = 5,    /* --perf-data-output: likewise */
 	CLI_PRODUCT_CNT,
 };
 
@@ -95,8 +96,9 @@ struct cli_sizes {
 
 /* Formats of extra outputs. */
 struct cli_extra {
-	uint32_t flame_format; /* enum pfa_profile_format */
-	uint32_t folded_root;  /* enum pfa_root */
+	uint32_t flame_format;  /* enum pfa_profile_format */
+	uint32_t folded_root;   /* enum pfa_root */
+	uint32_t perf_compress; /* level of zstd; 0: none */
 };
 
 /* Strings are borrowed from argv, except pid_names; the arrays of them are owned, and NULL-terminated. */

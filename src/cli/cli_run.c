@@ -194,11 +194,22 @@ static void say_error(const struct run *r, const char *what, int rc, const struc
 		cli_say("%s: %s", what, cli_error(-rc));
 }
 
+/* Returns the index of an extra output in the list that the library gets. */
+static size_t extra_index(const struct run *r, enum cli_product p)
+{
+	size_t n = 0;
+
+	for (int i = CLI_FLAME; i < (int)p; i++)
+		n += r->outs.of[i].wanted;
+	return n;
+}
+
 /* @extra: zeroed; gets the list of extra outputs. */
 static void give_outputs(const struct run *r, struct pfa_options *p,
                          struct pfa_extra_output extra[static CLI_EXTRA_CNT + 1])
 {
-	const size_t flame = r->outs.of[CLI_FLAME].wanted;
+	const size_t flame = 0, folded = extra_index(r, CLI_FOLDED),
+	             perf = extra_index(r, CLI_PERF);
 	const struct {
 		const char **path;
 		int32_t *fd;
@@ -206,15 +217,20 @@ static void give_outputs(const struct run *r, struct pfa_options *p,
 	        [CLI_PROFILE] = {&p->profile.path, &p->profile.fd},
 	        [CLI_OFFCPU] = {&p->offcpu.path, &p->offcpu.fd},
 	        [CLI_METRICS] = {&p->pmu.path, &p->pmu.fd},
-	        [CLI_FLAME] = {&extra[0].to.path, &extra[0].to.fd},
-	        [CLI_FOLDED] = {&extra[flame].to.path, &extra[flame].to.fd},
+	        [CLI_FLAME] = {&extra[flame].to.path, &extra[flame].to.fd},
+	        [CLI_FOLDED] = {&extra[folded].to.path, &extra[folded].to.fd},
+	        [CLI_PERF] = {&extra[perf].to.path, &extra[perf].to.fd},
 	};
 
-	if (flame)
-		extra[0].format = r->o->extra.flame_format;
+	if (r->outs.of[CLI_FLAME].wanted)
+		extra[flame].format = r->o->extra.flame_format;
 	if (r->outs.of[CLI_FOLDED].wanted) {
-		extra[flame].format = PFA_PROFILE_FOLDED;
-		extra[flame].root = r->o->extra.folded_root;
+		extra[folded].format = PFA_PROFILE_FOLDED;
+		extra[folded].root = r->o->extra.folded_root;
+	}
+	if (r->outs.of[CLI_PERF].wanted) {
+		extra[perf].format = PFA_PROFILE_PERF_DATA;
+		extra[perf].compress = r->o->extra.perf_compress;
 	}
 	p->extra_outputs = extra;
 	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++) {
@@ -429,10 +445,8 @@ static void report(const struct run *r, enum cli_product p, bool written)
 /* Whether the library has written a product, all of it. */
 static bool is_written(const struct run *r, enum cli_product p)
 {
-	const bool second = p == CLI_FOLDED && r->outs.of[CLI_FLAME].wanted;
-
 	if (p >= CLI_FLAME)
-		return pfa_extra_outputs_written(r->session) >> second & 1;
+		return pfa_extra_outputs_written(r->session) >> extra_index(r, p) & 1;
 	return pfa_modes_written(r->session) & modes[p];
 }
 

@@ -159,10 +159,11 @@ static void log_options(const struct pfa_options *o)
 	for (size_t i = 0; o->debug_dirs && o->debug_dirs[i]; i++)
 		fprintf(f, "debug-dir %s\n", o->debug_dirs[i]);
 	for (size_t i = 0; o->extra_outputs && o->extra_outputs[i].format; i++)
-		fprintf(f, "extra %u %u %u %s %d\n", o->extra_outputs[i].format,
+		fprintf(f, "extra %u %u %u %s %d%s\n", o->extra_outputs[i].format,
 		        o->extra_outputs[i].modes, o->extra_outputs[i].root,
 		        o->extra_outputs[i].to.path ? o->extra_outputs[i].to.path : "(none)",
-		        o->extra_outputs[i].to.fd > 0);
+		        o->extra_outputs[i].to.fd > 0,
+		        o->extra_outputs[i].compress ? " compressed" : "");
 	fprintf(f, "symbols %llu\n", (unsigned long long)o->symbol_budget_bytes);
 	fprintf(f, "budget %llu\n", (unsigned long long)o->table_budget_bytes);
 	fclose(f);

@@ -82,6 +82,14 @@ USAGE_ERRORS = [
     # Flame graphs and folded stacks.
     ([*PMU, '--flamegraph-output', 'x.html'], '--flamegraph-output needs --profile or --offcpu'),
     ([*PMU, '--folded-output', 'x'], '--folded-output needs --profile or --offcpu'),
+    ([*PMU, '--perf-data-output', 'x'], '--perf-data-output needs --profile or --offcpu'),
+    ([*ME, '--perf-data-output', 'x.html'], "--perf-data-output: 'x.html' is the name of another format"),
+    ([*ME, '--perf-data-output=-', '--profile-output', '-'],
+     '--profile-output and --perf-data-output: only one output can be standard'),
+    ([*ME, '--folded-output=x', '--perf-data-output', './x'], '--folded-output and --perf-data-output: both are ./x'),
+    ([*ME, '--perf-data-compress', 'zstd'], '--perf-data-compress needs --perf-data-output'),
+    ([*ME, '--perf-data-output', 'x', '--perf-data-compress', 'gzip'], "--perf-data-compress: 'gzip' is neither none nor zstd"),
+    ([*ME, '--perf-data-output='], '--perf-data-output: the path is empty'),
     ([*ME, '--folded-root', 'process'], '--folded-root needs --folded-output'),
     ([*ME, '--folded-output', 'x', '--folded-root', 'cgroup'], "--folded-root: 'cgroup' is none of none, process and thread"),
     ([*ME, '--flamegraph-output='], '--flamegraph-output: the path is empty'),
@@ -140,6 +148,11 @@ def flame_graphs_and_folded_stacks_are_more_outputs_of_the_profiles():
     check('extra 2 0 0 ./f.svg 0' in lines and 'extra 3 0 2 s 0' in lines, lines)
 
 
+    lines = logged(*ME, '--offcpu', '--profile-output=p', '--offcpu-output=o', '--perf-data-output=x.data', *SHORT)
+    lines = logged(*ME, '-o', 'x.data', '--perf-data-compress=zstd', *SHORT)
+    lines = logged(*ME, '-o', 'x.data', '--perf-data-compress', 'none', *SHORT)
+    lines = logged(*ME, '--profile-output=p', '--flamegraph-output=f.html', '--folded-output=s', '--perf-data-output=d', *SHORT)
+    r = run(*ME, *SHORT, '--profile-output=p', '--folded-output=missing/s', '--perf-data-output=d')
 @test
 def more_outputs_are_written_and_reported():
     os.mkdir('d')
@@ -147,6 +160,7 @@ def more_outputs_are_written_and_reported():
     equal((r.rc, r.out, files(), os.listdir('d')), (0, 'fake folded\n', ['d', 'p'], ['f.html']), r)
     for want in ('profile written: p', 'flame graph written: d/f.html', 'folded stacks written: standard output'):
         check('perf-agent: ' + want in r.lines, want, r)
+    r = run(*ME, *SHORT, '--profile-output=-', '--folded-output=d/s x', '--perf-data-output=d/x.data')
     # Made-up names; and one that fails leaves the others.
     r = run(*ME, *SHORT, '--profile-output=p', '--flamegraph-output=auto', '--folded-output=missing/s')
     equal(r.rc, 1, r)
