@@ -63,6 +63,7 @@ static const struct {
         {OPT_FLAMEGRAPH_OUTPUT, NEEDS_STACKS},
         {OPT_FOLDED_OUTPUT, NEEDS_STACKS},
         {OPT_PERF_DATA_OUTPUT, NEEDS_STACKS},
+        {OPT_TIMELINE, {[CLI_FLAME] = true}, "--flamegraph-output FILE.html"},
         {OPT_FOLDED_ROOT, {[CLI_FOLDED] = true}, "--folded-output"},
         {OPT_PERF_DATA_COMPRESS, {[CLI_PERF] = true}, "--perf-data-output"},
 };
@@ -131,6 +132,9 @@ static int check_flame(struct cli_options *o, const char *path, bool both, char 
 	if (!ends_in(path, ".svg") && !ends_in(path, ".html") && strcmp(path, "auto") != 0)
 		return cli_refuse(message,
 		                  "--flamegraph-output: '%s' does not end in .html or .svg", path);
+	if (o->extra.flame_format == PFA_PROFILE_FLAME_SVG && o->extra.timeline)
+		return cli_refuse(message, "--timeline: a .svg file has no time line; write a "
+		                           ".html file");
 	if (o->extra.flame_format == PFA_PROFILE_FLAME_SVG && both)
 		return cli_refuse(message,
 		                  "--flamegraph-output: a .svg file shows one profile; leave out "

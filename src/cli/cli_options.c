@@ -394,6 +394,9 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 	case OPT_FLAMEGRAPH_OUTPUT:
 		o->on[CLI_FLAME] = true;
 		return read_output(p, CLI_FLAME, value);
+	case OPT_TIMELINE:
+		o->extra.timeline = yes;
+		return 0;
 	case OPT_FOLDED_OUTPUT:
 		o->on[CLI_FOLDED] = true;
 		return read_output(p, CLI_FOLDED, value);

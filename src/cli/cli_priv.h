@@ -99,6 +99,7 @@ struct cli_extra {
 	uint32_t flame_format;  /* enum pfa_profile_format */
 	uint32_t folded_root;   /* enum pfa_root */
 	uint32_t perf_compress; /* level of zstd; 0: none */
+	bool timeline;
 };
 
 /* Strings are borrowed from argv, except pid_names; the arrays of them are owned, and NULL-terminated. */

@@ -24,7 +24,8 @@ void cli_session_options(const struct cli_options *o, struct pfa_options *p)
 	p->flags = (o->kernel_stacks ? 0 : PFA_NO_KERNEL_STACKS) | (o->lines ? 0 : PFA_NO_LINES) |
 	           (o->all ? PFA_EXCLUDE_OWN_PROCESS : 0) |
 	           (o->follow_children && o->pids.n ? PFA_FOLLOW_CHILDREN : 0) |
-	           (o->offcpu_wakers ? PFA_OFFCPU_WAKERS : 0) | (o->per_pid ? PFA_PER_PID : 0);
+	           (o->offcpu_wakers ? PFA_OFFCPU_WAKERS : 0) | (o->per_pid ? PFA_PER_PID : 0) |
+	           (o->extra.timeline ? PFA_TIMELINE : 0);
 	p->tags = o->tags;
 	p->modes = (o->on[CLI_PROFILE] ? PFA_MODE_PROFILE : 0) |
 	           (o->on[CLI_OFFCPU] ? PFA_MODE_OFFCPU : 0) |

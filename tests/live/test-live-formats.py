@@ -89,6 +89,27 @@ def both_profiles_are_in_one_page():
 
 
 @test
+def the_time_line_has_each_sample_and_adds_up_to_the_profiles():
+    w = Workload('demo', '--seconds', 60)
+    capture(*RUN, '--pid', w.pid, '--profile-output', 'p.pb.gz', '--offcpu-output', 'o.pb.gz', '--flamegraph-output', 'f.html', '--timeline',
+            modes=('--profile', '--offcpu'))
+    pages, profiles = page('f.html'), (load('p.pb.gz'), load('o.pb.gz'))
+    # Those that did not fit into the ring of a busy machine are counted.
+    full = profiles[0].number('stream_ring_full')
+    equal(sum(shown['times_lost'] for shown in pages), full)
+    for shown, p in zip(pages, profiles):
+        check_page(shown, p)
+        equal(len(shown['times']) + shown['times_lost'], count(p.samples))
+        sums = collections.Counter()
+        for start, duration, sample, value in shown['times']:
+            sums[sample] += value
+            check(0 <= start <= shown['duration_ns'] + 10**9, start, shown['duration_ns'])
+            check((duration > 0) == (shown['title'] == 'Off-CPU') or value == 0, duration, value, shown['title'])
+        for i, s in enumerate(shown['samples']):
+            check(sums[i] == s['values'][-1] or (shown['times_lost'] and sums[i] <= s['values'][-1] + len(shown['times'])), i, sums[i], s)
+
+
+@test
 def off_cpu_has_folded_microseconds_and_a_picture():
     w = Workload('demo', '--seconds', 60)
     capture('--duration', '2s', '--pid', w.pid, '--offcpu-output', 'o.pb.gz', '--flamegraph-output', 'f.svg', '--folded-output', 's',
