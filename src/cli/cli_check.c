@@ -68,14 +68,20 @@ static const struct {
         {OPT_PERF_DATA_COMPRESS, {[CLI_PERF] = true}, "--perf-data-output"},
 };
 
-static int check_modes(const struct cli_options *o, uint64_t given, char *message)
+static int check_modes(struct cli_options *o, uint64_t given, char *message)
 {
+	int rc;
+
 	if (!o->on[CLI_PROFILE] && !o->on[CLI_OFFCPU] && !o->on[CLI_METRICS])
 		return cli_refuse(message,
 		                  "no mode: give at least one of --profile, --offcpu and --pmu");
 	/* Before the table: --per-pid needs two options, and its message names both. */
 	if (o->per_pid && (!o->all || !o->on[CLI_METRICS]))
 		return cli_refuse(message, "--per-pid needs -a/--all and --pmu");
+	/* It may select one of the products that options need. */
+	rc = o->extra.common ? cli_suffix_select(o, given, message) : 0;
+	if (rc < 0)
+		return rc;
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
 		bool on = false;
 
@@ -117,19 +123,13 @@ static int check_outputs(const struct cli_options *o, char *message)
 	return 0;
 }
 
-static bool ends_in(const char *s, const char *end)
-{
-	size_t len = strlen(s), end_len = strlen(end);
-
-	return len > end_len && !strcmp(s + len - end_len, end);
-}
-
 /* @both: whether the capture has two profiles */
 static int check_flame(struct cli_options *o, const char *path, bool both, char *message)
 {
 	o->extra.flame_format =
-	        ends_in(path, ".svg") ? PFA_PROFILE_FLAME_SVG : PFA_PROFILE_FLAME_HTML;
-	if (!ends_in(path, ".svg") && !ends_in(path, ".html") && strcmp(path, "auto") != 0)
+	        cli_suffix_is(path, ".svg") ? PFA_PROFILE_FLAME_SVG : PFA_PROFILE_FLAME_HTML;
+	if (!cli_suffix_is(path, ".svg") && !cli_suffix_is(path, ".html") &&
+	    strcmp(path, "auto") != 0)
 		return cli_refuse(message,
 		                  "--flamegraph-output: '%s' does not end in .html or .svg", path);
 	if (o->extra.flame_format == PFA_PROFILE_FLAME_SVG && o->extra.timeline)
@@ -142,13 +142,8 @@ static int check_flame(struct cli_options *o, const char *path, bool both, char 
 	return 0;
 }
 
-static int check_folded(const char *path, bool both, char *message)
+static int check_folded(bool both, char *message)
 {
-	if (ends_in(path, ".html") || ends_in(path, ".svg") || ends_in(path, ".pb.gz"))
-		return cli_refuse(message,
-		                  "--folded-output: '%s' is a name of another format; "
-		                  "--flamegraph-output writes .html and .svg files",
-		                  path);
 	if (both)
 		return cli_refuse(message, "--folded-output: folded stacks have one profile; leave "
 		                           "out --profile or --offcpu");
@@ -161,10 +156,13 @@ static int check_extra(struct cli_options *o, char *message)
 	const bool both = o->on[CLI_PROFILE] && o->on[CLI_OFFCPU];
 	int rc = 0;
 
-	if (o->output[CLI_FLAME])
+	for (int i = 0; i < CLI_PRODUCT_CNT && rc == 0; i++)
+		if (i != CLI_FLAME) /* has a check of its own */
+			rc = cli_suffix_check(o, (enum cli_product)i, message);
+	if (rc == 0 && o->output[CLI_FLAME])
 		rc = check_flame(o, o->output[CLI_FLAME], both, message);
 	if (rc == 0 && o->output[CLI_FOLDED])
-		rc = check_folded(o->output[CLI_FOLDED], both, message);
+		rc = check_folded(both, message);
 	return rc;
 }
 

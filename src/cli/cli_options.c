@@ -202,6 +202,14 @@ static int read_format(struct parse *p, const char *value)
 	return 0;
 }
 
+static int read_common_output(struct parse *p, const char *value)
+{
+	if (!*value)
+		return cli_refuse(p->message, "--output: the path is empty");
+	p->o->extra.common = value;
+	return 0;
+}
+
 static int read_output(struct parse *p, enum cli_product product, const char *value)
 {
 	if (!*value)
@@ -383,6 +391,8 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 	case OPT_KERNEL_STACKS:
 		o->kernel_stacks = yes;
 		return 0;
+	case OPT_OUTPUT:
+		return read_common_output(p, value);
 	case OPT_PROFILE_OUTPUT:
 		return read_output(p, CLI_PROFILE, value);
 	case OPT_OFFCPU_OUTPUT:

@@ -230,7 +230,7 @@ int cli_outputs_open(struct cli_outputs *outs, const struct cli_options *o, cons
 	int rc = CLI_DONE;
 
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++)
-		outs->of[i] = (struct cli_output){.wanted = o->on[i],
+		outs->of[i] = (struct cli_output){.wanted = o->on[i] && !o->extra.no_file[i],
 		                                  .fd = -EBADF,
 		                                  .path = o->output[i],
 		                                  .comm = comm,

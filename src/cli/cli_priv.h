@@ -5,6 +5,7 @@
  *   cli_table.c     the options of options.def; --help
  *   cli_options.c   words of the command line -> struct cli_options
  *   cli_check.c     which options go together
+ *   cli_suffix.c    --output: the end of its name selects the format
  *   cli_suggest.c   unknown words: "did you mean"
  *   cli_duration.c  numbers: durations, sizes, weights, shares
  *   cli_name.c      names of output files
@@ -94,12 +95,15 @@ struct cli_sizes {
 	uint32_t ring_bytes, count_entries, range_entries, offcpu_threads;
 };
 
-/* Formats of extra outputs. */
+/* Formats of extra outputs, and --output. */
 struct cli_extra {
 	uint32_t flame_format;  /* enum pfa_profile_format */
 	uint32_t folded_root;   /* enum pfa_root */
 	uint32_t perf_compress; /* level of zstd; 0: none */
 	bool timeline;
+	const char *common; /* --output; NULL: not given, or given to one product */
+	/* Modes that run, but write no file of their own, since --output is another product. */
+	bool no_file[CLI_PRODUCT_CNT];
 };
 
 /* Strings are borrowed from argv, except pid_names; the arrays of them are owned, and NULL-terminated. */
@@ -171,6 +175,19 @@ int cli_refuse(char message[CLI_MESSAGE_MAX], const char *format, ...)
  */
 int cli_options_check(struct cli_options *o, uint64_t given, uint32_t max_rate_hz,
                       char message[CLI_MESSAGE_MAX]);
+
+/**
+ * cli_suffix_select - give --output to the product that its name selects
+ * @o:     modes are final; the path becomes the output of one product
+ * @given: a bit for each enum cli_opt that differs from its default
+ * Returns: 0, -EINVAL (@message).
+ */
+int cli_suffix_select(struct cli_options *o, uint64_t given, char message[CLI_MESSAGE_MAX]);
+/* Refuses the path of an output that ends as those of another format do. Returns 0, -EINVAL. */
+int cli_suffix_check(const struct cli_options *o, enum cli_product p,
+                     char message[CLI_MESSAGE_MAX]);
+/* Whether @s ends in @end, which is not all of it; the case of letters is ignored. */
+bool cli_suffix_is(const char *s, const char *end);
 
 enum cli_action {
 	CLI_ACTION_RUN = 0,

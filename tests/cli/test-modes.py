@@ -98,7 +98,7 @@ USAGE_ERRORS = [
     ([*ME, '--offcpu', '--flamegraph-output', 'x.svg'], '--flamegraph-output: a .svg file shows one profile; leave out '
      '--profile or --offcpu'),
     ([*ME, '--offcpu', '--folded-output', 'x'], '--folded-output: folded stacks have one profile; leave out --profile or --offcpu'),
-    *[([*ME, '--folded-output', name], f"--folded-output: '{name}' is a name of another format")
+    *[([*ME, '--folded-output', name], f"--folded-output: '{name}' is the name of another format")
       for name in ('x.html', 'x.svg', 'x.pb.gz')],
     ([*ME, '--folded-output=-', '--profile-output', '-'], '--profile-output and --folded-output: only one output can be standard'),
     ([*ME, '--folded-output=-', '--pmu'], '--pmu-output and --folded-output: only one output can be standard'),

@@ -339,6 +339,132 @@ static void test_outputs_and_their_defaults(void **state)
 	cli_options_done(&o);
 }
 
+static void test_letters_of_options(void **state)
+{
+	char message[CLI_MESSAGE_MAX];
+	struct cli_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, message, 0, "--profile", "-p", "7", "-F99", "-d", "10", "-o",
+	                       "x.pb.gz", NULL),
+	                 CLI_ACTION_RUN);
+	assert_int_equal(o.pids.v[0], 7);
+	assert_int_equal(o.sample_rate_hz, 99);
+	assert_true(o.duration_ns == 10 * S_NS);
+	assert_string_equal(o.output[CLI_PROFILE], "x.pb.gz");
+	cli_options_done(&o);
+	assert_int_equal(parse(&o, message, 0, "--sched", "-p7,8", "-d1.5", "-p=9", NULL),
+	                 CLI_ACTION_RUN);
+	assert_true(o.on[CLI_METRICS]);
+	assert_int_equal(o.pids.n, 3);
+	assert_true(o.duration_ns == 3 * S_NS / 2);
+	cli_options_done(&o);
+	/* Only numbers follow a letter at once. */
+	assert_int_equal(parse(&o, message, 0, "--profile", "-a", "-ox.svg", NULL), -EINVAL);
+	assert_int_equal(parse(&o, message, 0, "--profile", "-a9", NULL), -EINVAL);
+	assert_int_equal(parse(&o, message, 0, "--profile", "--F99", "-a", NULL), -EINVAL);
+	assert_int_equal(parse(&o, message, 0, "--profile", "-a", "-", NULL), -EINVAL);
+}
+
+static void test_the_end_of_output_selects_its_format(void **state)
+{
+	static const struct {
+		const char *words[6];
+		enum cli_product product;
+		bool profile_file; /* --profile has a file of its own */
+		const char *says;  /* NULL: good */
+	} cases[] = {
+	        {{"--profile", "-o", "x.pb.gz"}, CLI_PROFILE, true, NULL},
+	        {{"--offcpu", "-o", "x.PB.GZ"}, CLI_OFFCPU, false, NULL},
+	        {{"--profile", "-o", "x.html"}, CLI_FLAME, false, NULL},
+	        {{"--profile", "--offcpu", "-o", "x.html"}, CLI_FLAME, false, NULL},
+	        {{"--profile", "-o", "x.Svg"}, CLI_FLAME, false, NULL},
+	        {{"--profile", "-o", "x.svg", "--pmu"}, CLI_FLAME, false, NULL},
+	        {{"--profile", "-o", "x.svg", "--profile-output=p"}, CLI_FLAME, true, NULL},
+	        {{"--profile", "-o", "x.svg", "--profile-output=auto"}, CLI_FLAME, true, NULL},
+	        {{"--profile", "-o", "x.folded"}, CLI_FOLDED, false, NULL},
+	        {{"--profile", "-o", "x.txt", "--folded-root=process"}, CLI_FOLDED, false, NULL},
+	        {{"--pmu", "-o", "x.txt"}, CLI_METRICS, false, NULL},
+	        {{"--pmu", "-o", "x.json"}, CLI_METRICS, false, NULL},
+	        {{"--pmu", "-o", "-"}, CLI_METRICS, false, NULL},
+	        {{"--profile", "-o", "-"}, CLI_PROFILE, true, NULL},
+	        {{"--profile", "-o", "a.svg", "-o", "b.pb.gz"}, CLI_PROFILE, true, NULL},
+	        {{"--profile", "-o", "x.foo"}, 0, 0, "selects no format; use .pb.gz (pprof)"},
+	        {{"--profile", "-o", ".svg"}, 0, 0, "selects no format"},
+	        {{"--profile", "-o", "x"}, 0, 0, "selects no format"},
+	        {{"--profile", "-o", ""}, 0, 0, "--output: the path is empty"},
+	        {{"--profile", "-o", "x.json"}, 0, 0, "'x.json' is the name of an output of --pmu"},
+	        {{"--pmu", "-o", "x.svg"}, 0, 0, "an output of --profile or --offcpu"},
+	        {{"--pmu", "--profile", "-o", "x.txt"}, 0, 0, "--pmu-output or --folded-output"},
+	        {{"--profile", "--offcpu", "-o", "x.pb.gz"}, 0, 0, "or --offcpu-output"},
+	        {{"--profile", "--offcpu", "-o", "-"}, 0, 0, "or --offcpu-output"},
+	        {{"--profile", "--offcpu", "-o", "x.svg"}, 0, 0, "shows one profile"},
+	        {{"--profile", "-o", "x.svg", "--flamegraph-output=y.svg"}, 0, 0, "both name"},
+	        {{"--profile", "-o", "x.pb.gz", "--profile-output=y"}, 0, 0, "both name"},
+	        {{"--pmu", "-o", "x.json", "--pmu-format=text"}, 0, 0, "does not fit"},
+	};
+	char message[CLI_MESSAGE_MAX];
+	struct cli_options o;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const char *const *w = cases[i].words;
+		int rc = parse(&o, message, 0, "-a", w[0], w[1], w[2], w[3], w[4], w[5], NULL);
+
+		if (rc != (cases[i].says ? -EINVAL : CLI_ACTION_RUN))
+			fail_msg("case %zu: %d: %s", i, rc, message);
+		if (cases[i].says && !strstr(message, cases[i].says))
+			fail_msg("case %zu: '%s' is not in '%s'", i, cases[i].says, message);
+		if (cases[i].says)
+			continue;
+		assert_true(o.on[cases[i].product]);
+		assert_string_equal(o.output[cases[i].product], o.extra.common);
+		if (o.on[CLI_PROFILE])
+			assert_int_equal(!o.extra.no_file[CLI_PROFILE], cases[i].profile_file);
+		if (cases[i].product == CLI_METRICS && o.extra.common[0] != '-')
+			assert_int_equal(o.pmu_format == PFA_FORMAT_JSON,
+			                 !strcmp(o.extra.common, "x.json"));
+		cli_options_done(&o);
+	}
+}
+
+static void test_names_of_other_formats(void **state)
+{
+	static const struct {
+		const char *words[4];
+		const char *says; /* NULL: good */
+	} cases[] = {
+	        {{"--profile", "--profile-output=x.html"}, "--flamegraph-output writes .html"},
+	        {{"--profile", "--profile-output=x.JSON"}, "--pmu-output writes .json files"},
+	        {{"--offcpu", "--offcpu-output=x.folded"}, "--folded-output writes .folded files"},
+	        {{"--profile", "--flamegraph-output=x.pb.gz"}, "does not end in .html or .svg"},
+	        {{"--profile", "--folded-output=x.html"}, "--flamegraph-output writes .html"},
+	        {{"--profile", "--folded-output=x.pb.gz"}, "--profile-output writes .pb.gz files"},
+	        {{"--pmu", "--pmu-output=x.svg"}, "--flamegraph-output writes .svg files"},
+	        {{"--pmu", "--pmu-output=x.json"}, "'x.json' does not fit --pmu-format text"},
+	        {{"--pmu", "--pmu-output=x.txt", "--pmu-format=json"}, "fit --pmu-format json"},
+	        {{"--pmu", "--pmu-output=x.JSON", "--pmu-format=json"}, NULL},
+	        {{"--profile", "--profile-output=x.pprof"}, NULL},
+	        {{"--profile", "--folded-output=x.TXT"}, NULL},
+	        {{"--profile", "--flamegraph-output=x.HTML"}, NULL},
+	};
+	char message[CLI_MESSAGE_MAX];
+	struct cli_options o;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const char *const *w = cases[i].words;
+		int rc = parse(&o, message, 0, "-a", w[0], w[1], w[2], w[3], NULL);
+
+		if (rc != (cases[i].says ? -EINVAL : CLI_ACTION_RUN))
+			fail_msg("case %zu: %d: %s", i, rc, message);
+		if (cases[i].says && !strstr(message, cases[i].says))
+			fail_msg("case %zu: '%s' is not in '%s'", i, cases[i].says, message);
+		if (!cases[i].says)
+			cli_options_done(&o);
+	}
+}
+
 static void test_suggestions(void **state)
 {
 	static const struct {
@@ -449,6 +575,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_sizes),
+	        cmocka_unit_test(test_letters_of_options),
+	        cmocka_unit_test(test_the_end_of_output_selects_its_format),
+	        cmocka_unit_test(test_names_of_other_formats),
 	        cmocka_unit_test(test_suggestions),
 	        cmocka_unit_test(test_modes_and_what_goes_with_them),
 	        cmocka_unit_test(test_outputs_and_their_defaults),
