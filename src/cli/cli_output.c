@@ -65,17 +65,27 @@ static bool name_is_free(const char *name)
 	return lstat(name, &st) < 0 && errno == ENOENT;
 }
 
-/* Selects the next name that is free, from number @from on. */
-static int next_name(struct cli_output *out, unsigned int from)
+/* Selects the next number, from @from on, with which the names of all these outputs are free. */
+static int next_names(struct cli_outputs *outs, const bool these[CLI_PRODUCT_CNT],
+                      unsigned int from)
 {
-	for (unsigned int i = from; i < NAMES_MAX; i++) {
-		int rc = cli_output_name(out->comm, &out->when, i, out->suffix, out->name,
-		                         sizeof(out->name));
+	for (unsigned int n = from; n < NAMES_MAX; n++) {
+		bool all_free = true;
 
-		if (rc < 0)
-			return rc;
-		if (name_is_free(out->name)) {
-			out->number = i;
+		for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
+			struct cli_output *out = &outs->of[i];
+			int rc;
+
+			if (!these[i])
+				continue;
+			rc = cli_output_name(out->comm, &out->when, n, out->suffix, out->name,
+			                     sizeof(out->name));
+			if (rc < 0)
+				return rc;
+			all_free = all_free && name_is_free(out->name);
+		}
+		if (all_free) {
+			outs->number = n;
 			return 0;
 		}
 	}
@@ -89,8 +99,6 @@ static int next_name(struct cli_output *out, unsigned int from)
  */
 static int make_name(struct cli_output *out, enum cli_product p, const struct timespec *now)
 {
-	int rc;
-
 	if (faccessat(AT_FDCWD, ".", W_OK | X_OK, AT_EACCESS) < 0) {
 		cli_say("cannot create a file in the current directory: %s; choose a path with %s",
 		        cli_error(errno), cli_product_option(p));
@@ -101,36 +109,86 @@ static int make_name(struct cli_output *out, enum cli_product p, const struct ti
 		return CLI_FAILED;
 	}
 	out->made = true;
-	rc = next_name(out, 1);
-	if (rc < 0) {
-		cli_say("no free name for the %s: %s; choose a path with %s", cli_product_name(p),
-		        cli_error(-rc), cli_product_option(p));
-		return CLI_FAILED;
-	}
 	(void)snprintf(out->hidden, sizeof(out->hidden), ".perf-agent-%d-%" PRIx64 "%s",
 	               (int)getpid(), (uint64_t)now->tv_sec * 1000000000 + (uint64_t)now->tv_nsec,
 	               out->suffix); /* 64 bytes are enough */
 	return CLI_DONE;
 }
 
-int cli_output_publish(struct cli_output *out)
+/* Gives all made-up names one number. */
+static int number_names(struct cli_outputs *outs)
+{
+	bool these[CLI_PRODUCT_CNT] = {false};
+	int first = CLI_PRODUCT_CNT, rc;
+
+	for (int i = CLI_PRODUCT_CNT - 1; i >= 0; i--) {
+		these[i] = outs->of[i].made;
+		first = these[i] ? i : first;
+	}
+	if (first == CLI_PRODUCT_CNT)
+		return CLI_DONE;
+	rc = next_names(outs, these, 1);
+	if (rc == 0)
+		return CLI_DONE;
+	cli_say("no free name for the %s: %s; choose a path with %s",
+	        cli_product_name((enum cli_product)first), cli_error(-rc),
+	        cli_product_option((enum cli_product)first));
+	return CLI_FAILED;
+}
+
+/* Renames without replacing a file. Returns 0, -EEXIST, or another errno. */
+static int rename_new(const char *from, const char *to)
 {
 	int rc;
 
-	while (out->made) {
-		if (renameat2(AT_FDCWD, out->hidden, AT_FDCWD, out->name, RENAME_NOREPLACE) == 0)
-			return 0;
-		rc = -errno;
-		/* Some file systems cannot (NFS): check, then rename. */
-		if (rc == -EINVAL && name_is_free(out->name))
-			return rename(out->hidden, out->name) < 0 ? -errno : 0;
-		if (rc != -EEXIST && rc != -EINVAL)
-			return rc;
-		rc = next_name(out, out->number + 1);
-		if (rc < 0)
-			return rc;
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	rc = -errno;
+	/* Some file systems cannot (NFS): check, then rename. */
+	if (rc != -EINVAL)
+		return rc;
+	if (!name_is_free(to))
+		return -EEXIST;
+	return rename(from, to) < 0 ? -errno : 0;
+}
+
+/* Renames these outputs; those that fail get their error. Returns the number of a name that is in use, or
+ * CLI_PRODUCT_CNT. */
+static int rename_all(struct cli_outputs *outs, const bool these[CLI_PRODUCT_CNT],
+                      int error[CLI_PRODUCT_CNT])
+{
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
+		error[i] = these[i] ? rename_new(outs->of[i].hidden, outs->of[i].name) : 0;
+		if (error[i] == -EEXIST)
+			return i;
 	}
-	return 0;
+	return CLI_PRODUCT_CNT;
+}
+
+void cli_outputs_publish(struct cli_outputs *outs, const bool written[CLI_PRODUCT_CNT],
+                         int error[CLI_PRODUCT_CNT])
+{
+	bool these[CLI_PRODUCT_CNT];
+	int taken, rc = 0;
+
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
+		these[i] = written[i] && outs->of[i].made;
+		error[i] = 0;
+	}
+	for (;;) {
+		taken = rename_all(outs, these, error);
+		if (taken == CLI_PRODUCT_CNT)
+			return;
+		/* Another program took the name: all of them get the next number. */
+		for (int i = 0; i < taken; i++)
+			if (these[i] && error[i] == 0)
+				error[i] = rename_new(outs->of[i].name, outs->of[i].hidden);
+		rc = next_names(outs, these, outs->number + 1);
+		if (rc < 0)
+			break;
+	}
+	for (int i = 0; i < CLI_PRODUCT_CNT; i++)
+		error[i] = these[i] ? rc : 0;
 }
 
 /*
@@ -254,6 +312,8 @@ int cli_outputs_open(struct cli_outputs *outs, const struct cli_options *o, cons
 			rc = CLI_USAGE;
 		}
 	}
+	if (rc == CLI_DONE)
+		rc = number_names(outs);
 	return rc == CLI_DONE ? check_different(outs) : rc;
 }
 

@@ -285,9 +285,8 @@ struct cli_output {
 	const char *path; /* as given, borrowed; NULL: a made-up name */
 	bool made;        /* the library writes @hidden, cli_output_publish() renames it to @name */
 	const char *comm; /* of the made name, borrowed; NULL: none */
-	const char *suffix;  /* of the made name */
-	struct tm when;      /* of the made name */
-	unsigned int number; /* of the made name */
+	const char *suffix; /* of the made name */
+	struct tm when;     /* of the made name */
 	char name[NAME_MAX + 1];
 	char hidden[64];
 	/* The file at @path before the capture; all 0 if there is none. */
@@ -297,6 +296,7 @@ struct cli_output {
 };
 struct cli_outputs {
 	struct cli_output of[CLI_PRODUCT_CNT];
+	unsigned int number; /* of all made names */
 };
 
 /**
@@ -313,9 +313,10 @@ const char *cli_product_name(enum cli_product p);
 const char *cli_product_option(enum cli_product p);
 /* Returns the path for the library; NULL: it gets the descriptor. */
 const char *cli_output_target(const struct cli_output *out);
-/* Renames an output with a made-up name to it, or to the next name that is free. Returns 0 or a
- * negative errno. */
-int cli_output_publish(struct cli_output *out);
+/* Renames the outputs that were written and have made-up names, to these or to the next ones that are free.
+ * @error: 0 or a negative errno each */
+void cli_outputs_publish(struct cli_outputs *outs, const bool written[CLI_PRODUCT_CNT],
+                         int error[CLI_PRODUCT_CNT]);
 /* Returns the name of the destination for messages. */
 const char *cli_output_path(const struct cli_output *out);
 /**

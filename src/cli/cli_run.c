@@ -465,7 +465,8 @@ static void say_missing(const struct run *r)
 /* Writes the outputs and reports them. Returns enum cli_exit. */
 static int finish(struct run *r, enum end end)
 {
-	int stopped, status = CLI_DONE, wanted = 0, moved[CLI_PRODUCT_CNT] = {0};
+	int stopped, status = CLI_DONE, wanted = 0, moved[CLI_PRODUCT_CNT];
+	bool written[CLI_PRODUCT_CNT];
 	uint32_t ran;
 	struct pfa_error err = {0};
 
@@ -474,21 +475,18 @@ static int finish(struct run *r, enum end end)
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
 		struct cli_output *out = &r->outs.of[i];
 
-		if (!out->wanted)
-			continue;
-		wanted++;
-		if (is_written(r, (enum cli_product)i))
-			moved[i] = cli_output_publish(out);
+		wanted += out->wanted;
+		written[i] = out->wanted && is_written(r, (enum cli_product)i);
 	}
+	cli_outputs_publish(&r->outs, written, moved);
 	atomic_store(&caught.outs, NULL);
 	release_signals();
 	say_notes(r);
 	if (r->o->command)
 		say_command(r, end);
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++)
-		if (r->outs.of[i].wanted && (ran & modes[i] || i >= CLI_FLAME))
-			report(r, (enum cli_product)i,
-			       is_written(r, (enum cli_product)i) && !moved[i]);
+		if (r->o->on[i] && (ran & modes[i] || i >= CLI_FLAME))
+			report(r, (enum cli_product)i, written[i] && !moved[i]);
 	/* The failure comes last, so that the user reads it. */
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
 		const struct cli_output *out = &r->outs.of[i];

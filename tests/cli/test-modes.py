@@ -274,6 +274,24 @@ def one_file_by_two_names_is_refused():
     check('both are link' in r.err, r)
     os.link('p', 'other')  # which is another file as soon as one of them is replaced, and is taken for the same
     equal(run(*OFF, '--pmu', *SHORT, '--offcpu-output=p', '--pmu-output=other').rc, 2)
+def made_names_of_one_capture_have_one_number():
+    pid = ['--pid', '2147483647']
+    for i in range(3):
+        r = run('--profile', '--offcpu', *pid, *SHORT)
+        equal(r.rc, 0, r)
+        equal(len(set(re.findall(r'profile written: pid2147483647-(\d{12}(?:-\d)?)-o', r.err))), 1, r)
+        if i == 1:
+            for name in [name for name in files() if '-2-off-cpu' not in name]:
+                os.unlink(name)  # the number is in use for one of them still
+    # Another program takes one of the names during the capture.
+    p = start(FAKE, ['--profile', '--offcpu', '--duration=1h', '--', 'sleep', '0.5'])
+    wait_for(p, 'profiling')
+    for stamp in {time.strftime('%Y%m%d%H%M', time.localtime(time.time() - s)) for s in (0, 60)}:
+        os.symlink('nowhere', f'sleep-{stamp}-off-cpu.pb.gz')
+    r = finish(p)
+    equal(r.rc, 0, r)
+    check(re.search(r'written: sleep-\d{12}-2-on-cpu', r.err) and re.search(r'written: sleep-\d{12}-2-off-cpu', r.err), r)
+    equal([f for f in files() if f.startswith('.') or re.fullmatch(r'sleep-\d{12}-on-cpu.pb.gz', f)], [])
 
 
 @test
