@@ -158,6 +158,22 @@ static void read_comm(int32_t pid, char *ret, size_t size)
 	ret[n] = '\0';
 }
 
+/* Names the whole machine: by its only cgroup, else by its host name without the domain. */
+static void name_machine(const struct cli_options *o, char *ret, size_t size)
+{
+	char text[PATH_MAX] = "";
+	size_t len;
+
+	if (o->cgroups[0] && !o->cgroups[1]) {
+		(void)snprintf(text, sizeof(text), "%s", o->cgroups[0]); /* was checked to fit */
+		for (len = strlen(text); len && text[len - 1] == '/'; len--)
+			text[len - 1] = '\0';
+	} else if (gethostname(text, sizeof(text) - 1) == 0) {
+		text[strcspn(text, ".")] = '\0';
+	}
+	cli_clean_name(cli_base_name(text), ret, size);
+}
+
 static void name_target(struct run *r)
 {
 	const struct cli_options *o = r->o;
@@ -171,12 +187,15 @@ static void name_target(struct run *r)
 	} else if (number) {
 		read_comm(number, r->comm, sizeof(r->comm));
 	}
-	cli_clean_name(r->comm, r->clean, sizeof(r->clean));
+	if (o->all)
+		name_machine(o, r->clean, sizeof(r->clean));
+	else
+		cli_clean_name(r->comm, r->clean, sizeof(r->clean));
 	if (!r->clean[0] && number)
 		(void)snprintf(r->clean, sizeof(r->clean), "%s%d", o->pids.n ? "pid" : "tid",
 		               number);
 	else if (!r->clean[0])
-		(void)snprintf(r->clean, sizeof(r->clean), "command");
+		(void)snprintf(r->clean, sizeof(r->clean), o->all ? "all" : "command");
 }
 
 /* Prints an error of the library, whose message names the call and the object. The user knows a
@@ -562,7 +581,7 @@ int cli_run(const struct cli_options *o)
 		return CLI_FAILED;
 	}
 	name_target(&r);
-	status = cli_outputs_open(&r.outs, o, o->all ? NULL : r.clean);
+	status = cli_outputs_open(&r.outs, o, r.clean);
 	atomic_store(&caught.outs, &r.outs);
 	if (status == CLI_DONE)
 		status = new_session(&r);
