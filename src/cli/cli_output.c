@@ -14,6 +14,7 @@ enum {
 	/* Names in one minute for one process name: more than the runs that can start in a minute.
 	 */
 	NAMES_MAX = 10000,
+	LINKS_MAX = 40, /* as the kernel follows */
 };
 
 static const struct {
@@ -217,12 +218,12 @@ static int use_stdout(struct cli_output *out, enum cli_product p)
 	return CLI_DONE;
 }
 
-/* Records the file that is at the path now. */
+/* Records the file that is at the path, or that standard output is, now. */
 static void record_file(struct cli_output *out)
 {
 	struct stat st;
 
-	if (stat(out->path, &st) < 0)
+	if ((out->fd >= 0 ? fstat(out->fd, &st) : stat(out->path, &st)) < 0)
 		return; /* no file; or the library reports why it cannot be written */
 	out->special = !S_ISREG(st.st_mode);
 	out->dev = st.st_dev;
@@ -241,25 +242,52 @@ static bool is_descriptor(const struct cli_output *out)
 	return false;
 }
 
-/* Whether two paths are the same regular file; it may not exist yet. */
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Follows symbolic links that lead to no file yet. */
+static void follow_links(const char *path, char ret[PATH_MAX])
+{
+	char target[PATH_MAX], whole[PATH_MAX];
+
+	(void)snprintf(ret, PATH_MAX, "%s", path); /* one that is cut cannot be opened either */
+	for (int i = 0; i < LINKS_MAX; i++) {
+		ssize_t n = readlink(ret, target, sizeof(target) - 1);
+		int len;
+
+		if (n <= 0)
+			return;
+		target[n] = '\0';
+		len = snprintf(whole, sizeof(whole), "%.*s%s",
+		               target[0] == '/' ? 0 : (int)(base_of(ret) - ret), ret, target);
+		if (len >= (int)sizeof(whole))
+			return;
+		memcpy(ret, whole, (size_t)len + 1);
+	}
+}
+
+/* Whether two outputs are the same regular file; it may not exist yet. */
 static bool same_file(const struct cli_output *a, const struct cli_output *b)
 {
-	const char *slash_a = strrchr(a->path, '/'), *slash_b = strrchr(b->path, '/');
-	const char *base_a = slash_a ? slash_a + 1 : a->path;
-	const char *base_b = slash_b ? slash_b + 1 : b->path;
+	char path_a[PATH_MAX], path_b[PATH_MAX], dir[PATH_MAX];
 	struct stat dir_a, dir_b;
-	char dir[PATH_MAX];
 
 	if (a->special || b->special)
 		return false;
 	if (a->ino || b->ino)
 		return a->ino == b->ino && a->dev == b->dev;
-	if (strcmp(base_a, base_b) != 0)
+	follow_links(a->path, path_a);
+	follow_links(b->path, path_b);
+	if (strcmp(base_of(path_a), base_of(path_b)) != 0)
 		return false;
-	(void)snprintf(dir, sizeof(dir), "%.*s.", (int)(base_a - a->path), a->path);
+	(void)snprintf(dir, sizeof(dir), "%.*s.", (int)(base_of(path_a) - path_a), path_a);
 	if (stat(dir, &dir_a) < 0)
 		return false; /* the directory does not exist */
-	(void)snprintf(dir, sizeof(dir), "%.*s.", (int)(base_b - b->path), b->path);
+	(void)snprintf(dir, sizeof(dir), "%.*s.", (int)(base_of(path_b) - path_b), path_b);
 	return stat(dir, &dir_b) == 0 && dir_a.st_ino == dir_b.st_ino &&
 	       dir_a.st_dev == dir_b.st_dev;
 }
@@ -270,11 +298,11 @@ static int check_different(const struct cli_outputs *outs)
 		for (int k = 0; k < i; k++) {
 			const struct cli_output *a = &outs->of[k], *b = &outs->of[i];
 
-			if (a->wanted && b->wanted && a->fd < 0 && b->fd < 0 && a->path &&
-			    b->path && same_file(a, b)) {
+			if (a->wanted && b->wanted && a->path && b->path && same_file(a, b)) {
 				cli_say("%s and %s: both are %s; give each a file of its own",
 				        cli_product_option((enum cli_product)k),
-				        cli_product_option((enum cli_product)i), b->path);
+				        cli_product_option((enum cli_product)i),
+				        b->fd >= 0 ? a->path : b->path);
 				return CLI_USAGE;
 			}
 		}
@@ -303,7 +331,7 @@ int cli_outputs_open(struct cli_outputs *outs, const struct cli_options *o, cons
 			rc = make_name(out, (enum cli_product)i, &now);
 		else if (!strcmp(out->path, "-"))
 			rc = use_stdout(out, (enum cli_product)i);
-		else
+		if (rc == CLI_DONE && out->path)
 			record_file(out);
 		if (rc == CLI_DONE && out->fd < 0 && out->path && is_descriptor(out)) {
 			cli_say("%s %s: this would replace the file that is open there; give the "

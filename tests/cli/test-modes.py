@@ -274,6 +274,22 @@ def one_file_by_two_names_is_refused():
     check('both are link' in r.err, r)
     os.link('p', 'other')  # which is another file as soon as one of them is replaced, and is taken for the same
     equal(run(*OFF, '--pmu', *SHORT, '--offcpu-output=p', '--pmu-output=other').rc, 2)
+    # Files that do not exist yet, by links and in other words; and the one that standard output is.
+    os.mkdir('d')
+    os.symlink('d/new', 'first')
+    os.symlink(os.path.abspath('first'), 'second')
+    os.symlink('d', 'e')
+    for a, b in ('first', 'second'), ('d/new', 'second'), ('d/x', 'd/../e/x'), ('x', './x'), ('x', os.path.abspath('x')):
+        r = run(*ME, '--offcpu', *SHORT, f'--profile-output={a}', f'--offcpu-output={b}')
+        equal((r.rc, len(r.lines)), (2, 1), a, b, r)
+        check(f'both are {b}; give each a file of its own' in r.err, r)
+    with open('out', 'wb') as out:
+        r = run(*ME, '--offcpu', *SHORT, '--profile-output=-', '--offcpu-output=out', stdout=out)
+    equal((r.rc, len(r.lines), os.path.getsize('out')), (2, 1, 0), r)
+    equal(files(), ['d', 'e', 'first', 'link', 'other', 'out', 'p', 'second'])
+    for a, b in ('d/x', 'x'), ('first', 'd/old'):
+        equal(run(*ME, '--offcpu', *SHORT, f'--profile-output={a}', f'--offcpu-output={b}').rc, 0, a, b)
+
 def made_names_of_one_capture_have_one_number():
     pid = ['--pid', '2147483647']
     for i in range(3):
