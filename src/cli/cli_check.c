@@ -17,6 +17,8 @@ static int check_target(const struct cli_options *o, char *message)
 		return cli_refuse(message, "-a/--all and -- COMMAND cannot be combined");
 	if (tid && o->all)
 		return cli_refuse(message, "--tid and -a/--all cannot be combined");
+	if (o->keep_command && (!o->command || !o->duration_ns))
+		return cli_refuse(message, "--keep-command needs --duration and -- COMMAND");
 	if (tid && o->command)
 		return cli_refuse(message, "--tid and -- COMMAND cannot be combined");
 	if (tid && o->follow_children)

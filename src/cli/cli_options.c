@@ -350,6 +350,9 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 	case OPT_FOLLOW_CHILDREN:
 		o->follow_children = yes;
 		return 0;
+	case OPT_KEEP_COMMAND:
+		o->keep_command = yes;
+		return 0;
 	case OPT_TID:
 		return read_numbers(p, row->name, value, &o->tids, NULL);
 	case OPT_COMM:

@@ -11,6 +11,7 @@
  *   cli_name.c      names of output files
  *   cli_output.c    destinations of the outputs
  *   cli_process.c   processes of /proc: those of a name, descendants
+ *   cli_command.c   the end of the command and its exit status
  *   cli_say.c       lines on standard error
  *   cli_run.c       one capture, from options to exit status
  *   cli_start.c     the line on standard error at its start
@@ -34,7 +35,7 @@
 
 /* Exit status; documented in the man page. */
 enum cli_exit {
-	CLI_DONE = 0,   /* everything was written */
+	CLI_DONE = 0,   /* everything was written; of a command: its own status instead */
 	CLI_FAILED = 1, /* something was not */
 	CLI_USAGE = 2,  /* the command line is wrong; nothing was opened */
 };
@@ -112,6 +113,7 @@ struct cli_options {
 	bool all;
 	bool kernel_stacks;
 	bool follow_children;
+	bool keep_command;
 	struct cli_numbers pids, tids;
 	struct cli_names pid_names; /* of --pid, until cli_pids_find() makes pids of them */
 	const char **comms, **cgroups;
@@ -344,6 +346,17 @@ int cli_numbers_add(struct cli_numbers *list, int32_t number);
 int cli_pids_find(struct cli_options *o);
 /* Fills @ret with descriptors of @pid and of its descendants at this moment. Returns how many. */
 size_t cli_process_tree(int32_t pid, int *ret, size_t max);
+
+/* Fate of a command that still runs at the end of the capture. */
+enum cli_command_end {
+	CLI_COMMAND_STAYS = 0,  /* left running */
+	CLI_COMMAND_AWAITS = 1, /* given a moment: it got the signal that ended the capture too */
+	CLI_COMMAND_ENDS = 2,   /* SIGTERM, then SIGKILL */
+};
+/* Prints how the command ended, unless @quiet, after what @how says. Returns the exit status that it gives perf-agent: its
+ * own, 128 + the signal that ended it, or 0 if it still runs or had to be ended. */
+int cli_command_finish(struct pfa_session *s, const char *comm, enum cli_command_end how,
+                       bool quiet);
 
 /* Returns an errno in words with its name, "no such file or directory (ENOENT)", until the next
  * call. */

@@ -12,15 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
 	CLI_EXTRA_CNT = CLI_PRODUCT_CNT - CLI_FLAME,
 	PROGRESS_MS = 500,
 	PROGRESS_MAX = 160,
-	COMMAND_END_MS = 1000,
 };
 
 static const uint64_t DEFAULT_DURATION_NS = 10ull * 1000 * 1000 * 1000;
@@ -402,41 +399,14 @@ static void say_end(const struct run *r, enum end end)
 		        o->follow_children ? "; the capture does not wait for its children" : "");
 }
 
-/* Ctrl-C and the signals of timeout(1) reach the command too, so it may be about to end. */
-static void await_command(const struct run *r)
+/* Reports the end of the command. Returns its exit status for perf-agent. */
+static int finish_command(const struct run *r, enum end end)
 {
-	struct pollfd p = {.events = POLLIN};
-	int pid = pfa_command_pid(r->session);
+	enum cli_command_end how = end == END_SIGNAL ? CLI_COMMAND_AWAITS : CLI_COMMAND_STAYS;
 
-	p.fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-	if (p.fd < 0)
-		return; /* its present status is reported */
-	(void)poll(&p, 1, COMMAND_END_MS);
-	close(p.fd);
-}
-
-static void say_command(const struct run *r, enum end end)
-{
-	const char *signal_name;
-	int rc, status;
-
-	rc = pfa_command_status(r->session, &status);
-	if (rc == 0 && end == END_SIGNAL) {
-		await_command(r);
-		rc = pfa_command_status(r->session, &status);
-	}
-	if (rc < 0)
-		cli_say("cannot read the exit status of command %s: %s", r->comm, cli_error(-rc));
-	else if (rc == 0)
-		cli_say("command %s (pid %d) has not ended; it is left running", r->comm,
-		        pfa_command_pid(r->session));
-	else if (WIFSIGNALED(status)) {
-		signal_name = sigabbrev_np(WTERMSIG(status));
-		cli_say("command %s was ended by signal %d (SIG%s)", r->comm, WTERMSIG(status),
-		        signal_name ? signal_name : "RT");
-	} else {
-		cli_say("command %s ended with exit status %d", r->comm, WEXITSTATUS(status));
-	}
+	if (end == END_DURATION && !r->o->keep_command)
+		how = CLI_COMMAND_ENDS;
+	return cli_command_finish(r->session, r->comm, how, false);
 }
 
 static const uint32_t modes[CLI_PRODUCT_CNT] = {[CLI_PROFILE] = PFA_MODE_PROFILE,
@@ -502,7 +472,7 @@ static int finish(struct run *r, enum end end)
 	release_signals();
 	say_notes(r);
 	if (r->o->command)
-		say_command(r, end);
+		status = finish_command(r, end);
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++)
 		if (r->o->on[i] && (ran & modes[i] || i >= CLI_FLAME))
 			report(r, (enum cli_product)i, written[i] && !moved[i]);

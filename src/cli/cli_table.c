@@ -149,7 +149,7 @@ int cli_options_help(FILE *to)
 	               "-name and --name mean the same. A value follows = or is the next "
 	               "argument. Options without a value take =yes and =no.\n"
 	               "Exit status: 0 everything was written, 1 something was not, 2 the "
-	               "command line is wrong.",
+	               "command line is wrong; of COMMAND its own.",
 	};
 
 	argp_help(&argp, to, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);

@@ -233,11 +233,11 @@ class Result:
         return f'perf-agent {" ".join(self.args)}\nrc {self.rc}\nstderr:\n' + '\n'.join(self.lines)
 
 
-def capture(*args, output='p.pb.gz'):
-    """Runs perf-agent to its end, which must be a good one; returns its profile."""
+def capture(*args, output='p.pb.gz', status=0):
+    """Runs perf-agent to its end, which must be a good one, with the status of the command; returns its profile."""
     before_ns = time.time_ns()
     r = Agent('--profile-output', output, *args).finish()
-    equal(r.rc, 0, r)
+    equal(r.rc, status, r)
     p = load(output)
     p.result, p.before_ns, p.after_ns = r, before_ns, time.time_ns()
     return p

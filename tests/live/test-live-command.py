@@ -80,11 +80,11 @@ def command_whose_second_thread_executes_keeps_its_time():
 
 @test
 def command_that_fails_still_gives_a_profile():
-    p = capture('--sample-rate', 999, '--', workload['exits'], '--ms', 500, '--status', 7)
+    p = capture('--sample-rate', 999, '--', workload['exits'], '--ms', 500, '--status', 7, status=7)
     check(any('ended with exit status 7' in line for line in p.result.lines), p.result)
     check_conserved(p)
     check(any('exits_work' in s.names for s in p.samples), *p.samples[:5])
-    p = capture('--duration', '20s', '--', '/bin/sh', '-c', 'kill -9 $$')
+    p = capture('--duration', '20s', '--', '/bin/sh', '-c', 'kill -9 $$', status=128 + signal.SIGKILL)
     check(any('ended by signal 9 (SIGKILL)' in line for line in p.result.lines), p.result)
 
 
@@ -98,6 +98,24 @@ def command_that_cannot_be_started_is_one_line_and_no_file():
         equal(os.listdir('.'), [])
         equal(Agent('--', path).finish().rc, 1)
         equal(os.listdir('.'), [])
+
+
+def runs(pid):
+    """Also not if it has ended and its parent has not asked for it."""
+    try:
+        with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as f:
+            return f.read().rpartition(') ')[2][0] not in 'ZX'
+    except OSError:
+        return False
+
+
+@test
+def duration_ends_the_command():
+    p = capture('--sample-rate', 999, '--duration', '500ms', '--', '/bin/sh', '-c', f'{workload["spin"]} --seconds {RUN_S}; :')
+    check(any('SIGTERM) at the end of --duration' in line for line in p.result.lines), p.result)
+    check_conserved(p)
+    pids = {s.pid for s in p.samples}
+    check(pids and not [pid for pid in pids if runs(pid)], 'it still runs', pids)
 
 
 @test
@@ -139,7 +157,7 @@ def stopped_by(number):
     equal(r.rc, 0, r)
     check_conserved(load('p.pb.gz'))
     check(any('spin_a' in s.names for s in load('p.pb.gz').samples))
-    check(r.lines[-1].startswith('quality: '), r)
+    check(any(line.startswith('quality: ') for line in r.lines), r)
     check(any('profile written: p.pb.gz' in line for line in r.lines), r)
     equal(os.listdir('.'), ['p.pb.gz'])
 
