@@ -168,6 +168,13 @@ static int check_extra(struct cli_options *o, char *message)
 	return rc;
 }
 
+static int check_show(const struct cli_options *o, char *message)
+{
+	if (o->show.quiet && o->show.verbose)
+		return cli_refuse(message, "-q/--quiet and -v/--verbose cannot be combined");
+	return 0;
+}
+
 static int check_waits(const struct cli_options *o, char *message)
 {
 	char min[32], max[32];
@@ -196,7 +203,9 @@ int cli_options_check(struct cli_options *o, uint64_t given, uint32_t max_rate_h
 		                  "--sample-rate: %u is above the limit of the kernel: "
 		                  "kernel.perf_event_max_sample_rate is %u",
 		                  o->sample_rate_hz, max_rate_hz);
-	rc = check_waits(o, message);
+	rc = check_show(o, message);
+	if (rc == 0)
+		rc = check_waits(o, message);
 	if (rc < 0)
 		return rc;
 	/* Metrics alone go to standard output by default. */

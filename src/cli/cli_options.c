@@ -422,6 +422,12 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 		return read_root(p, value);
 	case OPT_TAG:
 		return read_tag(p, value);
+	case OPT_QUIET:
+		o->show.quiet = yes;
+		return 0;
+	case OPT_VERBOSE:
+		o->show.verbose = yes;
+		return 0;
 	case OPT_HELP:
 		return yes ? CLI_ACTION_HELP : 0;
 	case OPT_VERSION:

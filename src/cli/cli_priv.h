@@ -107,6 +107,11 @@ struct cli_extra {
 	bool no_file[CLI_PRODUCT_CNT];
 };
 
+/* How much is printed on standard error. */
+struct cli_show {
+	bool quiet, verbose;
+};
+
 /* Strings are borrowed from argv, except pid_names; the arrays of them are owned, and NULL-terminated. */
 struct cli_options {
 	bool on[CLI_PRODUCT_CNT]; /* modes that are selected; extra outputs that are wanted */
@@ -134,6 +139,7 @@ struct cli_options {
 	char *const *command;         /* NULL-terminated; NULL: none */
 	uint32_t unwind;              /* enum pfa_unwind */
 	uint64_t table_budget_bytes;  /* 0: not given */
+	struct cli_show show;
 	struct cli_sizes sizes;
 };
 

@@ -280,7 +280,7 @@ static void say_notes(struct run *r)
 {
 	const char *note;
 
-	for (; (note = pfa_note(r->session, r->n_notes)); r->n_notes++)
+	for (; !r->o->show.quiet && (note = pfa_note(r->session, r->n_notes)); r->n_notes++)
 		cli_say("note: %s", note);
 }
 
@@ -406,7 +406,7 @@ static int finish_command(const struct run *r, enum end end)
 
 	if (end == END_DURATION && !r->o->keep_command)
 		how = CLI_COMMAND_ENDS;
-	return cli_command_finish(r->session, r->comm, how, false);
+	return cli_command_finish(r->session, r->comm, how, r->o->show.quiet);
 }
 
 static const uint32_t modes[CLI_PRODUCT_CNT] = {[CLI_PROFILE] = PFA_MODE_PROFILE,
@@ -515,7 +515,7 @@ static int capture(struct run *r)
 	enum end end;
 	int rc;
 
-	if (r->o->unwind == PFA_UNWIND_DWARF && stacks)
+	if (r->o->unwind == PFA_UNWIND_DWARF && stacks && !r->o->show.quiet)
 		cli_say("building the unwind tables of all mapped files; Ctrl-C ends this too");
 	rc = start(r, &err);
 	if (rc == -EINTR && atomic_load(&caught.first_ns)) {
@@ -531,10 +531,12 @@ static int capture(struct run *r)
 		return CLI_FAILED;
 	}
 	r->start_ns = now_ns();
-	cli_say_start(r->o, r->session, r->comm, r->duration_ns);
+	if (!r->o->show.quiet)
+		cli_say_start(r->o, r->session, r->comm, r->duration_ns);
 	say_notes(r);
 	end = wait_for_end(r);
-	say_end(r, end);
+	if (!r->o->show.quiet)
+		say_end(r, end);
 	return finish(r, end);
 }
 
