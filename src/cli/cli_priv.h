@@ -15,6 +15,7 @@
  *   cli_say.c       lines on standard error
  *   cli_run.c       one capture, from options to exit status
  *   cli_start.c     the line on standard error at its start
+ *   cli_progress.c  the line on a terminal while it runs
  *   cli_report.c    the report on standard error at its end
  *   cli_sites.c     the table of functions that block, in that report
  *   cli_session.c   from the options to those of the library
@@ -400,6 +401,29 @@ int cli_report_site_table(const struct pfa_session *s, const struct pfa_stats *s
 /* The quality line of a profile. @cost: with the CPU time of perf-agent itself */
 void cli_report_quality(const struct pfa_session *s);
 void cli_report_site_quality(const struct pfa_session *s, bool cost);
+/* ---- progress ---- */
+
+/* Whether standard error shows colours: a terminal, and NO_COLOR is not set. */
+bool cli_colours(void);
+#define CLI_COLOUR_GOOD "\033[32m"
+#define CLI_COLOUR_FAIR "\033[33m"
+#define CLI_COLOUR_POOR "\033[31m"
+#define CLI_COLOUR_OFF  "\033[0m"
+
+struct cli_progress {
+	const struct pfa_session *session; /* NULL: no line */
+	bool on;                           /* standard error is a terminal that can redraw a line */
+	bool samples;                      /* of --profile */
+	uint64_t start_ns;                 /* of the capture, CLOCK_MONOTONIC */
+	uint64_t duration_ns;              /* 0: no end by time */
+	uint64_t next_ns;                  /* when the line is to be drawn; UINT64_MAX: never */
+	size_t width;                      /* columns of the line on the terminal */
+};
+void cli_progress_init(struct cli_progress *p, const struct pfa_session *s, bool samples,
+                       uint64_t start_ns, uint64_t duration_ns);
+/* Draws the line if it is due. */
+void cli_progress_show(struct cli_progress *p, uint64_t now_ns);
+void cli_progress_remove(struct cli_progress *p);
 
 /* Prints what is captured, of which target, and until when.
  * @comm: name of the target, or ""; @duration_ns: 0: no end by time */

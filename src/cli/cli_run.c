@@ -16,8 +16,6 @@
 
 enum {
 	CLI_EXTRA_CNT = CLI_PRODUCT_CNT - CLI_FLAME,
-	PROGRESS_MS = 500,
-	PROGRESS_MAX = 160,
 };
 
 static const uint64_t DEFAULT_DURATION_NS = 10ull * 1000 * 1000 * 1000;
@@ -39,8 +37,7 @@ struct run {
 	char clean[CLI_NAME_MAX]; /* the same for file names */
 	uint64_t duration_ns;     /* 0: no end by time */
 	uint64_t start_ns;
-	size_t n_notes;        /* printed */
-	size_t progress_width; /* columns of the progress line on the terminal */
+	size_t n_notes; /* printed */
 };
 
 /* Signal handlers have no argument. This is the only global state of the program. */
@@ -284,52 +281,6 @@ static void say_notes(struct run *r)
 		cli_say("note: %s", note);
 }
 
-static bool progress_wanted(void)
-{
-	const char *term = getenv("TERM");
-
-	return isatty(STDERR_FILENO) && !(term && !strcmp(term, "dumb"));
-}
-
-/* Writes @text over the progress line; "" removes it. */
-static void draw_progress(struct run *r, const char *text)
-{
-	size_t width = cli_columns(text),
-	       rest = r->progress_width > width ? r->progress_width - width : 0;
-
-	/* Blanks work on every terminal, escape sequences do not. */
-	(void)fprintf(stderr, "\r%s%*s%s", text, (int)rest, "", *text ? "" : "\r");
-	r->progress_width = width;
-}
-
-static void show_progress(struct run *r, uint64_t now)
-{
-	struct pfa_stats st = {.size = sizeof(st)};
-	uint64_t elapsed = now - r->start_ns, own = cli_own_samples(r->session), seen, lost;
-	char text[PROGRESS_MAX], samples[96];
-	double seconds;
-	int n;
-
-	if (pfa_stats(r->session, &st) < 0)
-		return; /* the quality line says so at the end */
-	if (r->duration_ns)
-		seconds = (double)(r->duration_ns > elapsed ? r->duration_ns - elapsed : 0) / 1e9;
-	else
-		seconds = (double)elapsed / 1e9;
-	/* Counters grow while they are read one after the other. */
-	seen = st.seen > own ? st.seen - own : 0;
-	lost = st.dropped > own ? st.dropped - own : 0;
-	n = snprintf(samples, sizeof(samples), ", %" PRIu64 " sample%s", seen, cli_plural(seen));
-	if (lost)
-		(void)snprintf(samples + n, sizeof(samples) - (size_t)n, ", %" PRIu64 " dropped",
-		               lost);
-	/* Counts of the other modes are read at the end. */
-	(void)snprintf(text, sizeof(text), "perf-agent: %.1f s%s%s", seconds,
-	               r->duration_ns ? " left" : "", r->o->on[CLI_PROFILE] ? samples : "");
-	cli_shorten(text, cli_terminal_width() - 1, false);
-	draw_progress(r, text);
-}
-
 /* Milliseconds for poll, rounded up, so that @until has passed when it returns. */
 static int timeout_ms(uint64_t now, uint64_t until)
 {
@@ -344,23 +295,23 @@ static enum end wait_for_end(struct run *r)
 	        {.fd = caught.wake_fd, .events = POLLIN},
 	        {.fd = pfa_ended_fd(r->session), .events = POLLIN}, /* -1: poll ignores it */
 	};
-	bool progress = progress_wanted();
-	uint64_t deadline = r->duration_ns ? r->start_ns + r->duration_ns : UINT64_MAX;
-	uint64_t next_progress = progress ? r->start_ns : UINT64_MAX, now;
+	uint64_t deadline = r->duration_ns ? r->start_ns + r->duration_ns : UINT64_MAX, now;
+	struct cli_progress progress;
 	enum end end;
 
+	/* A command writes to this terminal too. */
+	cli_progress_init(&progress, r->o->show.quiet || r->o->command ? NULL : r->session,
+	                  r->o->on[CLI_PROFILE], r->start_ns, r->duration_ns);
 	for (;;) {
 		now = now_ns();
 		if (now >= deadline) {
 			end = END_DURATION;
 			break;
 		}
-		if (now >= next_progress) {
-			show_progress(r, now);
-			next_progress = now + PROGRESS_MS * 1000000ull;
-		}
+		cli_progress_show(&progress, now);
 		if (poll(fds, 2,
-		         timeout_ms(now, deadline < next_progress ? deadline : next_progress)) < 0)
+		         timeout_ms(now,
+		                    deadline < progress.next_ns ? deadline : progress.next_ns)) < 0)
 			continue; /* EINTR: the handler has made the eventfd readable */
 		if (fds[0].revents) {
 			end = END_SIGNAL;
@@ -371,8 +322,7 @@ static enum end wait_for_end(struct run *r)
 			break;
 		}
 	}
-	if (progress)
-		draw_progress(r, "");
+	cli_progress_remove(&progress);
 	return end;
 }
 
