@@ -18,6 +18,7 @@
  *   cli_progress.c  the line on a terminal while it runs
  *   cli_report.c    the report on standard error at its end
  *   cli_sites.c     the table of functions that block, in that report
+ *   cli_columns.c   tables that fit the terminal
  *   cli_session.c   from the options to those of the library
  *   cli_unwind.c    perf-agent unwind-info
  */
@@ -401,6 +402,41 @@ int cli_report_site_table(const struct pfa_session *s, const struct pfa_stats *s
 /* The quality line of a profile. @cost: with the CPU time of perf-agent itself */
 void cli_report_quality(const struct pfa_session *s);
 void cli_report_site_quality(const struct pfa_session *s, bool cost);
+/* ---- tables ---- */
+
+/* "std::map<int, int>::at(int)" -> "std::map<…>::at(int)". Short arguments, operators and Rust's
+ * <T as Trait> stay. */
+void cli_fold_arguments(const char *name, char *ret, size_t size);
+
+enum {
+	CLI_TABLE_ROWS = 10,
+	CLI_TABLE_COLUMNS = 8,
+};
+struct cli_column {
+	const char *title;
+	bool right;        /* numbers */
+	size_t min, max;   /* cells are cut to fit, in the middle, down to min (0: never) */
+	unsigned int drop; /* left out on narrow terminals, 1 first; 0: never */
+};
+struct cli_table {
+	const struct cli_column *columns;
+	size_t n_columns, n; /* n: rows */
+	char cells[CLI_TABLE_ROWS][CLI_TABLE_COLUMNS][CLI_NAME_BYTES_MAX];
+};
+/**
+ * cli_table_new - a table without rows
+ * @columns: columns[n_columns], at most CLI_TABLE_COLUMNS; must live as long
+ * @ret: for free()
+ * Returns: 0, -ENOMEM.
+ */
+int cli_table_new(const struct cli_column *columns, size_t n_columns, struct cli_table **ret);
+/* Sets a cell of the last row; one of column 0 begins a row. Rows beyond CLI_TABLE_ROWS replace the
+ * last. Any bytes. */
+void cli_table_add(struct cli_table *t, size_t column, const char *text);
+/* Prints titles and rows in the width of the terminal; nothing without rows. Columns without text
+ * are left out. */
+void cli_table_print(const struct cli_table *t);
+
 /* ---- progress ---- */
 
 /* Whether standard error shows colours: a terminal, and NO_COLOR is not set. */
