@@ -19,6 +19,7 @@
  *   cli_report.c    the report on standard error at its end
  *   cli_sites.c     the table of functions that block, in that report
  *   cli_columns.c   tables that fit the terminal
+ *   cli_statistics.c values of the lines of a profile
  *   cli_session.c   from the options to those of the library
  *   cli_unwind.c    perf-agent unwind-info
  */
@@ -391,6 +392,30 @@ void cli_fit(const char *s, size_t columns, char ret[CLI_NAME_BYTES_MAX]);
 /* Returns the columns of @s in a table, after cli_make_printable. */
 size_t cli_columns_printed(const char *s);
 
+/* ---- statistics: the lines "key: value" of a profile; @kind: enum pfa_kind ---- */
+
+/* Returns the value of @key, or NULL. */
+const char *cli_statistic(const struct pfa_session *s, uint32_t kind, const char *key);
+double cli_statistic_number(const struct pfa_session *s, uint32_t kind, const char *key,
+                            double otherwise);
+/* A line "KEY: NAME SHARE". */
+struct cli_share {
+	const char *name; /* name[len] */
+	int len;
+	double pct;
+};
+#define CLI_SHARE_SHOWN 1.0 /* lists leave out smaller ones, but never all */
+/* Finds the next line of a key that may have several. @at: 0 for the first. Returns false past the
+ * last. */
+bool cli_statistic_next(const struct pfa_session *s, uint32_t kind, const char *key, size_t *at,
+                        struct cli_share *ret);
+/* Lists the largest, "a.so 6 %, b 1 %". Returns false if there are none. */
+bool cli_statistic_files(const struct pfa_session *s, uint32_t kind, const char *key,
+                         uint64_t samples, char *text, size_t size);
+/* Lists why walks of user stacks ended before the root, the most frequent reason first. Returns
+ * false if there are none. */
+bool cli_statistic_reasons(const struct pfa_session *s, uint32_t kind, uint64_t samples, char *text,
+                           size_t size);
 /* Returns the samples of perf-agent itself, which the library counts as dropped. */
 uint64_t cli_own_samples(const struct pfa_session *s);
 /* After pfa_stop: the table of functions (of the functions that block), then each reason of losses.
