@@ -18,6 +18,7 @@
  *   cli_progress.c  the line on a terminal while it runs
  *   cli_report.c    the report on standard error at its end
  *   cli_sites.c     the table of functions that block, in that report
+ *   cli_functions.c the tables of functions, in that report
  *   cli_columns.c   tables that fit the terminal
  *   cli_statistics.c values of the lines of a profile
  *   cli_session.c   from the options to those of the library
@@ -52,6 +53,7 @@ enum {
 	CLI_NAME_BYTES_MAX = 1024, /* shown of the name of a function */
 	CLI_DEBUG_DIRS_MAX = 64,   /* as the library */
 	CLI_PROC_COMM_MAX = 64,    /* in /proc/PID/stat, with its NUL */
+	CLI_FUNCTIONS_MAX = 10000, /* considered in reports; colder ones do not matter */
 };
 
 /* The products of a capture, in the order in which they are written and reported. */
@@ -462,6 +464,9 @@ void cli_table_add(struct cli_table *t, size_t column, const char *text);
  * are left out. */
 void cli_table_print(const struct cli_table *t);
 
+/* The tables alone. Return the number of rows, or a negative errno. */
+int cli_report_function_table(const struct pfa_session *s, const struct cli_options *o,
+                              const struct pfa_stats *st);
 /* ---- progress ---- */
 
 /* Whether standard error shows colours: a terminal, and NO_COLOR is not set. */
