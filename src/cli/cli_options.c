@@ -422,6 +422,9 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 		return read_root(p, value);
 	case OPT_TAG:
 		return read_tag(p, value);
+	case OPT_KERNEL_THREADS:
+		o->show.kernel_threads = yes;
+		return 0;
 	case OPT_QUIET:
 		o->show.quiet = yes;
 		return 0;

@@ -17,9 +17,9 @@
  *   cli_start.c     the line on standard error at its start
  *   cli_progress.c  the line on a terminal while it runs
  *   cli_report.c    the report on standard error at its end
- *   cli_sites.c     the table of functions that block, in that report
  *   cli_functions.c the tables of functions, in that report
  *   cli_columns.c   tables that fit the terminal
+ *   cli_sites.c     the table of functions that block
  *   cli_statistics.c values of the lines of a profile
  *   cli_session.c   from the options to those of the library
  *   cli_unwind.c    perf-agent unwind-info
@@ -115,6 +115,7 @@ struct cli_extra {
 /* How much is printed on standard error. */
 struct cli_show {
 	bool quiet, verbose;
+	bool kernel_threads; /* in the table of --offcpu */
 };
 
 /* Strings are borrowed from argv, except pid_names; the arrays of them are owned, and NULL-terminated. */
@@ -424,8 +425,6 @@ uint64_t cli_own_samples(const struct pfa_session *s);
  * @o: the options of this capture */
 void cli_report_functions(const struct pfa_session *s, const struct cli_options *o);
 void cli_report_sites(const struct pfa_session *s, const struct cli_options *o);
-/* The table alone. Returns the number of its rows, or a negative errno. */
-int cli_report_site_table(const struct pfa_session *s, const struct pfa_stats *st);
 /* The quality line of a profile. @cost: with the CPU time of perf-agent itself */
 void cli_report_quality(const struct pfa_session *s);
 void cli_report_site_quality(const struct pfa_session *s, bool cost);
@@ -467,6 +466,8 @@ void cli_table_print(const struct cli_table *t);
 /* The tables alone. Return the number of rows, or a negative errno. */
 int cli_report_function_table(const struct pfa_session *s, const struct cli_options *o,
                               const struct pfa_stats *st);
+int cli_report_site_table(const struct pfa_session *s, const struct cli_options *o,
+                          const struct pfa_stats *st);
 /* ---- progress ---- */
 
 /* Whether standard error shows colours: a terminal, and NO_COLOR is not set. */

@@ -289,7 +289,7 @@ void cli_report_sites(const struct pfa_session *s, const struct cli_options *o)
 	if (pfa_stats(s, &st) < 0)
 		return; /* the quality line says so */
 	filters_of(o, filters, sizeof(filters));
-	n = cli_report_site_table(s, &st);
+	n = cli_report_site_table(s, o, &st);
 	if (n < 0)
 		cli_say("cannot list off-CPU functions: %s", cli_error(-n));
 	else if (n == 0 && !st.offcpu_seen && filters[0])

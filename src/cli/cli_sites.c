@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_sites.c - the table of functions that block */
+/* cli_sites.c - the tables of functions that block */
 #include "cli_priv.h"
 
 #include <errno.h>
@@ -9,116 +9,130 @@
 
 enum {
 	ROWS_MAX = 10,
-	/* "  100.00  123.45 ms    12345  123.45 ms  " */
-	NUMBERS_WIDTH = 8 + 1 + 10 + 1 + 8 + 1 + 10 + 2,
-	WHERE_WIDTH_MAX = 24,
-	MODULE_WIDTH_MAX = 24,
-	NAME_WIDTH_MIN = 8, /* as in the table of functions */
-	WIDTH_MAX = 512,
+	IDLE_MAX = 5,
+	IDLE_PCT = 90, /* of the capture is a mean interval of threads that are idle */
 	WORD_MAX = CLI_NAME_BYTES_MAX + 32,
 };
 
-/* Widths of the columns after the numbers. */
-struct widths {
-	size_t name, where, module;
+/* Sites that belong together. */
+enum group {
+	GROUP_ACTIVE = 0, /* threads that run in between */
+	GROUP_IDLE = 1,   /* threads that are blocked throughout */
+	GROUP_KERNEL = 2, /* kernel threads */
+	GROUP_CNT,
 };
+
+static enum group group_of(const struct pfa_offcpu_site *w, const struct cli_options *o,
+                           const struct pfa_stats *st)
+{
+	if (!strcmp(w->module, "[kernel]") && !o->show.kernel_threads)
+		return GROUP_KERNEL;
+	if (w->intervals && st->elapsed_ns &&
+	    w->offcpu_ns / w->intervals >= st->elapsed_ns / 100 * IDLE_PCT)
+		return GROUP_IDLE;
+	return GROUP_ACTIVE;
+}
 
 static const char *name_of(const struct pfa_offcpu_site *w, char text[WORD_MAX])
 {
 	if (w->unnamed_cnt < 2)
 		return w->name;
-	(void)snprintf(text, WORD_MAX, "(%" PRIu32 " unnamed addresses)", w->unnamed_cnt);
+	(void)snprintf(text, WORD_MAX, "(%" PRIu32 " unnamed)", w->unnamed_cnt);
 	return text;
 }
 
-/* "futex_do_wait +2": the number of further functions is never cut. */
-static void fit_where(const struct pfa_offcpu_site *w, size_t columns, char ret[CLI_NAME_BYTES_MAX])
+/* "futex_do_wait +2": the number of further functions. */
+static const char *where_of(const struct pfa_offcpu_site *w, char text[WORD_MAX])
 {
-	char others[16] = "";
-	size_t len;
-
-	if (w->where_cnt > 1)
-		(void)snprintf(others, sizeof(others), " +%" PRIu32, w->where_cnt - 1);
-	len = strlen(others);
-	cli_fit(w->where, columns > len ? columns - len : 0, ret);
-	len = strlen(ret);
-	(void)snprintf(ret + len, CLI_NAME_BYTES_MAX - len, "%s", others);
+	if (w->where_cnt < 2)
+		return w->where;
+	(void)snprintf(text, WORD_MAX, "%s +%" PRIu32, w->where, w->where_cnt - 1);
+	return text;
 }
 
-static size_t smaller(size_t a, size_t b)
+/* @whole: time of all sites of this group */
+static void add_row(struct cli_table *t, const struct pfa_offcpu_site *w, uint64_t whole,
+                    const struct pfa_stats *st)
 {
-	return a < b ? a : b;
+	char text[WORD_MAX];
+
+	cli_format_pct(whole ? 100.0 * (double)w->offcpu_ns / (double)whole : 0.0, st->offcpu_kept,
+	               text);
+	cli_table_add(t, 0, text);
+	cli_format_weight(w->offcpu_ns, "nanoseconds", text, sizeof(text));
+	cli_table_add(t, 1, text);
+	(void)snprintf(text, sizeof(text), "%" PRIu64, w->intervals);
+	cli_table_add(t, 2, text);
+	cli_format_weight(w->longest_ns, "nanoseconds", text, sizeof(text));
+	cli_table_add(t, 3, text);
+	cli_table_add(t, 4, name_of(w, text));
+	cli_table_add(t, 5, where_of(w, text));
+	cli_table_add(t, 6, cli_base_name(w->module));
 }
 
-static struct widths measure(const struct pfa_offcpu_site *w, size_t n)
+static int print_group(enum group group, const struct pfa_offcpu_site *w, size_t n,
+                       const struct cli_options *o, const struct pfa_stats *st, uint64_t whole)
 {
-	struct widths ret = {.name = strlen("function"),
-	                     .where = strlen("blocked in"),
-	                     .module = strlen("module")};
-	size_t width = smaller(cli_terminal_width(), WIDTH_MAX), room, others;
-	char text[CLI_NAME_BYTES_MAX], name[WORD_MAX];
+	static const struct cli_column columns[2][7] = {
+	        {{"time %", .right = true},
+	         {"off-CPU", .right = true, .drop = 4},
+	         {"count", .right = true, .drop = 2},
+	         {"longest", .right = true, .drop = 1},
+	         {"function", .min = 12},
+	         {"blocked in", .min = 10, .max = 24, .drop = 5},
+	         {"module", .min = 8, .max = 24, .drop = 3}},
+	        {{"time %", .right = true, .drop = 5},
+	         {"off-CPU", .right = true, .drop = 2},
+	         {"count", .right = true, .drop = 4},
+	         {"longest", .right = true, .drop = 1},
+	         {"blocked throughout", .min = 12},
+	         {"blocked in", .min = 10, .max = 24, .drop = 6},
+	         {"module", .min = 8, .max = 24, .drop = 3}},
+	};
+	const size_t max = group == GROUP_IDLE ? IDLE_MAX : ROWS_MAX;
+	struct cli_table *t;
+	int rc = cli_table_new(columns[group], 7, &t);
+
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < n && t->n < max; i++)
+		if (group_of(&w[i], o, st) == group && w[i].offcpu_ns)
+			add_row(t, &w[i], whole, st);
+	cli_table_print(t);
+	free(t);
+	return 0;
+}
+
+static int print_groups(const struct pfa_offcpu_site *w, size_t n, const struct cli_options *o,
+                        const struct pfa_stats *st)
+{
+	uint64_t ns[GROUP_CNT] = {0}, cnt[GROUP_CNT] = {0};
+	char time[32];
+	int rc;
 
 	for (size_t i = 0; i < n; i++) {
-		size_t columns[3];
-
-		fit_where(&w[i], WHERE_WIDTH_MAX, text);
-		columns[0] = cli_columns_printed(name_of(&w[i], name));
-		columns[1] = cli_columns(text);
-		columns[2] = cli_columns_printed(cli_base_name(w[i].module));
-		ret.name = columns[0] > ret.name ? columns[0] : ret.name;
-		ret.where = columns[1] > ret.where ? columns[1] : ret.where;
-		ret.module = columns[2] > ret.module ? columns[2] : ret.module;
+		ns[group_of(&w[i], o, st)] += w[i].offcpu_ns;
+		cnt[group_of(&w[i], o, st)]++;
 	}
-	/* On a narrow terminal each column gets a share; the function gets the rest. */
-	room = width > NUMBERS_WIDTH + 4 ? width - NUMBERS_WIDTH - 4 : 0;
-	ret.where = smaller(ret.where, smaller(WHERE_WIDTH_MAX, room * 2 / 5));
-	ret.where = ret.where < strlen("blocked in") ? strlen("blocked in") : ret.where;
-	ret.module = smaller(ret.module, smaller(MODULE_WIDTH_MAX, room * 3 / 10));
-	ret.module = ret.module < strlen("module") ? strlen("module") : ret.module;
-	others = ret.where + ret.module;
-	ret.name =
-	        smaller(ret.name, room > others + NAME_WIDTH_MIN ? room - others : NAME_WIDTH_MIN);
-	return ret;
+	rc = print_group(GROUP_ACTIVE, w, n, o, st, ns[GROUP_ACTIVE]);
+	if (rc == 0)
+		rc = print_group(GROUP_IDLE, w, n, o, st, ns[GROUP_IDLE]);
+	if (rc < 0 || !cnt[GROUP_KERNEL])
+		return rc;
+	cli_format_weight(ns[GROUP_KERNEL], "nanoseconds", time, sizeof(time));
+	cli_say_plain("kernel threads: %s in %" PRIu64 " function%s; --kernel-threads lists them",
+	              time, cnt[GROUP_KERNEL], cli_plural(cnt[GROUP_KERNEL]));
+	return 0;
 }
 
-/* Returns the number of blanks after a word. printf's width counts bytes. */
-static int rest(size_t width, const char *word)
+int cli_report_site_table(const struct pfa_session *s, const struct cli_options *o,
+                          const struct pfa_stats *st)
 {
-	size_t columns = cli_columns(word);
-
-	return columns < width ? (int)(width - columns) : 0;
-}
-
-static void print_table(const struct pfa_offcpu_site *w, size_t n, const struct pfa_stats *st)
-{
-	const struct widths widths = measure(w, n);
-	char name[CLI_NAME_BYTES_MAX], where[CLI_NAME_BYTES_MAX], module[CLI_NAME_BYTES_MAX];
-	char text[WORD_MAX], time[32], longest[32], pct[CLI_PCT_MAX];
-
-	cli_say_plain("%8s %10s %8s %10s  %-*s  %-*s  module", "time %", "off-CPU", "count",
-	              "longest", (int)widths.name, "function", (int)widths.where, "blocked in");
-	for (size_t i = 0; i < n; i++) {
-		cli_fit(name_of(&w[i], text), widths.name, name);
-		fit_where(&w[i], widths.where, where);
-		cli_fit(cli_base_name(w[i].module), widths.module, module);
-		cli_format_weight(w[i].offcpu_ns, "nanoseconds", time, sizeof(time));
-		cli_format_weight(w[i].longest_ns, "nanoseconds", longest, sizeof(longest));
-		cli_format_pct(st->offcpu_ns
-		                       ? 100.0 * (double)w[i].offcpu_ns / (double)st->offcpu_ns
-		                       : 0.0,
-		               st->offcpu_kept, pct);
-		cli_say_plain("%8s %10s %8" PRIu64 " %10s  %s%*s  %s%*s  %s", pct, time,
-		              w[i].intervals, longest, name, rest(widths.name, name), "", where,
-		              rest(widths.where, where), "", module);
-	}
-}
-
-int cli_report_site_table(const struct pfa_session *s, const struct pfa_stats *st)
-{
-	struct pfa_offcpu_site w[ROWS_MAX];
-	int n = pfa_top_offcpu_sites(s, w, ROWS_MAX);
+	struct pfa_offcpu_site *w = calloc(CLI_FUNCTIONS_MAX, sizeof(*w));
+	int n = w ? pfa_top_offcpu_sites(s, w, CLI_FUNCTIONS_MAX) : -ENOMEM, rc = 0;
 
 	if (n > 0)
-		print_table(w, (size_t)n, st);
-	return n;
+		rc = print_groups(w, (size_t)n, o, st);
+	free(w);
+	return rc < 0 ? rc : n;
 }
