@@ -20,6 +20,7 @@
  *   cli_functions.c the tables of functions, in that report
  *   cli_columns.c   tables that fit the terminal
  *   cli_sites.c     the table of functions that block
+ *   cli_children.c  children of the target that are not profiled; stopped targets
  *   cli_statistics.c values of the lines of a profile
  *   cli_session.c   from the options to those of the library
  *   cli_unwind.c    perf-agent unwind-info
@@ -419,6 +420,19 @@ bool cli_statistic_files(const struct pfa_session *s, uint32_t kind, const char 
  * false if there are none. */
 bool cli_statistic_reasons(const struct pfa_session *s, uint32_t kind, uint64_t samples, char *text,
                            size_t size);
+/* Measured by the command itself. */
+struct cli_facts {
+	unsigned int busy_children;      /* of the target, not profiled */
+	unsigned int ended_children_pct; /* of a CPU: children that ended; 0: below 5 */
+};
+/* The CPU time of the children of --pid, before the capture. NULL: there is nothing to compare.
+ * For free(). */
+struct cli_children *cli_children_new(const struct cli_options *o);
+/* Fills in the children that have used the CPU since. @before: NULL: none */
+void cli_children_busy(const struct cli_children *before, const struct cli_options *o,
+                       uint64_t elapsed_ns, struct cli_facts *ret);
+/* Returns how many processes of the target are stopped (kill -STOP); @ret gets their numbers. */
+size_t cli_stopped(const struct cli_options *o, char *ret, size_t size);
 /* Returns the samples of perf-agent itself, which the library counts as dropped. */
 uint64_t cli_own_samples(const struct pfa_session *s);
 /* After pfa_stop: the table of functions (of the functions that block), then each reason of losses.
