@@ -20,6 +20,7 @@
  *   cli_functions.c the tables of functions, in that report
  *   cli_columns.c   tables that fit the terminal
  *   cli_sites.c     the table of functions that block
+ *   cli_quality.c   what a profile can be trusted for
  *   cli_children.c  children of the target that are not profiled; stopped targets
  *   cli_statistics.c values of the lines of a profile
  *   cli_session.c   from the options to those of the library
@@ -420,11 +421,44 @@ bool cli_statistic_files(const struct pfa_session *s, uint32_t kind, const char 
  * false if there are none. */
 bool cli_statistic_reasons(const struct pfa_session *s, uint32_t kind, uint64_t samples, char *text,
                            size_t size);
+/* ---- quality ---- */
+
+enum cli_verdict {
+	CLI_GOOD = 0,
+	CLI_FAIR = 1, /* a defect that may mislead */
+	CLI_POOR = 2, /* a defect that does */
+	CLI_NOTHING = 3,
+};
+#define CLI_DEFECTS_MAX 24
+struct cli_defect {
+	const char *id; /* "few_samples"; stable */
+	enum cli_verdict level;
+	char text[1536];
+	char remedy[128]; /* "": none */
+};
+struct cli_quality {
+	uint32_t kind;          /* enum pfa_kind */
+	uint64_t samples, lost; /* without those of perf-agent itself */
+	uint64_t offcpu_ns;     /* OFFCPU */
+	double overhead_pct, idle_pct;
+	enum cli_verdict verdict;
+	size_t n;
+	struct cli_defect defects[CLI_DEFECTS_MAX];
+};
 /* Measured by the command itself. */
 struct cli_facts {
 	unsigned int busy_children;      /* of the target, not profiled */
 	unsigned int ended_children_pct; /* of a CPU: children that ended; 0: below 5 */
 };
+/**
+ * cli_quality_new - judge a profile, after pfa_stop
+ * @ret: for free()
+ * Returns: 0, -ENOMEM, or an error of the library.
+ */
+int cli_quality_new(const struct pfa_session *s, const struct cli_options *o, uint32_t kind,
+                    const struct cli_facts *facts, struct cli_quality **ret);
+/* "good" */
+const char *cli_verdict_name(enum cli_verdict v);
 /* The CPU time of the children of --pid, before the capture. NULL: there is nothing to compare.
  * For free(). */
 struct cli_children *cli_children_new(const struct cli_options *o);

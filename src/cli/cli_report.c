@@ -165,19 +165,6 @@ static int report_top(const struct pfa_session *s, const struct pfa_stats *st, c
 	return n;
 }
 
-static const char own_counter[] = "dropped_agent";
-
-uint64_t cli_own_samples(const struct pfa_session *s)
-{
-	struct pfa_counter c;
-
-	for (size_t i = 0; pfa_counter(s, i, &c) == 0; i++) {
-		if (!strcmp(c.name, own_counter))
-			return c.value;
-	}
-	return 0;
-}
-
 /* Prints each reason for which samples, or off-CPU intervals, were dropped. The help of a counter
  * is "samples dropped because …"; the line has the number instead. */
 static void print_losses(const struct pfa_session *s, const char *prefix, const char *unit)
@@ -189,7 +176,7 @@ static void print_losses(const struct pfa_session *s, const char *prefix, const 
 		const char *why = strstr(c.help, dropped);
 
 		if (!c.value || strncmp(c.name, prefix, strlen(prefix)) != 0 ||
-		    strcmp(c.unit, unit) != 0 || !strcmp(c.name, own_counter))
+		    strcmp(c.unit, unit) != 0 || !strcmp(c.name, "dropped_agent"))
 			continue;
 		cli_say("dropped %" PRIu64 " %.*s%s%s%s", c.value, (int)strlen(unit) - 1, unit,
 		        cli_plural(c.value), why ? " because " : ": ",
