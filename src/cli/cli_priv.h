@@ -469,13 +469,6 @@ void cli_children_busy(const struct cli_children *before, const struct cli_optio
 size_t cli_stopped(const struct cli_options *o, char *ret, size_t size);
 /* Returns the samples of perf-agent itself, which the library counts as dropped. */
 uint64_t cli_own_samples(const struct pfa_session *s);
-/* After pfa_stop: the table of functions (of the functions that block), then each reason of losses.
- * @o: the options of this capture */
-void cli_report_functions(const struct pfa_session *s, const struct cli_options *o);
-void cli_report_sites(const struct pfa_session *s, const struct cli_options *o);
-/* The quality line of a profile. @cost: with the CPU time of perf-agent itself */
-void cli_report_quality(const struct pfa_session *s);
-void cli_report_site_quality(const struct pfa_session *s, bool cost);
 /* ---- tables ---- */
 
 /* "std::map<int, int>::at(int)" -> "std::map<…>::at(int)". Short arguments, operators and Rust's
@@ -511,11 +504,23 @@ void cli_table_add(struct cli_table *t, size_t column, const char *text);
  * are left out. */
 void cli_table_print(const struct cli_table *t);
 
+/* ---- report ---- */
+
+/* Prints the table of functions (of the functions that block), or why there is none. */
+void cli_report_table(const struct pfa_session *s, const struct cli_options *o, uint32_t kind);
 /* The tables alone. Return the number of rows, or a negative errno. */
 int cli_report_function_table(const struct pfa_session *s, const struct cli_options *o,
                               const struct pfa_stats *st);
 int cli_report_site_table(const struct pfa_session *s, const struct cli_options *o,
                           const struct pfa_stats *st);
+/* Prints the verdict, then the defects. @cost: with the CPU time of perf-agent itself */
+void cli_report_quality(const struct pfa_session *s, const struct cli_options *o,
+                        const struct cli_quality *q, bool cost);
+/* Prints the command that shows a profile. @pprof: name that of pprof too */
+void cli_report_reading(const char *path, bool pprof);
+/* Quotes a word for a shell, if it has to be. */
+void cli_quote(const char *word, char *ret, size_t size);
+
 /* ---- progress ---- */
 
 /* Whether standard error shows colours: a terminal, and NO_COLOR is not set. */

@@ -38,9 +38,12 @@ struct run {
 	uint64_t duration_ns;     /* 0: no end by time */
 	uint64_t start_ns;
 	size_t n_notes; /* printed */
+	struct cli_facts facts;
+	struct cli_children *children; /* at the start; NULL: none are looked for */
 };
 
-/* Signal handlers have no argument. This is the only global state of the program. */
+/* Signal handlers have no argument. This and the terminal of the live view are the only global
+ * state of the program. */
 static struct {
 	int wake_fd;               /* eventfd: readable once a signal came */
 	_Atomic uint64_t first_ns; /* when the first came, 0: none yet */
@@ -249,8 +252,8 @@ static void give_outputs(const struct run *r, struct pfa_options *p,
 	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++) {
 		const struct cli_output *out = &r->outs.of[i];
 
-		if (!out->wanted)
-			continue;
+		if (!out->wanted || !to[i].path)
+			continue; /* it is the command's */
 		*to[i].path = cli_output_target(out);
 		*to[i].fd = out->fd >= 0 ? out->fd : 0;
 	}
@@ -363,22 +366,42 @@ static const uint32_t modes[CLI_PRODUCT_CNT] = {[CLI_PROFILE] = PFA_MODE_PROFILE
                                                 [CLI_OFFCPU] = PFA_MODE_OFFCPU,
                                                 [CLI_METRICS] = PFA_MODE_PMU};
 
-/* Reports one product: its table, its path, its quality. */
+/* Reports a profile: its table, its path, its quality, how to read it. */
+static void report_profile(const struct run *r, enum cli_product p, bool written)
+{
+	const struct cli_output *out = &r->outs.of[p];
+	const uint32_t kind = p == CLI_OFFCPU ? PFA_KIND_OFFCPU : PFA_KIND_ONCPU;
+	struct cli_quality *q = NULL;
+	int rc;
+
+	cli_report_table(r->session, r->o, kind);
+	if (written)
+		cli_say("%s written: %s", cli_product_name(p), cli_output_path(out));
+	rc = cli_quality_new(r->session, r->o, kind, &r->facts, &q);
+	if (rc < 0)
+		cli_say_plain("%squality: unknown: %s", p == CLI_OFFCPU ? "off-CPU " : "",
+		              cli_error(-rc));
+	else
+		cli_report_quality(r->session, r->o, q, p == CLI_PROFILE || !r->o->on[CLI_PROFILE]);
+	if (written && out->fd < 0)
+		cli_report_reading(cli_output_path(out),
+		                   p == CLI_PROFILE || !r->o->on[CLI_PROFILE]);
+	free(q);
+}
+
 static void report(const struct run *r, enum cli_product p, bool written)
 {
 	const struct cli_output *out = &r->outs.of[p];
 
-	if (p == CLI_PROFILE)
-		cli_report_functions(r->session, r->o);
-	else if (p == CLI_OFFCPU)
-		cli_report_sites(r->session, r->o);
+	if (r->o->show.quiet)
+		return;
+	if (p == CLI_PROFILE || p == CLI_OFFCPU)
+		report_profile(r, p, written);
 	/* No line about metrics on standard output: the user sees them. */
-	if (written && !(p == CLI_METRICS && out->fd >= 0))
+	else if (written && !(p == CLI_METRICS && out->fd >= 0))
 		cli_say("%s written: %s", cli_product_name(p), cli_output_path(out));
-	if (p == CLI_PROFILE)
-		cli_report_quality(r->session);
-	else if (p == CLI_OFFCPU)
-		cli_report_site_quality(r->session, !r->o->on[CLI_PROFILE]);
+	if (written && out->fd < 0 && (p == CLI_FOLDED || p == CLI_PERF))
+		cli_report_reading(cli_output_path(out), false);
 }
 
 /* Whether the library has written a product, all of it. */
@@ -412,7 +435,7 @@ static int finish(struct run *r, enum end end)
 	stopped = pfa_stop(r->session, &err);
 	ran = pfa_modes_run(r->session);
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
-		struct cli_output *out = &r->outs.of[i];
+		const struct cli_output *out = &r->outs.of[i];
 
 		wanted += out->wanted;
 		written[i] = out->wanted && is_written(r, (enum cli_product)i);
@@ -480,11 +503,13 @@ static int capture(struct run *r)
 		say_error(r, "cannot start the capture", rc, &err);
 		return CLI_FAILED;
 	}
+	r->children = r->o->on[CLI_PROFILE] ? cli_children_new(r->o) : NULL;
 	r->start_ns = now_ns();
 	if (!r->o->show.quiet)
 		cli_say_start(r->o, r->session, r->comm, r->duration_ns);
 	say_notes(r);
 	end = wait_for_end(r);
+	cli_children_busy(r->children, r->o, now_ns() - r->start_ns, &r->facts);
 	if (!r->o->show.quiet)
 		say_end(r, end);
 	return finish(r, end);
@@ -510,6 +535,7 @@ int cli_run(const struct cli_options *o)
 	if (status == CLI_DONE)
 		status = capture(&r);
 	pfa_free(r.session);
+	free(r.children);
 	atomic_store(&caught.outs, NULL);
 	cli_outputs_done(&r.outs);
 	if (caught.wake_fd >= 0)

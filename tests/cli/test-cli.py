@@ -10,6 +10,7 @@ import os
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ sys.dont_write_bytecode = True
 from cli_harness import WAIT_S, Terminal, check, environment, equal, files, finish, main, start, test, wait_for
 
 FAKE, EMBED, OPTIONS_DEF, DOCS, MAN, COMPLETION = map(os.path.abspath, sys.argv[1:7])
+HOST = socket.gethostname().partition('.')[0] + '-'
 FULL_NAME = r'\d{12}(-\d+)?-on-cpu\.pb\.gz'
 
 
@@ -29,135 +31,10 @@ def run(*args, env=None, **more):
     return finish(start_fake(args, env, **more))
 
 
-def max_rate():
-    with open('/proc/sys/kernel/perf_event_max_sample_rate', encoding='ascii') as f:
-        return int(f.read())
-
-
 SHORT = ['--duration', '50ms']
 ME = ['--profile', '--pid', str(os.getpid())]
 OFF = ['--offcpu', '--pid', str(os.getpid())]
 PMU = ['--pmu', '--pid', str(os.getpid())]
-
-# words, what the one line must have in it
-USAGE_ERRORS = [
-    ([], 'no target'),
-    (['--profile'], 'give --pid, --tid, -a/--all, --cgroup or -- COMMAND'),
-    (['--pid', '1'], 'no mode: give at least one of --profile, --offcpu and --pmu'),
-    (['--profile=false', '--pid', '1'], 'no mode: give at least one of --profile, --offcpu and --pmu'),
-    (['-a'], 'no mode: give at least one of --profile, --offcpu and --pmu'),
-    (['--', 'true'], 'no mode: give at least one of --profile, --offcpu and --pmu'),
-    (['--profile', '-a', '--pid', '1'], '--pid and -a/--all'),
-    (['--profile', '-a', '--', 'true'], '-a/--all and -- COMMAND'),
-    (['--profile', '--pid', '1', '--', 'true'], '--pid and -- COMMAND'),
-    (['--profile', '-a=false'], 'no target'),
-    (['--profile', '--'], 'no command after --'),
-    (['--profile', '--pid', '0'], '--pid'),
-    (['--profile', '--pid', '-1'], '--pid'),
-    (['--profile', '--pid', '2147483648'], '--pid'),
-    (['--profile', '--pid', '1x'], "'1x'"),
-    (['--profile', '--pid', ''], '--pid'),
-    (['--profile', '--pid='], '--pid'),
-    (['--profile', '--pid'], '--pid needs a value'),
-    (['--profile', '--pid', '--', 'true'], '--pid needs a value'),
-    ([*ME, '--sample-rate', '0'], f"--sample-rate: '0' is not a number from 1 to {max_rate()}"),
-    ([*ME, '--profile-output', ''], '--profile-output: the path is empty'),
-    ([*ME, '--profile-output='], '--profile-output: the path is empty'),
-    ([*ME, '--sample-rate=-5'], '--sample-rate'),
-    ([*ME, '--sample-rate', '99.5'], '--sample-rate'),
-    ([*ME, '--sample-rate', '4294967296'], '--sample-rate'),
-    ([*ME, '--sample-rate', '99999999999999999999'], '--sample-rate'),
-    ([*ME, '--duration', '0'], '--duration'),
-    ([*ME, '--duration', '0s'], '--duration'),
-    ([*ME, '--duration', '-5s'], '--duration'),
-    ([*ME, '--duration', '10'], '--duration'),
-    ([*ME, '--duration', '300000h', '--duration=3000000h'], '292 years'),
-    ([*ME, '--unwind', 'lbr'], "--unwind: 'lbr' is none of auto, dwarf and fp"),
-    ([*ME, '--unwind='], "--unwind: ''"),
-    *[([*ME, '--symbol-budget', v],
-       f"--symbol-budget: '{v}' is not a size from 1M to 16G; a size is a number, in bytes or followed by K, M or G")
-      for v in ('', '0', '1023K', '17G', 'x', '-1M', '1T')],
-    ([*ME, '--debug-dir', ''], '--debug-dir: the path is empty'),
-    ([*ME, *['--debug-dir=x'] * 65], '--debug-dir: more than 64 directories'),
-    ([*ME, '--lines=perhaps'], '--lines'),
-    *[([*ME, '--table-budget', v],
-       f"--table-budget: '{v}' is not a size from 1M to 1G; a size is a number, in bytes or followed by K, M or G")
-      for v in ['', '0', 'M', '-1M', '1023K', '1048575', '1025M', '2G', '64m', '64MiB', '64MB', '1.5G', '0x100000',
-                '99999999999999999999', '17179869184G', '1 M']],
-    ([*ME, '--pc', '0x1'], '--pc is an option of perf-agent unwind-info, not of a capture'),
-    ([*ME, '-pc=0x1'], '-pc is an option of perf-agent unwind-info, not of a capture'),
-    ([*ME, '--pcs', '0x1'], 'unknown option --pcs; perf-agent --help lists all options'),
-    ([*ME, 'unwind-info', 'x'], "'unwind-info'"),
-    (['unwind-info'], 'perf-agent unwind-info FILE'),
-    (['unwind-info', ''], 'perf-agent unwind-info FILE'),
-    (['unwind-info', '--pc', '1'], 'perf-agent unwind-info FILE'),
-    (['unwind-info', 'a', 'b'], "one file at a time, not 'a' and 'b'"),
-    (['unwind-info', 'a', '--pc'], '--pc needs a value'),
-    (['unwind-info', 'a', '--pc='], "--pc: ''"),
-    (['unwind-info', 'a', '--pc', '0xfg'], "--pc: '0xfg'"),
-    (['unwind-info', 'a', '--pc', '-1'], "--pc: '-1'"),
-    (['unwind-info', 'a', '--pc', '0x10000000000000000'], '--pc'),
-    (['unwind-info', 'a', '--profile'], 'unwind-info: --profile is an option of a capture; its only option is --pc ADDR'),
-    (['unwind-info', '-a', 'a'], 'unwind-info: -a is an option of a capture; its only option is --pc ADDR'),
-    (['unwind-info', '--pid=1', 'a'], 'unwind-info: --pid=1 is an option of a capture; its only option is --pc ADDR'),
-    (['unwind-info', 'a', '--pd'], 'unwind-info: --pd is unknown; its only option is --pc ADDR'),
-    ([*ME, '--event', 'instructions'], "--event: 'instructions'"),
-    ([*ME, '--tag', 'novalue'], "--tag: 'novalue'"),
-    ([*ME, '--tag', '=v'], '--tag'),
-    ([*ME, '--tag', 'a=b\nc=d'], '--tag'),
-    ([*ME, '--kernel-stacks=maybe'], '--kernel-stacks'),
-    ([*ME, '--kernel-stacks', 'false'], 'write --kernel-stacks=false'),
-    ([*ME, 'sleep', '1'], "unexpected argument 'sleep'; put the command to profile after --"),
-    ([*ME, '-'], "unexpected argument '-'"),
-    ([*ME, ''], "unexpected argument ''"),
-    ([*ME, '-x=3'], 'unknown option -x;'),
-    ([*ME, '--dur=3s'], 'unknown option --dur;'),
-    ([*ME, '---pid=3'], 'unknown option ---pid;'),
-    ([*ME, '--=3'], 'unknown option --;'),
-    ([*ME, '--test-ring-bytes', 'x'], '--test-ring-bytes'),
-    (['--profile', '--pid', '1,x'], "--pid: 'x' is not a number from 1 to 2147483647"),
-    (['--profile', '--pid', '1,,2'], "--pid: '' is not a number"),
-    (['--profile', '--pid', '1,', '--pid', '2'], "--pid: '' is not a number"),
-    (['--profile', '--pid', '1,0'], "--pid: '0' is not a number"),
-    (['--profile', '--pid', '1', '--pid', '-2'], "--pid: '-2' is not a number"),
-    (['--profile', '--pid', '1' * 4000], '--pid'),
-    (['--profile', '--pid', ','.join(map(str, range(1, 1026)))], '--pid: more than 1024'),
-    (['--profile', '--tid', '0'], '--tid'),
-    (['--profile', '--tid', '4294967297'], '--tid'),
-    (['--profile', '--tid', '1', '-a'], '--tid and -a/--all cannot be combined'),
-    (['--profile', '--tid', '1', '--', 'true'], '--tid and -- COMMAND cannot be combined'),
-    ([*ME, '--tid=1', '--follow-children'], '--tid and --follow-children cannot be combined'),
-    (['--profile', '-a', '--follow-children'], '--follow-children and -a/--all cannot be combined'),
-    (['--profile', '--follow-children'], 'no target'),
-    (['--profile', '--comm', 'x'], 'no target: give --pid, --tid, -a/--all, --cgroup or -- COMMAND; --comm'),
-    (['--offcpu', '--comm', 'x'], '--comm selects threads of a target, as in -a --comm NAME'),
-    ([*ME, '--comm', 'a' * 4096], f"--comm: '{'a' * 40}...' is longer than 4095 bytes"),
-    ([*ME, '--cgroup=' + 'a' * 4096], f"--cgroup: '{'a' * 40}...' is longer than 4095 bytes"),
-    ([*ME, '--comm', ''], '--comm: the value is empty'),
-    ([*ME, '--comm'], '--comm needs a value'),
-    ([*ME, *['--comm=x'] * 65], '--comm: more than 64'),
-    ([*ME, '--cgroup='], '--cgroup: the value is empty'),
-    ([*ME, *['--cgroup=x'] * 65], '--cgroup: more than 64'),
-]
-
-
-@test
-def usage_errors_are_one_line_and_create_nothing():
-    for words, text in USAGE_ERRORS:
-        r = run(*words, env={'FAKE_LOG': 'log'})
-        equal(r.rc, 2, words, r)
-        equal(r.out, '', words, r)
-        equal(len(r.lines), 1, words, r)
-        check(r.err.startswith('perf-agent: ') and text in r.err, words, f'no {text!r}', r)
-        equal(files(), [], words, r)
-
-
-@test
-def rate_above_the_kernels_limit_names_the_sysctl():
-    r = run(*ME, '--sample-rate', str(max_rate() + 1))
-    equal((r.rc, len(r.lines)), (2, 1), r)
-    check(f'kernel.perf_event_max_sample_rate is {max_rate()}' in r.err, r)
-    equal(run(*ME, *SHORT, '--sample-rate', str(max_rate()), '--profile-output', 'p').rc, 0)
 
 
 def logged(*words, env=None):
@@ -207,7 +84,9 @@ def help_and_version_go_to_standard_output():
     r = run('--help')
     equal((r.rc, r.err), (0, ''), r)
     check('--profile-output' in r.out and 'kernel-stacks' in r.out, r)
+    check(not re.search('^ +$', r.out, re.M), r)  # argp's, after a text that fits exactly
     equal(run('-h').out, r.out)
+    equal(run('help').out, r.out)
     r = run('--version')
     equal((r.rc, r.err), (0, ''), r)
     check(re.fullmatch(r'perf-agent \d+\.\d+\.\d+\n', r.out), r)
@@ -226,13 +105,15 @@ def made_names():
     try:
         child.stdout.readline()
         cases = [
-            (['--profile', '-a', *SHORT], ''),
+            (['--profile', '-a', *SHORT], HOST),
+            (['--profile', '-a', '--cgroup', 'x', '--cgroup', 'y', *SHORT], HOST),
             (['--profile', '--pid', str(child.pid), *SHORT], '_a_b c-'),
             (['--profile', '--pid', '2147483647', *SHORT], 'pid2147483647-'),
             (['--profile', '--pid', f'{child.pid},2147483647', *SHORT], '_a_b c-'),
             (['--profile', '--tid', str(child.pid), *SHORT], '_a_b c-'),
             (['--profile', '--tid', '2147483647', *SHORT], 'tid2147483647-'),
-            (['--profile', '--cgroup', 'x', *SHORT], ''),
+            (['--profile', '--cgroup', 'x', *SHORT], 'x-'),
+            (['--profile', '--cgroup', '/sys/fs/cgroup/a.slice/b c.service//', *SHORT], 'b c.service-'),
             (['--profile', '--', '/bin/true'], 'true-'),
             (['--profile', '--', 'sh', '-c', ':'], 'sh-'),
         ]
@@ -414,40 +295,6 @@ def endings():
 
 
 @test
-def status_of_the_command_is_said_and_not_taken():
-    for script, text in [('exit 3', 'command sh ended with exit status 3'), (':', 'ended with exit status 0'),
-                         ('kill -9 $$', 'command sh was ended by signal 9 (SIGKILL)')]:
-        r = run('--profile', '--profile-output=p', '--', 'sh', '-c', script)
-        equal(r.rc, 0, r)
-        equal(len([l for l in r.lines if text in l]), 1, script, r)
-
-
-@test
-def command_outlives_the_duration():
-    r = run('--profile', '--profile-output=p', '--duration=100ms', '--', 'sh', '-c', 'exec sleep 100 >&- 2>&-')
-    equal(r.rc, 0, r)
-    m = re.search(r'command sh \(pid (\d+)\) has not ended; it is left running', r.err)
-    check(m, r)
-    os.kill(int(m[1]), signal.SIGKILL)  # fails if it does not run
-
-
-@test
-def command_that_gets_the_same_signal_is_waited_for():
-    for script, text in [('trap "sleep 0.2; exit 5" INT; echo ready; while :; do sleep 0.01; done',
-                          'command sh ended with exit status 5'),
-                         ('trap "" INT; echo ready; sleep 100', 'has not ended; it is left running')]:
-        p = start_fake(['--profile', '--profile-output=p', '--', 'sh', '-c', script], start_new_session=True)
-        equal(p.stdout.readline(), b'ready\n', script)
-        os.killpg(p.pid, signal.SIGINT)
-        p.wait(WAIT_S)
-        err = os.read(p.stderr.fileno(), 65536).decode()
-        equal(p.returncode, 0, err)
-        check(text in err and 'profile written' in err, err)
-        p.stdout.close()
-        p.stderr.close()
-
-
-@test
 def first_signal_ends_and_writes():
     for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
         p = start_fake([*ME, '--duration=1h', '--profile-output=p'])
@@ -456,7 +303,7 @@ def first_signal_ends_and_writes():
         r = finish(p)
         equal(r.rc, 0, r)
         check(number.name in r.err and 'profile written: p' in r.err, r)
-        check(r.lines[-1].startswith('quality: '), r)
+        check(any(line.startswith('quality: ') for line in r.lines), r)
         os.unlink('p')
 
 
@@ -593,13 +440,18 @@ def table_of_functions():
     r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_TOP': TOP, 'FAKE_SEEN': '990'})
     at = [i for i, l in enumerate(r.lines) if 'self %' in l]
     equal(len(at), 1, r)
-    equal(r.lines[at[0]:at[0] + 5], [
-        '  self %    cum %       self  function                  module',
-        '      60       90     600 ms  spin_a                    spin',
-        '      30       30     300 ms  spin_b(int, char const*)  spin',
-        '      10      100    99.0 ms  entry_SYSCALL_64          [kernel]',
-        '      <1       <1    1.00 ms  0x7f0012345678            [jit]',
-    ], r)
+    equal(r.lines[at[0]:at[0] + 6], [
+        '  self %  cum %     self  function                  module',
+        '      60     90   600 ms  spin_a                    spin',
+        '      30     30   300 ms  spin_b(int, char const*)  spin',
+        '      10    100  99.0 ms  entry_SYSCALL_64          [kernel]',
+        '      <1     <1  1.00 ms  0x7f0012345678            [jit]',
+        'perf-agent: profile written: p',
+    ], r)  # one row of its own code that calls others is no second table
+    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_SEEN': '990', 'FAKE_TOP': TOP + '\n0 8 /bin/x main\n0 7 /bin/x turn'})
+    at = r.lines.index('  cum %     cum  own code with what it calls  module')
+    equal([line.split()[3:4] for line in r.lines[at + 1:at + 3]], [['spin_a'], ['turn']], r)
+    equal(r.lines[at + 3], 'perf-agent: profile written: p', r)
     r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_TOP': TOP, 'FAKE_SEEN': '990', 'FAKE_UNIT': 'cycles'})
     check('600 M  spin_a' in r.err, r)
 
@@ -610,29 +462,63 @@ def addresses_without_a_name_are_one_row_a_module():
                      '5 5 [jit] 0x7f0000000000', '4 4 [jit] 0x7f0000000001', '1 100 /bin/a 0x3000'])
     r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_TOP': top, 'FAKE_SEEN': '100', 'FAKE_UNIT': 'cycles'})
     at = [i for i, l in enumerate(r.lines) if 'self %' in l][0]
-    equal(r.lines[at + 1:at + 6], [
-        '      46        -         46  [a] (3 unnamed addresses)    a',
-        '      25       60         25  named                        a',
-        '      20       30         20  0x1                          b',
-        '       9        -          9  [jit] (2 unnamed addresses)  [jit]',
-        'perf-agent: profile written: p',
+    equal(r.lines[at + 1:at + 5], [
+        '      46      -    46  [a] (3 unnamed)    a',
+        '      25     60    25  named              a',
+        '      20     30    20  0x1                b',
+        '       9      -     9  [jit] (2 unnamed)  [jit]',
     ], r)
     # Looked for far after the ten rows of the table.
     top = '\n'.join([f'100 100 /m f{i}' for i in range(9)] + [f'9 9 /lib/x 0x{i}' for i in range(20)])
     r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_TOP': top, 'FAKE_SEEN': '1', 'FAKE_UNIT': 'cycles'})
-    check(re.search(r' 17 +- +180  \[x\] \(20 unnamed addresses\)', r.err), r)
+    check(re.search(r' 17 +- +180  \[x\] \(20 unnamed\)', r.err), r)
 
 
 @test
 def table_has_ten_rows_and_no_wide_ones():
     names = ['ä' * 300, 'y' * 2000, *[f'f{i}' for i in range(13)]]
-    top = '\n'.join(f'{100 - i} {100 - i} /m{"o" * 60} {n}' for i, n in enumerate(names))
+    top = '\n'.join(f'{100 - i} {100 - i} /m{"o" * 60} {n}' for i, n in enumerate(names))  # none calls another
     r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_TOP': top, 'FAKE_SEEN': '9'})
     at = [i for i, l in enumerate(r.lines) if 'self %' in l][0]
-    rows = [l for l in r.lines[at:] if 'profile written' not in l and not l.startswith('quality')]
+    rows = r.lines[at:r.lines.index('perf-agent: profile written: p')]
     equal(len(rows), 11, r)
     equal(max(map(len, rows)), 100, r)
-    check('äää..' in rows[1] and 'yyy..' in rows[2] and 'ooo..' in rows[1], r)
+    check('äää…äää' in rows[1] and 'yyy…yyy' in rows[2] and 'ooo…ooo' in rows[1], r)
+
+
+LONG = 'std::_Rb_tree<unsigned long, std::pair<unsigned long const, std::vector<int> >, std::less<int> >::_M_lower_bound(int)'
+
+
+@test
+def tables_fit_the_terminal():
+    rows = [f'400 800 /usr/bin/warehouse-of-goods {LONG}', '300 500 /usr/bin/x ' + 'n' * 90, '200 300 [kernel] entry_SYSCALL_64',
+            '0 880 /usr/bin/x main_loop', '1 1 /usr/lib/libc.so.6 memcpy']
+    env = {'FAKE_TOP': '\n'.join(rows), 'FAKE_SEEN': '2000', 'FAKE_PROCESS': 'warehouse'}
+    kept = {40: {'self %', 'function'}, 60: {'self %', 'cum %', 'function', 'process', 'module'}, 80: None, 120: None}
+    for width, titles in kept.items():
+        for target in (['--profile', '-a'], ME):
+            t = Terminal(FAKE, [*target, '--duration=50ms', '--profile-output=p'], width=width, env=env)
+            equal(t.finish(), 0, t.text)
+            lines = [line for line in re.split(r'[\r\n]+', t.text)]
+            at = [i for i, line in enumerate(lines) if 'self %' in line][0]
+            table = lines[at:lines.index('perf-agent: profile written: p')]
+            check(max(map(len, table)) <= width, width, *table)
+            check(titles is None or all(w in table[0] for w in titles - (set() if '-a' in target else {'process'})), *table)
+            equal('process' in table[0], '-a' in target and (width > 40 or 'process' in table[0]), *table)
+            equal(sum(line.split()[0] in ('44.4', '33.3', '22.2', '0.1') for line in table), 4, 'nothing without self time', *table)
+            check('std::_R' in table[1] and 'n…n' in table[2], *table)
+            # Numbers end where their titles end, words begin where they begin.
+            for title in ('self %', 'cum %'):
+                end = table[0].find(title) + len(title)
+                check(title not in table[0] or all(line[end - 1] in '0123456789-' and line[end:end + 1] in ' ' for line in table[1:5]),
+                      title, *table)
+            begin = table[0].index('function')
+            check(all(line[begin - 1] == ' ' and line[begin] != ' ' for line in table[1:5]), *table)
+    r = run(*ME, *SHORT, '--profile-output=p', env=env)
+    check('std::_Rb_tree<…>::_M_lower_bound(int)' in r.err, r)
+    own = r.lines[[i for i, line in enumerate(r.lines) if 'own code' in line][0] + 1:r.lines.index('perf-agent: profile written: p')]
+    equal([[w in line for w in ('main_loop', 'std::', 'nnn')] for line in own],
+          [[True, False, False], [False, True, False], [False, False, True]], own)
 
 
 @test
@@ -671,12 +557,21 @@ def no_samples_is_said_with_its_likely_cause():
             (['--profile', '-a'], 100, 19, 'the capture was shorter than two sampling periods')]:
         r = run(*target, *SHORT, '--profile-output=p', f'--sample-rate={rate}', env={'FAKE_ELAPSED_MS': str(elapsed_ms)})
         check(f'perf-agent: no samples: {cause}' in r.err, r)
+    p = start('/bin/sleep', ['60'])
+    p.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WNOWAIT)
+    r = run('--profile', '--pid', str(p.pid), *SHORT, '--profile-output=p', '--sample-rate=100', env={'FAKE_ELAPSED_MS': '20'})
+    check(f'no samples: the target is stopped (state T of {p.pid} in /proc/PID/stat): let it run with kill -CONT {p.pid}\n'
+          in r.err, r)
+    r = run('--offcpu', '--pid', str(p.pid), *SHORT, '--offcpu-output=o')
+    check(f'lengths: the target is stopped (state T of {p.pid} in /proc/PID/stat): select that with --offcpu-states=stopped, '
+          f'or let it run with kill -CONT {p.pid}\n' in r.err, r)
     r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_SEEN': '7', 'FAKE_DROPPED': '7'})
     check('perf-agent: no samples: all 7 were dropped' in r.err, r)
-    check('perf-agent: dropped 7 samples because the count table was full' in r.lines, r)
+    check('  dropped 7 samples because the count table was full' in r.lines, r)
     equal(r.rc, 0, r)
     r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_SEEN': '1', 'FAKE_DROPPED': '1'})
-    check('perf-agent: dropped 1 sample because the count table was full' in r.lines, r)
+    check('  dropped 1 sample because the count table was full' in r.lines, r)
     only_itself = 'perf-agent: no samples: the only target is perf-agent itself, which it does not sample'
     r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_SEEN': '7', 'FAKE_OWN': '7'})
     check(only_itself in r.lines and 'dropped 7' not in r.err, r)
@@ -685,40 +580,16 @@ def no_samples_is_said_with_its_likely_cause():
 
 
 @test
-def quality_line_is_last():
-    quality = '\n'.join(['dropped: 6', 'complete_stacks_pct: 97.1', 'named_user_pct: 99.8 %', 'unknown: 3',
-                         'cut_stacks_pct: 0.2', 'cpu_time_covered_pct: 99.1', 'agent_cpu_pct: 0.3', 'idle_pct: 80.0'])
-    env = {'FAKE_SEEN': '986', 'FAKE_DROPPED': '6', 'FAKE_QUALITY': quality, 'FAKE_TOP': '1 1 m f'}
-    r = run(*ME, *SHORT, '--profile-output=p', env=env)
-    equal(r.lines[-2:], [
-        'perf-agent: profile written: p',
-        'quality: 986 samples (980 kept, 6 dropped), 97 % complete stacks, <1 % truncated stacks, '
-        '>99 % of user frames named, 80 % idle, 99 % of CPU time covered, agent 0.3 % CPU',
-    ], r)
-    env = {'FAKE_SEEN': '9', 'FAKE_DROPPED': '2', 'FAKE_OWN': '3', 'FAKE_TOP': '1 1 m f',
-           'FAKE_QUALITY': 'agent_cpu_pct: 0.3\nagent_setup_cpu_ms: 45'}
-    r = run(*ME, *SHORT, '--profile-output=p', env=env)
-    equal(r.lines[-1], 'quality: 9 samples (4 kept, 2 dropped, 3 of perf-agent itself), '
-                       'agent 0.3 % CPU (+ 45 ms to start)', r)
-    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_SEEN': '1', 'FAKE_TOP': '1 1 m f'})
-    equal(r.lines[-1], 'quality: 1 sample', r)
-    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_ELAPSED_MS': '10000', 'FAKE_AGENT_MS': '50'})
-    equal(r.lines[-1], 'quality: 0 samples, agent 0.5 % CPU', r)
-    r = run(*ME, *SHORT, '--profile-output=p', env={'FAKE_STATS_FAIL': '1'})
-    equal(r.lines[-1], 'quality: unknown: invalid argument (EINVAL)', r)
-
-
-@test
 def terminal_without_duration_runs_until_ctrl_c():
     t = Terminal(FAKE, [*ME, '--profile-output=p'], env={'FAKE_SEEN': '12', 'FAKE_DROPPED': '2'})
-    t.read_until('\rperf-agent: 0.0 s, 12 samples, 2 dropped')
-    t.read_until('\rperf-agent: 0.5 s')
+    t.read_until('\r\x1b[33mperf-agent: 0 s, 12 samples, 2 lost\x1b[0m')
+    t.read_until('\r\x1b[33mperf-agent: 1 s')
     own = Terminal(FAKE, [*ME, '--profile-output=q', '--duration=100ms'], env={'FAKE_SEEN': '6', 'FAKE_OWN': '5'})
     equal(own.finish(), 0, own.text)
-    check(re.search(r's left, 1 sample *\r', own.text) and not re.search(r'\d dropped', own.text), own.text)
+    check(re.search(r'\rperf-agent: 0 s of 100 ms, 1 sample *\r', own.text) and 'sample, ' not in own.text.split('quality')[0], own.text)
     waits = Terminal(FAKE, [*OFF, '--offcpu-output=o', '--duration=100ms'], env={'FAKE_SEEN': '6'})
     equal(waits.finish(), 0, waits.text)
-    check(re.search(r'perf-agent: 0\.\d s left\r', waits.text) and 'sample' not in waits.text, waits.text)
+    check(re.search(r'perf-agent: 0 s of 100 ms\r', waits.text) and 'sample' not in waits.text, waits.text)
     check('until Ctrl-C' in t.text, t.text)
     t.type(b'\x03')
     equal(t.finish(), 0, t.text)
@@ -727,15 +598,23 @@ def terminal_without_duration_runs_until_ctrl_c():
 
 @test
 def progress_is_removed_and_fits():
-    t = Terminal(FAKE, [*ME, '--duration=700ms', '--profile-output=p'], env={'FAKE_SEEN': '7' * 18}, width=45)
+    t = Terminal(FAKE, [*ME, '--duration=1500ms', '--profile-output=p'], env={'FAKE_SEEN': '7' * 18}, width=45)
     equal(t.finish(), 0, t.text)
-    check('\rperf-agent: 0.7 s left, 777' in t.text, t.text)
+    check('\rperf-agent: 0 s of 1.50 s, 777' in t.text, t.text)
     lines = re.findall(r'\r(perf-agent: [^\r\n]*)', t.text)
-    equal([len(l) for l in lines if 's left' in l], [44, 44], t.text)
+    equal([len(l) for l in lines if ' of 1.50 s,' in l][:2], [44, 44], t.text)
     check(re.search(r'\r {44}\r', t.text), repr(t.text))
     t = Terminal(FAKE, [*ME, '--duration=100ms', '--profile-output=p'], env={'TERM': 'dumb'})
     equal(t.finish(), 0, t.text)
-    check('s left' not in t.text, t.text)
+    check('0 s of' not in t.text and '\x1b' not in t.text, t.text)
+    # Nor alongside a command, which writes to the same terminal; and no colours with NO_COLOR.
+    t = Terminal(FAKE, ['--profile', '--profile-output=p', '--', 'sleep', '0.2'])
+    equal(t.finish(), 0, t.text)
+    check(' 0 s' not in t.text, t.text)
+    for env, colour in (({}, '\x1b[31mpoor\x1b[0m'), ({'NO_COLOR': '1'}, 'quality: poor,'), ({'NO_COLOR': ''}, '\x1b[31mpoor')):
+        t = Terminal(FAKE, [*ME, '--duration=100ms', '--profile-output=p'], env={'FAKE_SEEN': '9', 'FAKE_DROPPED': '8', **env})
+        equal(t.finish(), 0, t.text)
+        check(colour in t.text and ('\x1b' in t.text) == (env.get('NO_COLOR', '') == ''), env, repr(t.text))
     t = Terminal(FAKE, [*ME, '--duration=100ms', '--profile-output=p'], width=60,
                  env={'FAKE_TOP': '1 1 /x/module ' + 'n' * 90, 'FAKE_SEEN': '1'})
     equal(t.finish(), 0, t.text)
@@ -794,41 +673,6 @@ def unwind_info_prints_what_the_library_says():
 
 
 @test
-def where_incomplete_stacks_end_is_said():
-    env = {'FAKE_QUALITY': 'complete_stacks_pct: 90.00\nincomplete_in: a file.so 6.00\nincomplete_in: [others] 4.00',
-           'FAKE_SEEN': '9'}
-    r = run(*ME, *SHORT, '--profile-output', 'p', env=env)
-    check('perf-agent: incomplete stacks end in: a file.so 6 %, [others] 4 %' in r.lines, r)
-    check(r.lines[-1].startswith('quality: '), r)
-    r = run(*ME, *SHORT, '--profile-output', 'p')
-    check('incomplete' not in r.err and 'heuristic' not in r.err, r)
-
-
-@test
-def why_stacks_are_incomplete_is_said():
-    walks = ('walk_no_walk_pct: 7.00', 'walk_root_reached_pct: 90.00', 'walk_read_fault_pct: 3.10', 'walk_bad_rule_pct: 0.00',
-             'walk_no_rule_pct: 6.50', 'walk_32_bit_task_pct: 0.40', 'walk_mm_released_pct: 2.00')
-    said = 'perf-agent: incomplete stacks: 6 % no rule, 3 % read fault, <1 % 32-bit task (of all user stacks)'
-    r = run(*ME, *SHORT, '--profile-output', 'p', env={'FAKE_QUALITY': '\n'.join(walks), 'FAKE_SEEN': '9'})
-    check(said in r.lines, r)
-    files = ('incomplete_in: a file.so 6.00', 'incomplete_in: [others] 4.00')
-    r = run(*ME, *SHORT, '--profile-output', 'p', env={'FAKE_QUALITY': '\n'.join(walks + files), 'FAKE_SEEN': '9'})
-    check(said + '; they end in: a file.so 6 %, [others] 4 %' in r.lines, r)
-    walks = ('walk_no_walk_pct: 7.00', 'walk_root_reached_pct: 100.00', 'walk_mm_released_pct: 2.00')
-    r = run(*ME, *SHORT, '--profile-output', 'p', env={'FAKE_QUALITY': '\n'.join(walks), 'FAKE_SEEN': '9'})
-    check('incomplete' not in r.err, r)
-
-
-@test
-def files_with_heuristic_frames_are_named():
-    env = {'FAKE_QUALITY': 'heuristic_stacks_pct: 7.00\nheuristic_in: a file.so (without table) 6.00\n'
-                           'heuristic_in: [before its table] 1.00', 'FAKE_SEEN': '9'}
-    r = run(*ME, *SHORT, '--profile-output', 'p', env=env)
-    check('perf-agent: heuristic frames in: a file.so (without table) 6 %, [before its table] 1 %' in r.lines,
-          r)
-
-
-@test
 def every_option_is_in_every_text():
     options = read_table()
     with open(OPTIONS_DEF, encoding='utf-8') as f:
@@ -846,7 +690,7 @@ def every_option_is_in_every_text():
     for c in read_commands():
         check(f'fB{c.name}fR' in man, c.name)
         check(f'perf-agent {c.name} ' in help_text, c.name)
-        check(re.search(rf'-W "[^"]* {c.name}"', completion), c.name)
+        check(re.search(rf'-W "[^"]* {c.name}[ "]', completion), c.name)
         for o in c.options:
             check(f'fB--{o.name}fR' in man and re.search(rf'--{o.name}\b', help_text), o.name)
             check(re.search(rf'-W "[^"]*--{o.name} ', completion), o.name)
@@ -855,42 +699,9 @@ def every_option_is_in_every_text():
     # In the parser they are by construction; this would find a row whose kind is wrong.
     for o in options:
         r = run('--profile=false', f'--{o.name}=\x01')
-        if not o.name.endswith('-output') and o.name not in ('debug-dir', 'comm', 'cgroup'):  # which take any word
+        if not o.name.endswith('output') and o.name not in ('debug-dir', 'comm', 'cgroup', 'pid'):  # which take any word
             equal(r.rc, 2, o.name, r)
             check(f'--{o.name}: ' in r.err, o.name, r)
-
-
-@test
-def completion_completes():
-    if not os.path.exists('/bin/bash'):
-        return 'needs bash'
-    script = f'''source "{COMPLETION}"
-try() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _perf_agent; echo "${{COMPREPLY[*]}}"; }}
-try perf-agent --sample
-try perf-agent --event c
-try perf-agent --event = cy
-try perf-agent --event =
-try perf-agent --duration 1
-try perf-agent --pmu-format j
-try perf-agent --offcpu-states un
-try perf-agent --offcpu-output exa
-try perf-agent --pid {os.getpid()}
-try perf-agent --profile-output exa
-try perf-agent --profile -- /bin/ech
-try perf-agent --profile -- cat exa
-try perf-agent unw
-try perf-agent unwind-info exa
-try perf-agent unwind-info example-file --p
-'''
-    open('example-file', 'wb').close()
-    r = finish(start('/bin/bash', ['-c', script]))
-    equal((r.rc, r.err), (0, ''), r)
-    lines = r.out.split('\n')
-    equal(lines[:5], ['--sample-rate', 'cpu-clock cycles', 'cycles', 'cpu-clock cycles auto', ''], r)
-    equal(lines[5:8], ['json', 'uninterruptible', 'example-file'], r)
-    check(str(os.getpid()) in lines[8].split(), r)
-    equal(lines[9:12], ['example-file', '/bin/echo', 'example-file'], r)
-    equal(lines[12:15], ['unwind-info', 'example-file', '--pc'], r)
 
 
 @test

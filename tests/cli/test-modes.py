@@ -82,6 +82,8 @@ USAGE_ERRORS = [
     # Flame graphs and folded stacks.
     ([*PMU, '--flamegraph-output', 'x.html'], '--flamegraph-output needs --profile or --offcpu'),
     ([*PMU, '--folded-output', 'x'], '--folded-output needs --profile or --offcpu'),
+    ([*ME, '--timeline'], '--timeline needs --flamegraph-output FILE.html'),
+    ([*ME, '--timeline', '--flamegraph-output', 'x.svg'], '--timeline: a .svg file has no time line'),
     ([*PMU, '--perf-data-output', 'x'], '--perf-data-output needs --profile or --offcpu'),
     ([*ME, '--perf-data-output', 'x.html'], "--perf-data-output: 'x.html' is the name of another format"),
     ([*ME, '--perf-data-output=-', '--profile-output', '-'],
@@ -148,11 +150,23 @@ def flame_graphs_and_folded_stacks_are_more_outputs_of_the_profiles():
     check('extra 2 0 0 ./f.svg 0' in lines and 'extra 3 0 2 s 0' in lines, lines)
 
 
+@test
+def perf_data_may_have_both_profiles():
     lines = logged(*ME, '--offcpu', '--profile-output=p', '--offcpu-output=o', '--perf-data-output=x.data', *SHORT)
+    check('extra 4 0 0 x.data 0' in lines and sum('extra' in line for line in lines) == 1, lines)
+    lines = logged(*ME, '-o', 'x.data', *SHORT)
+    check('extra 4 0 0 x.data 0' in lines, lines)
     lines = logged(*ME, '-o', 'x.data', '--perf-data-compress=zstd', *SHORT)
+    check('extra 4 0 0 x.data 0 compressed' in lines, lines)
     lines = logged(*ME, '-o', 'x.data', '--perf-data-compress', 'none', *SHORT)
+    check('extra 4 0 0 x.data 0' in lines, lines)
     lines = logged(*ME, '--profile-output=p', '--flamegraph-output=f.html', '--folded-output=s', '--perf-data-output=d', *SHORT)
+    check(lines.index('extra 1 0 0 f.html 0') < lines.index('extra 3 0 0 s 0') < lines.index('extra 4 0 0 d 0'), lines)
     r = run(*ME, *SHORT, '--profile-output=p', '--folded-output=missing/s', '--perf-data-output=d')
+    equal(r.rc, 1, r)
+    check('perf-agent: perf.data file written: d' in r.lines, r)
+
+
 @test
 def more_outputs_are_written_and_reported():
     os.mkdir('d')
@@ -160,7 +174,12 @@ def more_outputs_are_written_and_reported():
     equal((r.rc, r.out, files(), os.listdir('d')), (0, 'fake folded\n', ['d', 'p'], ['f.html']), r)
     for want in ('profile written: p', 'flame graph written: d/f.html', 'folded stacks written: standard output'):
         check('perf-agent: ' + want in r.lines, want, r)
+    equal([line for line in r.lines if line.startswith('to read')], ['to read: perf-agent report p, or go tool pprof -http=: p'], r)
     r = run(*ME, *SHORT, '--profile-output=-', '--folded-output=d/s x', '--perf-data-output=d/x.data')
+    equal([line for line in r.lines if line.startswith('to read')],
+          ["to read: perf-agent report 'd/s x'", 'to read: perf-agent report d/x.data'], r)
+    os.remove('d/s x')
+    os.remove('d/x.data')
     # Made-up names; and one that fails leaves the others.
     r = run(*ME, *SHORT, '--profile-output=p', '--flamegraph-output=auto', '--folded-output=missing/s')
     equal(r.rc, 1, r)
@@ -290,6 +309,8 @@ def one_file_by_two_names_is_refused():
     for a, b in ('d/x', 'x'), ('first', 'd/old'):
         equal(run(*ME, '--offcpu', *SHORT, f'--profile-output={a}', f'--offcpu-output={b}').rc, 0, a, b)
 
+
+@test
 def made_names_of_one_capture_have_one_number():
     pid = ['--pid', '2147483647']
     for i in range(3):
@@ -321,9 +342,9 @@ PLACES = '''600000000 8 300000000 futex_do_wait 1 0 /usr/bin/pool wait_for_work
 200000000 3 150000000 pipe_read 3 0 /usr/lib/libx.so.1 next<int, std::vector<int> >(int)
 100000000 1 100000000 do_nanosleep 1 5 /usr/lib/libx.so.1 0x1230 [libx.so.1]'''
 OFF_QUALITY = '''intervals_seen: 12
-complete_stacks_pct: 99.10
-walk_no_rule_pct: 0.90
-incomplete_in: lib.so 0.90
+complete_stacks_pct: 98.10
+walk_no_rule_pct: 1.40
+incomplete_in: lib.so 1.40
 lost_stacks_pct: 0.00
 intervals_open_at_end: 2
 threads_blocked_at_start: 1
@@ -336,24 +357,29 @@ def wait_functions_and_their_quality():
     r = run(*OFF, *SHORT, '--offcpu-output=o', env=OFF_ENV)
     equal(r.rc, 0, r)
     waits = [
-        '  time %    off-CPU    count    longest  function                           blocked in     module',
-        '      67     600 ms        8     300 ms  wait_for_work                      futex_do_wait  pool',
-        '      22     200 ms        3     150 ms  next<int, std::vector<int> >(int)  pipe_read +2   libx.so.1',
-        '      11     100 ms        1     100 ms  (5 unnamed addresses)              do_nanosleep   libx.so.1',
-        'perf-agent: dropped 1 interval because the thread table was full',
+        '  time %  off-CPU  count  longest  function       blocked in     module',
+        '      67   600 ms      8   300 ms  wait_for_work  futex_do_wait  pool',
+        '      22   200 ms      3   150 ms  next<…>(int)   pipe_read +2   libx.so.1',
+        '      11   100 ms      1   100 ms  (5 unnamed)    do_nanosleep   libx.so.1',
         'perf-agent: off-CPU profile written: o',
-        'perf-agent: incomplete stacks: 1 % no rule (of all user stacks); they end in: lib.so 1 %',
-        'off-CPU quality: 12 intervals (11 kept, 1 dropped), 900 ms, 1 of threads that were off-CPU at the start, '
-        '2 open at the end, 99 % complete stacks',
+        'off-CPU quality: poor, 11 intervals, 900 ms, 1 lost',
+        '  dropped 1 interval because the thread table was full',
+        '  2 % of the user stacks are incomplete (1 % no rule); they end in lib.so 1 %: '
+        'docs/troubleshooting.md#incomplete-stacks',
+        'to read: perf-agent report o, or go tool pprof -http=: o',
     ]
-    equal(r.lines[1:], waits[:-1] + [waits[-1] + ', agent 0.2 % CPU'], r)
+    equal(r.lines[1:], waits[:4] + ['perf-agent: off-CPU profile written: o', waits[5] + '; overhead 0.2 % CPU'] + waits[6:], r)
     # Alongside a profile: after it, and what perf-agent took is said once. Neither has the other's statistics.
     r = run(*ME, '--offcpu', *SHORT, '--profile-output=p', '--offcpu-output=o',
             env={**OFF_ENV, 'FAKE_TOP': '5 5 /bin/x f', 'FAKE_SEEN': '3', 'FAKE_QUALITY': 'complete_stacks_pct: 88.00\n'
                  'agent_cpu_pct: 0.3'})
-    equal(r.lines[1:], ['  self %    cum %       self  function  module', '     100      100       5 ns  f         x',
+    equal(r.lines[1:], ['  self %  cum %  self  function  module', '     100    100  5 ns  f         x',
                         'perf-agent: profile written: p',
-                        'quality: 3 samples, 88 % complete stacks, agent 0.3 % CPU', *waits], r)
+                        'quality: poor, 3 samples, 0 lost; overhead 0.3 % CPU',
+                        '  3 samples: shares are ± 50 %: capture for longer, or raise --sample-rate',
+                        '  12 % of the user stacks are incomplete: docs/troubleshooting.md#incomplete-stacks',
+                        'to read: perf-agent report p, or go tool pprof -http=: p', *waits[:-1],
+                        'to read: perf-agent report o'], r)  # pprof once
     r = run(*OFF, *SHORT, '--offcpu-output=o')
     check('perf-agent: no off-CPU intervals in the selected states and lengths\n' in r.err, r)
     for which in (['--comm=nobody'], ['--tid=1'], ['--cgroup=/']):
@@ -363,7 +389,7 @@ def wait_functions_and_their_quality():
     r = run(*OFF, *SHORT, '--offcpu-output=o', env={'FAKE_WAITS': '3', 'FAKE_WAITS_DROPPED': '3'})
     check('perf-agent: no off-CPU intervals: all 3 were dropped' in r.err, r)
     r = run(*OFF, *SHORT, '--offcpu-output=o', env={'FAKE_STATS_FAIL': '1'})
-    equal(r.lines[-1], 'off-CPU quality: unknown: invalid argument (EINVAL)', r)
+    equal(r.lines[-2], 'off-CPU quality: unknown: invalid argument (EINVAL)', r)
     r = run(*PMU, *SHORT)
     equal((r.rc, len(r.lines)), (0, 1), 'no profile, nothing about one', r)
 
@@ -400,22 +426,55 @@ def what_the_shell_has_open_is_written_on():
 def the_table_of_waits_is_as_wide_as_the_terminal():
     places = '\n'.join(f'{(20 - i) * 1000000} {i} 1000 a_function_of_the_kernel_{i} {1 + i % 2} 0 /lib/libsomething-long-{i}.so '
                        f'a_function_of_the_program_{i}_é' for i in range(12))
-    for width, first, second in [
-            (60, 'a_func..  a_functi..  libs..', 'a_func..  a_fun.. +1  libs..'),
-            (80, 'a_functio..  a_function_o..  libsomet..', 'a_functio..  a_functio.. +1  libsomet..'),
-            (200, 'a_function_of_the_program_0_é  a_function_of_the_kern..  libsomething-long-0.so',
-             'a_function_of_the_program_1_é  a_function_of_the_k.. +1  libsomething-long-1.so')]:
+    for width, titles, first, second in [
+            (40, ['time %', 'function', 'blocked in'], '    11.5  a_funct…am_0_é  a_funct…rnel_0', '    10.9  a_funct…am_1_é  a_funct…l_1 +1'),
+            (60, ['time %', 'off-CPU', 'count', 'function', 'blocked in', 'module'], None, None),
+            (80, ['time %', 'off-CPU', 'count', 'longest', 'function', 'blocked in', 'module'], None, None),
+            (200, ['time %', 'off-CPU', 'count', 'longest', 'function', 'blocked in', 'module'],
+             '    11.5  20.0 ms      0  1.00 us  a_function_of_the_program_0_é  a_function_o…he_kernel_0  libsomething-long-0.so',
+             '    10.9  19.0 ms      1  1.00 us  a_function_of_the_program_1_é  a_function_o…kernel_1 +1  libsomething-long-1.so')]:
         t = Terminal(FAKE, [*OFF, *SHORT, '--offcpu-output=o'], env={'FAKE_OFF_PLACES': places, 'FAKE_WAITS': '1000'},
                      width=width)
         equal(t.finish(), 0, t.text)
-        rows = [line for line in t.text.split('\r\n') if 'us  ' in line]
-        equal(len(rows), 10, t.text)
-        equal(rows[0], '    11.5    20.0 ms        0    1.00 us  ' + first, t.text)
-        equal(rows[1], '    10.9    19.0 ms        1    1.00 us  ' + second, t.text)
-        check(width < 80 or max(map(len, rows)) <= width, t.text)
+        lines = re.split(r'[\r\n]+', t.text)
+        at = [i for i, line in enumerate(lines) if 'time %' in line][0]
+        rows = lines[at:lines.index('perf-agent: off-CPU profile written: o')]
+        equal((len(rows), [w for w in titles if w in rows[0]]), (11, titles), t.text)
+        equal(len(re.split(r'  +', rows[0].strip())), len(titles), t.text)
+        check(max(map(len, rows)) <= width, width, t.text)
+        if first:
+            equal(rows[1:3], [first, second], t.text)
+
+
+@test
+def idle_and_kernel_threads_are_apart():
+    places = '\n'.join(['9800000000 10 1000000000 futex_do_wait 1 0 /bin/pool park', '900000000 3 500000000 interruptible 1 0 [kernel] smpboot_thread_fn',
+                        '600000000 8 300000000 pipe_read 1 0 /bin/pool get',
+                        '100000000 9 50000000 interruptible 1 0 [kernel] kthread_worker_fn'])
+    env = {'FAKE_OFF_PLACES': places, 'FAKE_WAITS': '30', 'FAKE_ELAPSED_MS': '1000'}
+    r = run(*OFF, *SHORT, '--offcpu-output=o', env=env)
+    equal(r.lines[1:6], [
+        '  time %  off-CPU  count  longest  function  blocked in  module',
+        '     100   600 ms      8   300 ms  get       pipe_read   pool',
+        '  time %  off-CPU  count  longest  blocked throughout  blocked in     module',
+        '     100   9.80 s     10   1.00 s  park                futex_do_wait  pool',
+        'kernel threads: 1.00 s in 2 functions; --kernel-threads lists them'], r)
+    r = run(*OFF, *SHORT, '--offcpu-output=o', '--kernel-threads', env=env)
+    equal(r.lines[1:5], [
+        '  time %  off-CPU  count  longest  function           blocked in     module',
+        '      56   900 ms      3   500 ms  smpboot_thread_fn  interruptible  [kernel]',
+        '      38   600 ms      8   300 ms  get                pipe_read      pool',
+        '       6   100 ms      9  50.0 ms  kthread_worker_fn  interruptible  [kernel]'], r)
+    check('lists them' not in r.err, r)
+    r = run(*ME, '--kernel-threads')
+    equal((r.rc, r.lines), (2, ['perf-agent: --kernel-threads needs --offcpu']), r)
+
+
+@test
+def rows_without_time_are_left_out():
     t = Terminal(FAKE, [*OFF, *SHORT, '--offcpu-output=o'], env={'FAKE_OFF_PLACES': '0 0 0 w 1 0 m f', 'FAKE_WAITS': '1'})
     equal(t.finish(), 0, t.text)
-    check('       0       0 ns        0       0 ns  f' in t.text, t.text)
+    check('time %' not in t.text and 'off-CPU profile written: o' in t.text, t.text)
 
 
 

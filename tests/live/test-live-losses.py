@@ -40,7 +40,7 @@ def sum_holds_when_the_ring_takes_few_stacks():
     note(f'{count(gone)} of {count(p.samples)} samples lost their stack')
     within(float(p.comments['lost_stacks_pct']), 100 * weight(gone) / weight(p.samples) - 0.01,
            100 * weight(gone) / weight(p.samples) + 0.01, p.text())
-    shown = re.search(r', ([<>]?)([0-9.]+) % lost stacks', p.result.lines[-1])
+    shown = re.search(r'\n  ([<>]?)([0-9.]+) % of the time lost its stack', repr(p.result))
     equal(bool(shown), float(p.comments['lost_stacks_pct']) > 0, p.result)
     if not shown:
         return
