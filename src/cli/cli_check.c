@@ -66,6 +66,7 @@ static const struct {
         {OPT_FLAMEGRAPH_OUTPUT, NEEDS_STACKS},
         {OPT_FOLDED_OUTPUT, NEEDS_STACKS},
         {OPT_PERF_DATA_OUTPUT, NEEDS_STACKS},
+        {OPT_QUALITY_OUTPUT, NEEDS_STACKS},
         {OPT_TIMELINE, {[CLI_FLAME] = true}, "--flamegraph-output FILE.html"},
         {OPT_FOLDED_ROOT, {[CLI_FOLDED] = true}, "--folded-output"},
         {OPT_PERF_DATA_COMPRESS, {[CLI_PERF] = true}, "--perf-data-output"},

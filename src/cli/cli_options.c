@@ -420,6 +420,9 @@ static int apply(struct parse *p, const struct cli_option_row *row, const char *
 		return read_compress(p, value);
 	case OPT_FOLDED_ROOT:
 		return read_root(p, value);
+	case OPT_QUALITY_OUTPUT:
+		o->on[CLI_QUALITY] = true;
+		return read_output(p, CLI_QUALITY, value);
 	case OPT_TAG:
 		return read_tag(p, value);
 	case OPT_KERNEL_THREADS:

@@ -26,6 +26,7 @@ static const struct {
         [CLI_FLAME] = {"flame graph", "--flamegraph-output"},
         [CLI_FOLDED] = {"folded stacks", "--folded-output"},
         [CLI_PERF] = {"perf.data file", "--perf-data-output"},
+        [CLI_QUALITY] = {"quality", "--quality-output"},
 };
 
 const char *cli_product_name(enum cli_product p)
@@ -53,6 +54,8 @@ static const char *suffix_of(enum cli_product p, const struct cli_options *o)
 		return "-folded.txt";
 	case CLI_PERF:
 		return "-perf.data";
+	case CLI_QUALITY:
+		return "-quality.json";
 	case CLI_PRODUCT_CNT:
 		break;
 	}

@@ -21,6 +21,7 @@
  *   cli_columns.c   tables that fit the terminal
  *   cli_sites.c     the table of functions that block
  *   cli_quality.c   what a profile can be trusted for
+ *   cli_quality_json.c the same as JSON
  *   cli_children.c  children of the target that are not profiled; stopped targets
  *   cli_statistics.c values of the lines of a profile
  *   cli_session.c   from the options to those of the library
@@ -66,6 +67,7 @@ enum cli_product {
 	CLI_FLAME = 3,   /* --flamegraph-output: of the profiles above */
 	CLI_FOLDED = 4,  /* --folded-output: likewise */
 	CLI_PERF = 5,    /* --perf-data-output: likewise */
+	CLI_QUALITY = 6, /* --quality-output: about the profiles; written by the command */
 	CLI_PRODUCT_CNT,
 };
 
@@ -459,6 +461,12 @@ int cli_quality_new(const struct pfa_session *s, const struct cli_options *o, ui
                     const struct cli_facts *facts, struct cli_quality **ret);
 /* "good" */
 const char *cli_verdict_name(enum cli_verdict v);
+/**
+ * cli_quality_write - write --quality-output, after pfa_stop
+ * Returns: 0 or a negative errno. A file is replaced at the end only.
+ */
+int cli_quality_write(const struct pfa_session *s, const struct cli_options *o,
+                      const struct cli_outputs *outs, const struct cli_facts *facts);
 /* The CPU time of the children of --pid, before the capture. NULL: there is nothing to compare.
  * For free(). */
 struct cli_children *cli_children_new(const struct cli_options *o);

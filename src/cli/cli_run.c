@@ -39,6 +39,7 @@ struct run {
 	uint64_t start_ns;
 	size_t n_notes; /* printed */
 	struct cli_facts facts;
+	int quality_rc;                /* of --quality-output */
 	struct cli_children *children; /* at the start; NULL: none are looked for */
 };
 
@@ -407,6 +408,8 @@ static void report(const struct run *r, enum cli_product p, bool written)
 /* Whether the library has written a product, all of it. */
 static bool is_written(const struct run *r, enum cli_product p)
 {
+	if (p == CLI_QUALITY)
+		return r->quality_rc == 0;
 	if (p >= CLI_FLAME)
 		return pfa_extra_outputs_written(r->session) >> extra_index(r, p) & 1;
 	return pfa_modes_written(r->session) & modes[p];
@@ -434,6 +437,8 @@ static int finish(struct run *r, enum end end)
 
 	stopped = pfa_stop(r->session, &err);
 	ran = pfa_modes_run(r->session);
+	if (r->outs.of[CLI_QUALITY].wanted)
+		r->quality_rc = cli_quality_write(r->session, r->o, &r->outs, &r->facts);
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
 		const struct cli_output *out = &r->outs.of[i];
 
@@ -457,6 +462,11 @@ static int finish(struct run *r, enum end end)
 			continue;
 		cli_say("cannot rename %s to %s: %s; the %s is in the first file", out->hidden,
 		        out->name, cli_error(-moved[i]), cli_product_name((enum cli_product)i));
+		status = CLI_FAILED;
+	}
+	if (r->quality_rc < 0) {
+		cli_say("cannot write %s: %s", cli_output_path(&r->outs.of[CLI_QUALITY]),
+		        cli_error(-r->quality_rc));
 		status = CLI_FAILED;
 	}
 	if (!stopped)

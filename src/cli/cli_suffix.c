@@ -17,7 +17,7 @@ static const struct {
         {".folded", "folded stacks", 1u << CLI_FOLDED},
         {".txt", "folded stacks, or the text of --pmu", 1u << CLI_FOLDED | 1u << CLI_METRICS},
         {".data", "perf.data", 1u << CLI_PERF},
-        {".json", "JSON of --pmu", 1u << CLI_METRICS},
+        {".json", "JSON of --pmu", 1u << CLI_METRICS | 1u << CLI_QUALITY},
 };
 #define SUFFIX_CNT (sizeof(suffixes) / sizeof(suffixes[0]))
 
@@ -103,7 +103,8 @@ int cli_suffix_select(struct cli_options *o, uint64_t given, char message[CLI_ME
 
 	if (named && row == SUFFIX_CNT)
 		return refuse_unknown(path, message);
-	rc = select_one(o, named ? suffixes[row].products : own, &p, message);
+	rc = select_one(o, named ? suffixes[row].products & ~(1u << CLI_QUALITY) : own, &p,
+	                message);
 	if (rc < 0)
 		return rc;
 	if (o->output[p])
