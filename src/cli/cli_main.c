@@ -49,6 +49,29 @@ static int print_version(void)
 	return fflush(stdout) || ferror(stdout) ? -EIO : 0;
 }
 
+/* Prints --help or --version. Returns enum cli_exit. */
+static int print_text(int action)
+{
+	int rc = action == CLI_ACTION_HELP ? cli_options_help(stdout) : print_version();
+
+	if (rc < 0)
+		cli_say("cannot write to standard output");
+	return rc < 0 ? CLI_FAILED : CLI_DONE;
+}
+
+/* Called without arguments. */
+static int print_usage(void)
+{
+	cli_say_plain("usage: perf-agent MODE... TARGET [OPTION...]");
+	cli_say_plain("  perf-agent --profile -p 1234 -d 10 -o flame.html   # where process 1234 "
+	              "uses the CPU");
+	cli_say_plain("  perf-agent --offcpu -- ./program                   # where a program is "
+	              "blocked");
+	cli_say_plain("modes: --profile, --offcpu, --pmu; targets: -p PID, -a, -- COMMAND; all "
+	              "options: --help");
+	return CLI_USAGE;
+}
+
 int main(int argc, char **argv)
 {
 	struct cli_options options;
@@ -60,7 +83,11 @@ int main(int argc, char **argv)
 		cli_say("cannot open /dev/null: %s", cli_error(-rc));
 		return CLI_FAILED;
 	}
-	if (argc > 1 && !strcmp(argv[1], "unwind-info"))
+	if (argc < 2)
+		return print_usage();
+	if (!strcmp(argv[1], "help"))
+		return print_text(CLI_ACTION_HELP);
+	if (!strcmp(argv[1], "unwind-info"))
 		return cli_unwind_info(argc, argv);
 	rc = cli_options_parse(argc, argv, read_max_rate_hz(), &options, message);
 	if (rc == -EINVAL) {
@@ -71,15 +98,12 @@ int main(int argc, char **argv)
 		cli_say("cannot read the command line: %s", cli_error(-rc));
 		return CLI_FAILED;
 	}
-	if (rc == CLI_ACTION_RUN) {
+	if (rc != CLI_ACTION_RUN) {
+		rc = print_text(rc);
+	} else {
 		rc = cli_pids_find(&options);
 		if (rc == CLI_DONE)
 			rc = cli_run(&options);
-	} else {
-		rc = rc == CLI_ACTION_HELP ? cli_options_help(stdout) : print_version();
-		if (rc < 0)
-			cli_say("cannot write to standard output");
-		rc = rc < 0 ? CLI_FAILED : CLI_DONE;
 	}
 	cli_options_done(&options);
 	return rc;

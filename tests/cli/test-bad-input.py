@@ -48,7 +48,7 @@ def usage_names_the_option():
     own = str(os.getpid())
     limit = sysctl('perf_event_max_sample_rate')
     cases = [
-        ([], '--pid'), (['--pid', own], '--profile'), (['--profile'], '--pid.*(-a|--all)'),
+        (['--pid', own], '--profile'), (['--profile'], '--pid.*(-a|--all)'),
         (['--profile', '-a', '--pid', own], '--pid.*-a|-a.*--pid'), (['--profile', '-a', '--', 'true'], '-a'),
         (['--profile', '--pid', own, '--', 'true'], '--pid'), (['--profile', '--'], '--|command|COMMAND'),
         (['--profile', '-a', '--sample-rate', '0'], '--sample-rate'),
