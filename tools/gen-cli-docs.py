@@ -3,7 +3,7 @@
 """Texts made from src/cli/options.def.
 
     gen-cli-docs.py man OPTIONS.DEF TEMPLATE    the template with its lines @OPTIONS@, @COMMANDS@ replaced (scdoc source)
-    gen-cli-docs.py completion OPTIONS.DEF      completion for bash
+    gen-cli-docs.py bash|zsh|fish OPTIONS.DEF   completion for this shell
 """
 import re
 import sys
@@ -50,6 +50,14 @@ def calls(text):
         yield name, args
 
 
+# How a shell completes the values of the options of commands; others: nothing.
+COMMAND_WORDS = {
+    'format': 'text markdown json folded pprof html svg',
+    'by': 'process thread module file line',
+    'output': 'file',
+}
+
+
 class Option:
     def __init__(self, group, args):
         _, self.name, short, self.argument, self.kind, self.completion, self.help, self.more = args
@@ -66,6 +74,7 @@ class Command:
 class CommandOption:
     def __init__(self, args):
         _, self.name, self.argument, self.help, self.more = args
+        self.completion = COMMAND_WORDS.get(self.name, 'none')
 
 
 def read_commands(path):
@@ -96,7 +105,7 @@ def read_options(path):
 
 
 def sentence(text):
-    return text[0].upper() + text[1:] + '.'
+    return (text[0].upper() + text[1:] + '.').replace('*', r'\*')
 
 
 def man_commands(commands):
@@ -104,7 +113,7 @@ def man_commands(commands):
     for c in commands:
         out += [f'*{c.name}* _{c.argument}_', '\t' + ' '.join(filter(None, [sentence(c.help), c.more])), '']
         for o in c.options:
-            out += [f'*{c.name}* _{c.argument}_ *--{o.name}* _{o.argument}_',
+            out += [f'*{c.name}* _{c.argument}_ *--{o.name}*' + (f' _{o.argument}_' if o.argument else ''),
                     '\t' + ' '.join(filter(None, [sentence(o.help), o.more])), '']
     return '\n'.join(out)
 
@@ -177,26 +186,152 @@ def completion_command(o):
     return f'_perf_agent_words -W "{o.completion}" -- "$cur"'
 
 
-def completion(options, commands):
+def bash(options, commands):
     cases, names, others = '', [], ''
     for c in commands:
         words = ' '.join(f'--{o.name}' for o in c.options)
-        others += (f'\t{c.name})\n\t\tif ((COMP_CWORD > 1)); then\n\t\t\tif [[ $cur == -* ]]; then\n'
+        values = ''.join(f'\t\t\t-{o.name} | --{o.name})\n\t\t\t\t{completion_command(o)}\n\t\t\t\treturn\n\t\t\t\t;;\n'
+                         for o in c.options if o.argument)
+        if values:
+            values = f'\t\t\tcase "$prev" in\n{values}\t\t\tesac\n'
+        others += (f'\t{c.name})\n\t\tif ((COMP_CWORD > 1)); then\n{values}\t\t\tif [[ $cur == -* ]]; then\n'
                    f'\t\t\t\t_perf_agent_words -W "{words} " -- "$cur"\n\t\t\telse\n'
                    '\t\t\t\t_perf_agent_words -f -- "$cur"\n\t\t\tfi\n\t\t\treturn\n\t\tfi\n\t\t;;\n')
     for o in options:
         names += [f'--{o.name}'] + ([f'-{o.short}'] if o.short else [])
         if o.kind != 'BOOL':
-            cases += f'\t-{o.name} | --{o.name})\n\t\t{completion_command(o)}\n\t\treturn\n\t\t;;\n'
+            letter = f'-{o.short} | ' if o.short else ''
+            cases += f'\t{letter}-{o.name} | --{o.name})\n\t\t{completion_command(o)}\n\t\treturn\n\t\t;;\n'
     names += ['--'] + [c.name for c in commands]
     return COMPLETION.format(cases=cases, commands=others, names=' '.join(names))
+
+
+ZSH = '''\
+#compdef perf-agent
+# SPDX-License-Identifier: Apache-2.0
+# zsh completion for perf-agent; made from options.def
+
+_perf-agent()
+{{
+	local -i dash=${{words[(i)--]}}
+
+	# The command to profile is completed as if it were alone.
+	if ((dash < CURRENT)); then
+		shift $dash words
+		((CURRENT -= dash))
+		_normal
+		return
+	fi
+	case $words[2] in
+{commands}	esac
+	((CURRENT == 2)) && compadd -- {names}
+	_arguments -S \\
+{options}
+}}
+
+# Loaded as a function, or read as a file.
+if [[ $funcstack[1] == _perf-agent ]]; then
+	_perf-agent "$@"
+else
+	compdef _perf-agent perf-agent
+fi
+'''
+
+
+def quoted(text):
+    """For an argument of zsh's _arguments, between single quotes."""
+    return re.sub(r"([\\\\\[\]:])", r'\\\1', text).replace("'", "'\\''")
+
+
+def zsh_action(completion):
+    if completion == 'pid':
+        return '_pids'
+    if completion == 'file':
+        return '_files'
+    return '' if completion == 'none' else f'({completion})'
+
+
+def zsh_option(spellings, help_text, argument, completion, repeated):
+    """One line of _arguments for an option with these spellings."""
+    star = '*' if repeated else ''
+    group = f"'({' '.join(spellings)})'" if len(spellings) > 1 and not repeated else f"'{star}'" if star else ''
+    equals = '=' if argument else ''
+    names = [name + (equals if name.startswith('--') else '+' if argument else '') for name in spellings]
+    words = '{' + ','.join(names) + '}' if len(names) > 1 else f"'{names[0]}'"
+    value = f':{quoted(argument)}:{zsh_action(completion)}' if argument else ''
+    return f"\t\t{group}{words}'[{quoted(help_text)}]{value}'"
+
+
+def zsh(options, commands):
+    lines, cases = [], ''
+    for o in options:
+        spellings = ([f'-{o.short}'] if o.short else []) + [f'--{o.name}']
+        lines.append(zsh_option(spellings, o.help, None if o.kind == 'BOOL' else o.argument, o.completion, o.kind == 'LIST'))
+    for c in commands:
+        own = [zsh_option([f'--{o.name}'], o.help, o.argument, o.completion, False) for o in c.options]
+        own = ' \\\n'.join(f'\t{line}' for line in own + [f"\t\t'*:{quoted(c.argument)}:_files'"])
+        cases += (f'\t{c.name})\n\t\tif ((CURRENT > 2)); then\n\t\t\tshift words\n\t\t\t((CURRENT--))\n'
+                  f'\t\t\t_arguments -S \\\n{own}\n\t\t\treturn\n\t\tfi\n\t\t;;\n')
+    return ZSH.format(commands=cases, names=' '.join(c.name for c in commands), options=' \\\n'.join(lines))
+
+
+FISH = '''\
+# SPDX-License-Identifier: Apache-2.0
+# fish completion for perf-agent; made from options.def
+
+function __perf_agent_command
+    contains -- -- (commandline -opc)
+end
+function __perf_agent_is
+    set -l words (commandline -opc)
+    test (count $words) -gt 1; and test "$words[2]" = "$argv[1]"
+end
+function __perf_agent_capture
+    not __perf_agent_command
+{captures}end
+
+complete -c perf-agent -f
+# The command to profile, and its arguments.
+complete -c perf-agent -n __perf_agent_command -F -a "(__fish_complete_command)"
+'''
+
+
+def fish_quoted(text):
+    return "'" + text.replace('\\', '\\\\').replace("'", "\\'") + "'"
+
+
+def fish_option(condition, o, takes_value, completion):
+    line = f'complete -c perf-agent -n {fish_quoted(condition)} -l {o.name}'
+    if getattr(o, 'short', None):
+        line += f' -s {o.short}'
+    if takes_value and completion == 'file':
+        line += ' -r -F'
+    elif takes_value:
+        values = {'pid': '(__fish_complete_pids)', 'none': ''}.get(completion, completion)
+        line += ' -x' + (f' -a {fish_quoted(values)}' if values else '')
+    return line + f' -d {fish_quoted(o.help)}\n'
+
+
+def fish(options, commands):
+    out = FISH.format(captures=''.join(f'    and not __perf_agent_is {c.name}\n' for c in commands))
+    for c in commands:
+        out += (f'complete -c perf-agent -n __fish_is_first_token -a {c.name} -d {fish_quoted(c.help)}\n'
+                f'complete -c perf-agent -n {fish_quoted("__perf_agent_is " + c.name)} -F\n')
+        for o in c.options:
+            out += fish_option(f'__perf_agent_is {c.name}', o, o.argument, o.completion)
+    for o in options:
+        out += fish_option('__perf_agent_capture', o, o.kind != 'BOOL', o.completion)
+    return out
+
+
+SHELLS = {'bash': bash, 'zsh': zsh, 'fish': fish}
 
 
 def main(argv):
     if len(argv) == 4 and argv[1] == 'man':
         text = man(read_options(argv[2]), read_commands(argv[2]), argv[3])
-    elif len(argv) == 3 and argv[1] == 'completion':
-        text = completion(read_options(argv[2]), read_commands(argv[2]))
+    elif len(argv) == 3 and argv[1] in SHELLS:
+        text = SHELLS[argv[1]](read_options(argv[2]), read_commands(argv[2]))
     else:
         raise SystemExit(__doc__)
     sys.stdout.reconfigure(encoding='utf-8')
