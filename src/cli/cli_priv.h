@@ -26,6 +26,7 @@
  *   cli_statistics.c values of the lines of a profile
  *   cli_session.c   from the options to those of the library
  *   cli_unwind.c    perf-agent unwind-info
+ *   cli_pager.c     text on a terminal, through a pager
  */
 #ifndef CLI_PRIV_H
 #define CLI_PRIV_H
@@ -557,6 +558,12 @@ void cli_progress_remove(struct cli_progress *p);
  * @comm: name of the target, or ""; @duration_ns: 0: no end by time */
 void cli_say_start(const struct cli_options *o, const struct pfa_session *s, const char *comm,
                    uint64_t duration_ns);
+
+/**
+ * cli_page - show text on the terminal of standard output, by $PAGER or less if it is there
+ * Returns: 0, or a negative errno: it could not be written.
+ */
+int cli_page(const void *text, size_t len);
 
 /* Runs perf-agent unwind-info; argv[1] is its name. Returns enum cli_exit. */
 int cli_unwind_info(int argc, char *const *argv);
