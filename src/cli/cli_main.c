@@ -87,6 +87,8 @@ int main(int argc, char **argv)
 		return print_usage();
 	if (!strcmp(argv[1], "help"))
 		return print_text(CLI_ACTION_HELP);
+	if (!strcmp(argv[1], "report"))
+		return cli_report_files(argc, argv);
 	if (!strcmp(argv[1], "unwind-info"))
 		return cli_unwind_info(argc, argv);
 	rc = cli_options_parse(argc, argv, read_max_rate_hz(), &options, message);

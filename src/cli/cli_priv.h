@@ -26,6 +26,7 @@
  *   cli_statistics.c values of the lines of a profile
  *   cli_session.c   from the options to those of the library
  *   cli_unwind.c    perf-agent unwind-info
+ *   cli_report_cmd.c  perf-agent report
  *   cli_pager.c     text on a terminal, through a pager
  */
 #ifndef CLI_PRIV_H
@@ -559,12 +560,23 @@ void cli_progress_remove(struct cli_progress *p);
 void cli_say_start(const struct cli_options *o, const struct pfa_session *s, const char *comm,
                    uint64_t duration_ns);
 
+/* An option of a command other than a capture. */
+struct cli_command_option {
+	const char *command, *name;
+	bool takes_value;
+};
+/* Returns the option with this name, of @len bytes, of a command; NULL: none. */
+const struct cli_command_option *cli_command_option(const char *command, const char *name,
+                                                    size_t len);
+
 /**
  * cli_page - show text on the terminal of standard output, by $PAGER or less if it is there
  * Returns: 0, or a negative errno: it could not be written.
  */
 int cli_page(const void *text, size_t len);
 
+/* Runs perf-agent report; argv[1] is its name. Returns enum cli_exit. */
+int cli_report_files(int argc, char *const *argv);
 /* Runs perf-agent unwind-info; argv[1] is its name. Returns enum cli_exit. */
 int cli_unwind_info(int argc, char *const *argv);
 

@@ -22,14 +22,12 @@ static const struct cli_option_row option_rows[] = {
 };
 
 /* Options of the commands that are not a capture. */
-static const struct {
-	const char *command, *name;
-} command_option_rows[] = {
+static const struct cli_command_option command_option_rows[] = {
 #define CLI_GROUP(heading)
 #define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)
 #define CLI_HIDDEN(id, name, argument)
 #define CLI_COMMAND(name, argument, help, more)
-#define CLI_COMMAND_OPTION(command, name, argument, help, more) {command, name},
+#define CLI_COMMAND_OPTION(command, name, argument, help, more) {command, name, (argument) != NULL},
 #include "options.def"
 #undef CLI_GROUP
 #undef CLI_OPTION
@@ -132,6 +130,19 @@ const char *cli_option_command(const char *name, size_t len)
 	return NULL;
 }
 
+const struct cli_command_option *cli_command_option(const char *command, const char *name,
+                                                    size_t len)
+{
+	for (size_t i = 0; i < sizeof(command_option_rows) / sizeof(command_option_rows[0]); i++) {
+		const struct cli_command_option *r = &command_option_rows[i];
+
+		if (!strcmp(r->command, command) && strlen(r->name) == len &&
+		    !memcmp(r->name, name, len))
+			return r;
+	}
+	return NULL;
+}
+
 int cli_options_help(FILE *to)
 {
 	static char name[] = "perf-agent";
@@ -140,7 +151,7 @@ int cli_options_help(FILE *to)
 	        .args_doc = "MODE... --pid N|NAME[,...]\nMODE... --tid N[,N...]\nMODE... --cgroup "
 	                    "PATH\n"
 	                    "MODE... -a\nMODE... -- COMMAND [ARG...]\n"
-                    "unwind-info FILE [--pc ADDR]",
+	                    "report FILE...\nunwind-info FILE [--pc ADDR]",
 	        .doc = "Profiles a process, a command or the whole machine: where it spends its "
 	               "time on and off the CPU, as pprof profiles, and how it is scheduled, as "
 	               "text or JSON. MODE is --profile, --offcpu or --pmu; several can be "
