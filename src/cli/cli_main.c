@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli_main.c - main() of perf-agent */
 #include "cli_priv.h"
+#include "cli_top.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,6 +92,8 @@ int main(int argc, char **argv)
 		return cli_report_files(argc, argv);
 	if (!strcmp(argv[1], "unwind-info"))
 		return cli_unwind_info(argc, argv);
+	if (!strcmp(argv[1], "top"))
+		return cli_top(argc, argv, read_max_rate_hz());
 	rc = cli_options_parse(argc, argv, read_max_rate_hz(), &options, message);
 	if (rc == -EINVAL) {
 		cli_say("%s", message);

@@ -28,6 +28,7 @@
  *   cli_unwind.c    perf-agent unwind-info
  *   cli_report_cmd.c  perf-agent report
  *   cli_pager.c     text on a terminal, through a pager
+ *   cli_top.c       perf-agent top: see cli_top.h
  */
 #ifndef CLI_PRIV_H
 #define CLI_PRIV_H
@@ -425,6 +426,7 @@ bool cli_statistic_files(const struct pfa_session *s, uint32_t kind, const char 
  * false if there are none. */
 bool cli_statistic_reasons(const struct pfa_session *s, uint32_t kind, uint64_t samples, char *text,
                            size_t size);
+
 /* ---- quality ---- */
 
 enum cli_verdict {
@@ -479,6 +481,7 @@ void cli_children_busy(const struct cli_children *before, const struct cli_optio
 size_t cli_stopped(const struct cli_options *o, char *ret, size_t size);
 /* Returns the samples of perf-agent itself, which the library counts as dropped. */
 uint64_t cli_own_samples(const struct pfa_session *s);
+
 /* ---- tables ---- */
 
 /* "std::map<int, int>::at(int)" -> "std::map<…>::at(int)". Short arguments, operators and Rust's
@@ -577,6 +580,7 @@ int cli_page(const void *text, size_t len);
 
 /* Runs perf-agent report; argv[1] is its name. Returns enum cli_exit. */
 int cli_report_files(int argc, char *const *argv);
+
 /* Runs perf-agent unwind-info; argv[1] is its name. Returns enum cli_exit. */
 int cli_unwind_info(int argc, char *const *argv);
 
