@@ -48,8 +48,11 @@ demo: bootstrap-build
 check: bootstrap-test
 	@tools/check
 
-asan tsan lint: bootstrap-test
+asan tsan: bootstrap-test
 	@tools/check $@
+
+lint: bootstrap-test
+	@tools/check lint tidy
 
 fuzz: bootstrap-test
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} tools/check fuzz
