@@ -20,14 +20,15 @@ STACKS = 100000
 CHROMIUM = "/usr/bin/chromium"
 CLICKS = {
     "search": "flame.state.search = 'vector.*commit'; flame.search(); flame.draw()",
-    "inverted": "flame.change({search: '', mode: 'inverted'}, false)",
+    "range": "flame.change({search: '', range: [20e9, 25e9]}, false)",
+    "inverted": "flame.change({search: '', range: null, mode: 'inverted'}, false)",
     "threads": "flame.change({mode: 'flame', group: 'thread'}, false)",
     "sandwich": "flame.change({group: ''}, false); flame.showSandwich(flame.functions.slice().sort((a, b) => b.self - a.self)[3].frame)",
 }
 
 
 def open_page(path):
-    """Milliseconds until the page is drawn, from the start of loading; and of each click."""
+    """Milliseconds until the page is drawn, from the start of loading; and of each click: wall time, CPU time of its thread."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
     options = webdriver.ChromeOptions()
@@ -35,14 +36,24 @@ def open_page(path):
     for arg in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1400,1000"):
         options.add_argument(arg)
     driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+
+    def cpu():
+        metrics = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        return next(m["value"] for m in metrics if m["name"] == "TaskDuration") * 1000
+
     try:
-        began = time.monotonic()
+        driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+        before, began = cpu(), time.monotonic()
         driver.get("file://" + path)
         while not driver.execute_script("return Boolean(window.flame)"):
             time.sleep(0.005)
-        ret = {"drawn": (time.monotonic() - began) * 1000}
+        ret = {"drawn": (time.monotonic() - began) * 1000, "drawn_cpu": cpu() - before}
         for name, script in CLICKS.items():
+            if name == "range" and driver.execute_script("return !flame.profile.times"):
+                continue
+            before = cpu()
             ret[name] = driver.execute_script(f"const t = performance.now(); {script}; return performance.now() - t")
+            ret[name + "_cpu"] = cpu() - before
         return ret
     finally:
         driver.quit()
@@ -67,8 +78,9 @@ def bench_flame():
             key = name.replace(".", "_")
             more[f"{key}_bytes"], more[f"{key}_ms"] = int(size), float(ms)
         try:
-            rounds = [open_page(f"{d}/flame.html") for _ in range(ROUNDS)]
-            more.update({f"page_{k}_ms": round(median([r[k] for r in rounds]), 1) for k in rounds[0]})
+            for name in ("page", "timed_page"):
+                rounds = [open_page(f"{d}/flame.{'timed.' if name != 'page' else ''}html") for _ in range(ROUNDS)]
+                more.update({f"{name}_{k}_ms": round(median([r[k] for r in rounds]), 1) for k in rounds[0]})
         except ImportError:
             absent.append("python3-selenium")
         for name, tool in (("flamegraph_pl", shutil.which("flamegraph.pl")),
