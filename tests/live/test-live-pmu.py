@@ -546,9 +546,11 @@ LINE = re.compile(r'^.*?\s+\[(\d+)\]\s+(\d+)\.(\d{9}):\s+sched:(\w+):\s+(.*)$')
 
 def recorded(window, keep):
     """The three kinds of values of the events that perf recorded in a window: those that began in it, of threads that
-    keep() wants."""
+    keep() wants; and how many events perf is known to have missed: by its own records, or because the thread that leaves
+    a CPU is not the one that was switched to there, and keep() wants one of them."""
     values = {key: [] for key in TIMES}
     cpu_since, queued_since, off_since = {}, {}, {}
+    running = {}
     lost = 0
     p = subprocess.Popen(['perf', 'script', '-i', 'perf.data', '--ns', '-F', 'comm,cpu,time,event,trace',
                           '--show-lost-events'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -565,6 +567,8 @@ def recorded(window, keep):
             e = SWITCH.match(m[5])
             out, state, into = int(e[1]), e[2], int(e[3])
             since = cpu_since.get(cpu)
+            lost += inside and running.get(cpu, out) != out and (keep(out) or keep(running[cpu]))
+            running[cpu] = into
             if since and inside and since >= window[0] and out and keep(out):
                 values['on_cpu'].append(at_ns - since)
             cpu_since[cpu] = at_ns
