@@ -130,8 +130,12 @@ static int read_stack(struct dec_perf *p, const struct dec_perf_sample *s)
 	p->stack.n = 0;
 	while (r == 0 && cursor_u64(&chain, &addr) == 0) {
 		if (addr >= (uint64_t)PERF_CONTEXT_MAX) {
-			mode = mode_of(addr);
-			exact = true;
+			/* The kernel writes user addresses last: what looks like a marker after them is a word that
+			 * frame pointers led to. */
+			if (!has_user) {
+				mode = mode_of(addr);
+				exact = true;
+			}
 			continue;
 		}
 		has_user |= mode == PERF_RECORD_MISC_USER;

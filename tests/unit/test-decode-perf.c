@@ -183,6 +183,26 @@ static void test_forks_pass_mappings_on(void **state)
 	pf_done(&f);
 }
 
+/* Of a program without frame pointers: any word. The addresses after it are still return addresses. */
+static void test_a_word_like_a_marker_among_user_addresses_is_none(void **state)
+{
+	const struct perf_event_attr a = cpu_clock();
+	const uint64_t stack[] = {PERF_CONTEXT_USER, PF_TEXT + 0x10, (uint64_t)PERF_CONTEXT_KERNEL,
+	                          PF_TEXT + 0x21, (uint64_t)PERF_CONTEXT_USER, PF_TEXT + 0x31};
+	struct dec_profile p;
+	struct err err;
+	struct pf f;
+	(void)state;
+
+	pf_init(&f);
+	pf_attr(&f, &a);
+	pf_sample(&f, PERF_RECORD_MISC_USER, 1, 1, 1, 0, 1, stack, ARRAY_SIZE(stack));
+	assert_int_equal(decode_file(&f, &p, &err), 0);
+	assert_string_equal(show(p.models[0]), "- 1/1 0x400010;0x400020;0x400030 1 1\n");
+	dec_profile_done(&p);
+	pf_done(&f);
+}
+
 static void test_two_events_are_two_models(void **state)
 {
 	struct perf_event_attr a = cpu_clock();
@@ -528,6 +548,7 @@ int main(void)
 	        cmocka_unit_test(test_records_apply_in_the_order_of_time),
 	        cmocka_unit_test(test_addresses_are_inside_of_their_mappings),
 	        cmocka_unit_test(test_forks_pass_mappings_on),
+	        cmocka_unit_test(test_a_word_like_a_marker_among_user_addresses_is_none),
 	        cmocka_unit_test(test_two_events_are_two_models),
 	        cmocka_unit_test(test_a_pipe_has_its_events_among_the_records),
 	        cmocka_unit_test(test_compressed_records),
