@@ -499,6 +499,35 @@ PFA_API const char *pfa_note(const struct pfa_session *s, size_t i);
 PFA_API const char *pfa_quality(const struct pfa_session *s, size_t i);
 PFA_API const char *pfa_quality_of(const struct pfa_session *s, uint32_t kind, size_t i);
 
+/* RUNNING: adds a line "key: value" to the statistics of all profiles of this capture: facts that the
+ * caller has measured. @key: lower-case letters, digits and '_'. perf-agent adds busy_children and
+ * ended_children_cpu_pct, which pfa_verdict reads. Returns 0, -EINVAL, -E2BIG (more than 16) or
+ * -ENOMEM. */
+PFA_API int pfa_add_statistic(struct pfa_session *s, const char *key, const char *value,
+                              struct pfa_error *err);
+
+/* Verdicts: how far a profile can be trusted. */
+enum pfa_level {
+	PFA_LEVEL_GOOD = 0,
+	PFA_LEVEL_FAIR = 1, /* a defect may mislead */
+	PFA_LEVEL_POOR = 2, /* a defect does */
+	PFA_LEVEL_NONE = 3, /* no sample, and none was lost */
+};
+
+/* A defect of a profile; docs/output.md lists them. Strings are valid during the call. */
+struct pfa_defect {
+	const char *id;     /* "few_samples"; stable */
+	uint32_t level;     /* enum pfa_level: what the verdict is at best */
+	const char *text;   /* one line */
+	const char *remedy; /* what to do; "": nothing */
+};
+
+typedef void (*pfa_defect_fn)(void *arg, const struct pfa_defect *d);
+
+/* STOPPED: judges a profile by its statistics; pfa_report does the same with its file. Calls @fn, unless
+ * it is NULL, for each defect. Returns enum pfa_level, -EINVAL (no such profile) or -ENOMEM. */
+PFA_API int pfa_verdict(const struct pfa_session *s, uint32_t kind, pfa_defect_fn fn, void *arg);
+
 /* ---- 9. Results ------------------------------------------------------------------------------
  *
  * STOPPED only. Strings are valid until the next pfa_start or pfa_free.

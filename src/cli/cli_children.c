@@ -166,24 +166,34 @@ static uint64_t ended_ticks(const struct cli_children *before, const struct cli_
 	return ticks > earlier ? ticks - earlier : 0;
 }
 
-void cli_children_busy(const struct cli_children *before, const struct cli_options *o,
-                       uint64_t elapsed_ns, struct cli_facts *ret)
+/* A statistic that cannot be added is missing from the verdict. */
+static void add_statistic(struct pfa_session *s, const char *key, uint64_t value)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, value);
+	if (value)
+		(void)pfa_add_statistic(s, key, text, NULL);
+}
+
+void cli_children_add(struct pfa_session *s, const struct cli_children *before,
+                      const struct cli_options *o, uint64_t elapsed_ns)
 {
 	const uint64_t tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK),
 	               busy_ticks = elapsed_ns / 100 * BUSY_PCT / tick_ns + 1;
 	struct cli_children *now = before ? cli_children_new(o) : NULL;
-	uint64_t ticks;
+	uint64_t ticks, busy = 0;
 
 	for (size_t i = now ? now->n_targets : 0; now && i < now->n; i++) {
 		const struct child *earlier = find(before, &now->v[i]);
 
-		ret->busy_children +=
-		        now->v[i].ticks - (earlier ? earlier->ticks : 0) >= busy_ticks;
+		busy += now->v[i].ticks - (earlier ? earlier->ticks : 0) >= busy_ticks;
 	}
 	ticks = now ? ended_ticks(before, now) : 0;
+	add_statistic(s, "busy_children", busy);
 	if (ticks >= busy_ticks && elapsed_ns)
-		ret->ended_children_pct =
-		        (unsigned int)(100.0 * (double)(ticks * tick_ns) / (double)elapsed_ns);
+		add_statistic(s, "ended_children_cpu_pct",
+		              (uint64_t)(100.0 * (double)(ticks * tick_ns) / (double)elapsed_ns));
 	free(now);
 }
 

@@ -408,36 +408,18 @@ size_t cli_columns_printed(const char *s);
 const char *cli_statistic(const struct pfa_session *s, uint32_t kind, const char *key);
 double cli_statistic_number(const struct pfa_session *s, uint32_t kind, const char *key,
                             double otherwise);
-/* A line "KEY: NAME SHARE". */
-struct cli_share {
-	const char *name; /* name[len] */
-	int len;
-	double pct;
-};
-#define CLI_SHARE_SHOWN 1.0 /* lists leave out smaller ones, but never all */
-/* Finds the next line of a key that may have several. @at: 0 for the first. Returns false past the
- * last. */
-bool cli_statistic_next(const struct pfa_session *s, uint32_t kind, const char *key, size_t *at,
-                        struct cli_share *ret);
-/* Lists the largest, "a.so 6 %, b 1 %". Returns false if there are none. */
-bool cli_statistic_files(const struct pfa_session *s, uint32_t kind, const char *key,
-                         uint64_t samples, char *text, size_t size);
-/* Lists why walks of user stacks ended before the root, the most frequent reason first. Returns
- * false if there are none. */
-bool cli_statistic_reasons(const struct pfa_session *s, uint32_t kind, uint64_t samples, char *text,
-                           size_t size);
 
 /* ---- quality ---- */
 
-enum cli_verdict {
-	CLI_GOOD = 0,
-	CLI_FAIR = 1, /* a defect that may mislead */
-	CLI_POOR = 2, /* a defect that does */
-	CLI_NOTHING = 3,
+enum cli_verdict { /* numbers of enum pfa_level */
+	           CLI_GOOD = PFA_LEVEL_GOOD,
+	           CLI_FAIR = PFA_LEVEL_FAIR,
+	           CLI_POOR = PFA_LEVEL_POOR,
+	           CLI_NOTHING = PFA_LEVEL_NONE,
 };
 #define CLI_DEFECTS_MAX 24
 struct cli_defect {
-	const char *id; /* "few_samples"; stable */
+	char id[32]; /* "few_samples"; stable */
 	enum cli_verdict level;
 	char text[1536];
 	char remedy[128]; /* "": none */
@@ -451,32 +433,25 @@ struct cli_quality {
 	size_t n;
 	struct cli_defect defects[CLI_DEFECTS_MAX];
 };
-/* Measured by the command itself. */
-struct cli_facts {
-	unsigned int busy_children;      /* of the target, not profiled */
-	unsigned int ended_children_pct; /* of a CPU: children that ended; 0: below 5 */
-};
 /**
  * cli_quality_new - judge a profile, after pfa_stop
  * @ret: for free()
  * Returns: 0, -ENOMEM, or an error of the library.
  */
-int cli_quality_new(const struct pfa_session *s, const struct cli_options *o, uint32_t kind,
-                    const struct cli_facts *facts, struct cli_quality **ret);
+int cli_quality_new(const struct pfa_session *s, uint32_t kind, struct cli_quality **ret);
 /* "good" */
 const char *cli_verdict_name(enum cli_verdict v);
 /**
  * cli_quality_write - write --quality-output, after pfa_stop
  * Returns: 0 or a negative errno. A file is replaced at the end only.
  */
-int cli_quality_write(const struct pfa_session *s, const struct cli_options *o,
-                      const struct cli_outputs *outs, const struct cli_facts *facts);
+int cli_quality_write(const struct pfa_session *s, const struct cli_outputs *outs);
 /* The CPU time of the children of --pid, before the capture. NULL: there is nothing to compare.
  * For free(). */
 struct cli_children *cli_children_new(const struct cli_options *o);
-/* Fills in the children that have used the CPU since. @before: NULL: none */
-void cli_children_busy(const struct cli_children *before, const struct cli_options *o,
-                       uint64_t elapsed_ns, struct cli_facts *ret);
+/* Adds the children that have used the CPU since to the statistics of the profile. @before: NULL: none */
+void cli_children_add(struct pfa_session *s, const struct cli_children *before,
+                      const struct cli_options *o, uint64_t elapsed_ns);
 /* Returns how many processes of the target are stopped (kill -STOP); @ret gets their numbers. */
 size_t cli_stopped(const struct cli_options *o, char *ret, size_t size);
 /* Returns the samples of perf-agent itself, which the library counts as dropped. */

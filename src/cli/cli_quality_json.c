@@ -97,11 +97,11 @@ static void put_defects(FILE *to, const struct cli_quality *q)
 	(void)fprintf(to, "%s]", q->n ? "\n      " : "");
 }
 
-static int put_profile(FILE *to, const struct pfa_session *s, const struct cli_options *o,
-                       const struct cli_output *out, uint32_t kind, const struct cli_facts *facts)
+static int put_profile(FILE *to, const struct pfa_session *s, const struct cli_output *out,
+                       uint32_t kind)
 {
 	struct cli_quality *q = NULL;
-	int rc = cli_quality_new(s, o, kind, facts, &q);
+	int rc = cli_quality_new(s, kind, &q);
 
 	if (rc < 0)
 		return rc;
@@ -119,8 +119,7 @@ static int put_profile(FILE *to, const struct pfa_session *s, const struct cli_o
 	return 0;
 }
 
-static int put_all(FILE *to, const struct pfa_session *s, const struct cli_options *o,
-                   const struct cli_outputs *outs, const struct cli_facts *facts)
+static int put_all(FILE *to, const struct pfa_session *s, const struct cli_outputs *outs)
 {
 	static const struct {
 		enum cli_product product;
@@ -136,7 +135,7 @@ static int put_all(FILE *to, const struct pfa_session *s, const struct cli_optio
 		if (!(pfa_modes_run(s) & profiles[i].mode))
 			continue;
 		(void)fputs(comma, to);
-		rc = put_profile(to, s, o, &outs->of[profiles[i].product], profiles[i].kind, facts);
+		rc = put_profile(to, s, &outs->of[profiles[i].product], profiles[i].kind);
 		comma = ",\n";
 	}
 	(void)fputs("\n  ],\n  \"notes\": [", to);
@@ -149,8 +148,7 @@ static int put_all(FILE *to, const struct pfa_session *s, const struct cli_optio
 }
 
 /* Writes it to an open descriptor, which is closed. */
-static int write_to(int fd, const struct pfa_session *s, const struct cli_options *o,
-                    const struct cli_outputs *outs, const struct cli_facts *facts)
+static int write_to(int fd, const struct pfa_session *s, const struct cli_outputs *outs)
 {
 	FILE *to = fdopen(fd, "we");
 	int rc;
@@ -160,7 +158,7 @@ static int write_to(int fd, const struct pfa_session *s, const struct cli_option
 		close(fd);
 		return rc;
 	}
-	rc = put_all(to, s, o, outs, facts);
+	rc = put_all(to, s, outs);
 	errno = EIO;
 	if (rc == 0 && (fflush(to) != 0 || ferror(to)))
 		rc = -errno;
@@ -170,8 +168,7 @@ static int write_to(int fd, const struct pfa_session *s, const struct cli_option
 	return rc;
 }
 
-int cli_quality_write(const struct pfa_session *s, const struct cli_options *o,
-                      const struct cli_outputs *outs, const struct cli_facts *facts)
+int cli_quality_write(const struct pfa_session *s, const struct cli_outputs *outs)
 {
 	const struct cli_output *out = &outs->of[CLI_QUALITY];
 	const char *path = cli_output_target(out);
@@ -191,10 +188,10 @@ int cli_quality_write(const struct pfa_session *s, const struct cli_options *o,
 	if (fd < 0)
 		return -errno;
 	if (out->fd >= 0 || out->special)
-		return write_to(fd, s, o, outs, facts);
+		return write_to(fd, s, outs);
 	rc = fchmod(fd, 0666 & ~mask) < 0 ? -errno : 0;
 	if (rc == 0)
-		rc = write_to(fd, s, o, outs, facts);
+		rc = write_to(fd, s, outs);
 	else
 		close(fd);
 	if (rc == 0 && rename(name, path) < 0)

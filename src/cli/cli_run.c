@@ -37,8 +37,7 @@ struct run {
 	char clean[CLI_NAME_MAX]; /* the same for file names */
 	uint64_t duration_ns;     /* 0: no end by time */
 	uint64_t start_ns;
-	size_t n_notes; /* printed */
-	struct cli_facts facts;
+	size_t n_notes;                /* printed */
 	int quality_rc;                /* of --quality-output */
 	struct cli_children *children; /* at the start; NULL: none are looked for */
 };
@@ -378,7 +377,7 @@ static void report_profile(const struct run *r, enum cli_product p, bool written
 	cli_report_table(r->session, r->o, kind);
 	if (written)
 		cli_say("%s written: %s", cli_product_name(p), cli_output_path(out));
-	rc = cli_quality_new(r->session, r->o, kind, &r->facts, &q);
+	rc = cli_quality_new(r->session, kind, &q);
 	if (rc < 0)
 		cli_say_plain("%squality: unknown: %s", p == CLI_OFFCPU ? "off-CPU " : "",
 		              cli_error(-rc));
@@ -438,7 +437,7 @@ static int finish(struct run *r, enum end end)
 	stopped = pfa_stop(r->session, &err);
 	ran = pfa_modes_run(r->session);
 	if (r->outs.of[CLI_QUALITY].wanted)
-		r->quality_rc = cli_quality_write(r->session, r->o, &r->outs, &r->facts);
+		r->quality_rc = cli_quality_write(r->session, &r->outs);
 	for (int i = 0; i < CLI_PRODUCT_CNT; i++) {
 		const struct cli_output *out = &r->outs.of[i];
 
@@ -519,7 +518,7 @@ static int capture(struct run *r)
 		cli_say_start(r->o, r->session, r->comm, r->duration_ns);
 	say_notes(r);
 	end = wait_for_end(r);
-	cli_children_busy(r->children, r->o, now_ns() - r->start_ns, &r->facts);
+	cli_children_add(r->session, r->children, r->o, now_ns() - r->start_ns);
 	if (!r->o->show.quiet)
 		say_end(r, end);
 	return finish(r, end);

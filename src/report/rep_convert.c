@@ -11,14 +11,12 @@ static const char *unit_of(const struct rep_group *g, uint32_t i)
  * microseconds. */
 static int to_folded(const struct rep_options *o, const struct rep_group *g, struct sbuf *out)
 {
-	_cleanup_(rep_quality_done) struct rep_quality q = {0};
 	struct enc_folded_options folded = {.type_idx = g->type_idx};
-	int r = rep_quality_of(g->m, &q);
+	bool sampled;
+	const uint32_t count_idx = rep_count_idx(g->m, &sampled);
 
-	if (r < 0)
-		return r;
-	if ((!o->value || !*o->value) && q.sampled)
-		folded.type_idx = q.count_idx;
+	if ((!o->value || !*o->value) && sampled)
+		folded.type_idx = count_idx;
 	if (strcmp(unit_of(g, folded.type_idx), "nanoseconds") == 0)
 		folded.divisor = 1000;
 	return enc_folded(g->m, &folded, out);

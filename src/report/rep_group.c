@@ -62,7 +62,7 @@ static int add_group(struct rep_groups *g, const struct rep_options *o,
                      const struct rep_input *first, const struct prof_model *const *models,
                      size_t n, struct err *err)
 {
-	struct rep_group one = {.first = first, .m = models[0]};
+	struct rep_group one = {.first = first, .n_members = n, .m = models[0]};
 	struct prof_model *m;
 	int r = choose_type(o, first, &one.type_idx, err);
 

@@ -41,6 +41,25 @@ static int put_line(void *arg, const char *text)
 	return b->err;
 }
 
+static void put_defects(const struct rep_judgement *j, struct sbuf *b)
+{
+	(void)sbuf_str(b, ",\n   \"defects\": [");
+	for (size_t i = 0; i < j->defects.n; i++) {
+		const struct rep_defect *d = &j->defects.p[i];
+
+		(void)sbuf_str(b, i ? ", {" : "{");
+		put_string(b, "id", d->id);
+		(void)sbuf_str(b, ", ");
+		put_string(b, "level", rep_level_name(d->level));
+		(void)sbuf_str(b, ", ");
+		put_string(b, "text", d->text);
+		(void)sbuf_str(b, ", ");
+		put_string(b, "remedy", d->remedy);
+		(void)sbuf_char(b, '}');
+	}
+	(void)sbuf_char(b, ']');
+}
+
 static int put_source(const struct rep_source *s, struct sbuf *b)
 {
 	const struct rep_quality *q = &s->quality;
@@ -55,12 +74,18 @@ static int put_source(const struct rep_source *s, struct sbuf *b)
 	put_fixed(b, ",\n   ", "duration_s", q->duration_s, 3);
 	(void)sbuf_addf(b, ", \"samples\": %" PRId64 ", ", q->samples);
 	put_string(b, "quality", q->verdict);
+	(void)sbuf_str(b, ", \"samples_left\": ");
+	if (q->left >= 0)
+		(void)sbuf_addf(b, "%" PRId64, q->left);
+	else
+		(void)sbuf_str(b, "null");
 	put_pct(b, "share_error_pct", q->error_pct);
 	put_pct(b, "complete_stacks_pct", q->complete_pct);
 	put_pct(b, "lost_stacks_pct", q->lost_pct);
 	put_pct(b, "heuristic_stacks_pct", q->heuristic_pct);
 	put_pct(b, "named_user_pct", q->named_user_pct);
 	put_pct(b, "named_kernel_pct", q->named_kernel_pct);
+	put_defects(&q->judgement, b);
 	(void)sbuf_str(b, ",\n   \"lines\": [");
 	r = rep_quality_lines(s->in, q, put_line, b);
 	(void)sbuf_str(b, "]}");

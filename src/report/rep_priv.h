@@ -87,25 +87,65 @@ uint32_t rep_node(const struct prof_model *m, const struct prof_location *loc,
 uint32_t rep_location_path(const struct prof_model *m, const struct prof_location *loc);
 uint32_t rep_line_name(const struct prof_model *m, const struct prof_line *l);
 
+/* ---- values among the lines of a profile (rep_items.c) ----------------------------------------- */
+
+/* Lines "key: value", p[n]; borrowed. */
+struct rep_items {
+	const char *const *p;
+	size_t n;
+};
+/**
+ * rep_item - returns the first value of a key, NULL without one
+ * rep_item_next - returns the next one from line *@at on
+ * rep_item_number - returns the first value as a number; @otherwise if there is none
+ */
+const char *rep_item(const struct rep_items *it, const char *key);
+const char *rep_item_next(const struct rep_items *it, const char *key, size_t *at);
+double rep_item_number(const struct rep_items *it, const char *key, double otherwise);
+/* A name with its share of the whole, "libx.so 3.20". */
+struct rep_part {
+	const char *name; /* name[len] */
+	size_t len;
+	double pct;
+};
+/* Finds the next part of a key from line *@at on. Returns false without one. */
+bool rep_item_part(const struct rep_items *it, const char *key, size_t *at, struct rep_part *ret);
+/**
+ * rep_put_listed - append a part to a list, "a.so 6 %, b 1 %"; small ones are left out
+ * rep_put_files - append all parts of a key
+ * rep_put_reasons - append why walks of user stacks ended before the root, the most frequent first
+ * @b: has nothing but the list
+ */
+void rep_put_listed(struct sbuf *b, const struct rep_part *f, int64_t samples);
+void rep_put_files(struct sbuf *b, const struct rep_items *it, const char *key, int64_t samples);
+void rep_put_reasons(struct sbuf *b, const struct rep_items *it, int64_t samples);
+
 /* ---- what is known of a profile (rep_quality.c) ----------------------------------------------- */
 
 /* Percentages; negative: not known. */
 struct rep_quality {
-	VEC(char *) items;   /* of all comments; owned */
+	VEC(char *) lines;   /* items of all comments; owned */
 	const char *tool;    /* version of perf-agent, one of the items; NULL: another tool */
 	const char *verdict; /* "good", "fair", "poor"; "not known" */
-	int64_t samples;     /* 0: not counted */
-	bool sampled;        /* each sample is drawn by chance, so shares have an error */
-	uint32_t count_idx;  /* which of the values counts samples; UINT32_MAX: none */
-	double duration_s;   /* 0: not known */
-	double error_pct;    /* bound of the error of a share, at 95 %; negative: none */
+	struct rep_judgement judgement; /* if the verdict is known */
+	int64_t samples;                /* in the file; 0: not counted */
+	int64_t left;                   /* those that the filters leave; -1: all */
+	bool sampled;       /* each sample is drawn by chance, so shares have an error */
+	uint32_t count_idx; /* which of the values counts samples; UINT32_MAX: none */
+	double duration_s;  /* 0: not known */
+	double error_pct;   /* bound of the error of a share, at 95 %; negative: none */
 	double complete_pct, lost_pct, heuristic_pct, named_user_pct, named_kernel_pct;
 };
+/* Returns which of the values counts samples, or intervals (@ret_sampled false: none is left out by
+ * chance); UINT32_MAX: none does. */
+uint32_t rep_count_idx(const struct prof_model *m, bool *ret_sampled);
 /**
  * rep_quality_of - read the quality of a profile from its comments and values
+ * @left: the samples that pass the filters; NULL: there are no filters
  * Returns: 0, -E2BIG, -ENOMEM.
  */
-int rep_quality_of(const struct prof_model *m, struct rep_quality *ret);
+int rep_quality_of(const struct prof_model *m, const struct prof_model *left,
+                   struct rep_quality *ret);
 void rep_quality_done(struct rep_quality *q);
 /**
  * rep_quality_lines - lines for people
@@ -149,6 +189,7 @@ size_t rep_columns(const char *s, size_t len);
 /* Profiles with the same types of values, merged and filtered. */
 struct rep_group {
 	const struct rep_input *first;
+	size_t n_members;
 	const struct prof_model *m;
 	uint32_t type_idx; /* of the values that are shown */
 };

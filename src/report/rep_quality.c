@@ -5,11 +5,11 @@
 
 #include "report/rep_priv.h"
 
-#define LINE_BYTES_MAX 8192
+#define LINE_BYTES_MAX ((size_t)4 << 20)
 #define NOTES_SHOWN    5
 #define ITEMS_MAX      1048576
 
-static int read_items(struct rep_quality *q, const char *comment)
+static int read_lines(struct rep_quality *q, const char *comment)
 {
 	struct prof_items it;
 	const char *item;
@@ -19,7 +19,7 @@ static int read_items(struct rep_quality *q, const char *comment)
 	while (r == 0 && (item = prof_items_next(&it))) {
 		char *copy = strdup(item);
 
-		r = copy ? vec_push(&q->items, copy) : -ENOMEM;
+		r = copy ? vec_push(&q->lines, copy) : -ENOMEM;
 		if (r < 0)
 			free(copy);
 	}
@@ -30,46 +30,23 @@ static int read_items(struct rep_quality *q, const char *comment)
 
 void rep_quality_done(struct rep_quality *q)
 {
-	vec_each (item, &q->items)
-		free(*item);
-	vec_done(&q->items);
+	vec_each (line, &q->lines)
+		free(*line);
+	vec_done(&q->lines);
+	rep_judgement_done(&q->judgement);
 }
 
-/* Returns the value of the item "key: value" after the first @from ones, NULL without one. */
-static const char *item_after(const struct rep_quality *q, const char *key, size_t *from)
+static struct rep_items items_of(const struct rep_quality *q)
 {
-	const size_t len = strlen(key);
-
-	while (*from < q->items.n) {
-		const char *text = q->items.p[(*from)++];
-
-		if (strncmp(text, key, len) == 0 && str_starts(text + len, ": "))
-			return text + len + 2;
-	}
-	return NULL;
+	return (struct rep_items){.p = (const char *const *)q->lines.p, .n = q->lines.n};
 }
 
-static const char *item_of(const struct rep_quality *q, const char *key)
-{
-	size_t from = 0;
-
-	return item_after(q, key, &from);
-}
-
-/* Returns a number "12.34", negative if there is none. Not by strtod, which depends on the locale. */
+/* Returns a value that perf-agent has written; negative if there is none. */
 static double number_of(const struct rep_quality *q, const char *key)
 {
-	const char *p = q->tool ? item_of(q, key) : NULL;
-	double v = 0, part = 1;
+	const struct rep_items it = items_of(q);
 
-	if (!p || *p < '0' || *p > '9')
-		return -1;
-	for (; *p >= '0' && *p <= '9'; p++)
-		v = v * 10 + (*p - '0');
-	if (*p == '.')
-		for (p++; *p >= '0' && *p <= '9'; p++)
-			v += (*p - '0') * (part /= 10);
-	return *p || v > 1e9 ? -1 : v;
+	return q->tool ? rep_item_number(&it, key, -1) : -1;
 }
 
 static const char *type_name(const struct prof_model *m, uint32_t i)
@@ -82,75 +59,89 @@ static bool counts(const struct prof_model *m, uint32_t i)
 	return strcmp(prof_model_str(m, m->sample_type[i].unit), "count") == 0;
 }
 
-/* On-CPU samples, or events such as off-CPU intervals, of which none is left out by chance. */
-static void find_count(const struct prof_model *m, struct rep_quality *q)
+uint32_t rep_count_idx(const struct prof_model *m, bool *ret_sampled)
 {
+	*ret_sampled = false;
 	for (uint32_t i = 0; i < m->n_types; i++) {
 		const bool sampled =
 		        !strcmp(type_name(m, i), "samples") || !strcmp(type_name(m, i), "sample");
 
 		if (counts(m, i) && (sampled || !strcmp(type_name(m, i), "contentions"))) {
-			q->count_idx = i;
-			q->sampled = sampled;
-			return;
+			*ret_sampled = sampled;
+			return i;
 		}
 	}
+	return UINT32_MAX;
 }
 
-/* Whether a share that is known is at least, or at most, a limit. */
-static bool from(double pct, double limit)
+static int64_t count(const struct prof_model *m, const struct rep_quality *q)
 {
-	return pct >= 0 && pct >= limit;
+	int64_t n = 0;
+
+	for (size_t i = 0; i < m->samples.n && q->count_idx != UINT32_MAX; i++)
+		n = prof_sat_add(n, m->samples.p[i].value[q->count_idx]);
+	return n;
 }
 
-static bool up_to(double pct, double limit)
+/* Samples of the capture that are not in the file. */
+static int64_t lost(const struct rep_quality *q)
 {
-	return pct >= 0 && pct <= limit;
+	const double all = number_of(q, "dropped"), own = number_of(q, "dropped_agent");
+
+	return all > 0 ? (int64_t)(all - MAX_OF(own, 0.0)) : 0;
 }
 
-/* The limits of the verdict at the end of a capture (cli_quality.c). */
-static const char *verdict_of(const struct rep_quality *q)
+/* Judges the file as the capture did, by the samples that are shown. */
+static int judge(const struct prof_model *m, struct rep_quality *q)
 {
-	const int64_t n = q->sampled ? q->samples : INT64_MAX;
+	struct rep_evidence e = {.lines = (const char *const *)q->lines.p,
+	                         .n_lines = q->lines.n,
+	                         .offcpu = !q->sampled,
+	                         .samples = q->left >= 0 ? q->left : q->samples,
+	                         .lost = lost(q)};
+	int r = rep_runtimes_of(m, &e.runtimes);
 
-	if (!q->tool || q->complete_pct < 0)
-		return "not known";
-	if (up_to(q->complete_pct, 80) || from(q->lost_pct, 5) || up_to(q->named_user_pct, 80) ||
-	    n < 20)
-		return "poor";
-	if (up_to(q->complete_pct, 95) || from(q->lost_pct, 0.5) || up_to(q->named_user_pct, 95) ||
-	    n < 100)
-		return "fair";
-	return "good";
+	if (r == 0)
+		r = rep_judge(&e, &q->judgement);
+	if (r == 0)
+		q->verdict = rep_level_name(q->judgement.level);
+	return r;
 }
 
-int rep_quality_of(const struct prof_model *m, struct rep_quality *ret)
+int rep_quality_of(const struct prof_model *m, const struct prof_model *left,
+                   struct rep_quality *ret)
 {
 	_cleanup_(rep_quality_done) struct rep_quality q = {
-	        .count_idx = UINT32_MAX, .error_pct = -1, .items.max = ITEMS_MAX};
+	        .verdict = "not known", .left = -1, .error_pct = -1, .lines.max = ITEMS_MAX};
+	struct rep_items it;
+	int64_t shown;
 	int r = 0;
 
 	for (size_t i = 0; i < m->comments.n && r == 0; i++)
-		r = read_items(&q, prof_model_str(m, m->comments.p[i]));
+		r = read_lines(&q, prof_model_str(m, m->comments.p[i]));
 	if (r < 0)
 		return r;
-	find_count(m, &q);
-	for (size_t i = 0; i < m->samples.n && q.count_idx != UINT32_MAX; i++)
-		q.samples = prof_sat_add(q.samples, m->samples.p[i].value[q.count_idx]);
+	it = items_of(&q);
+	q.count_idx = rep_count_idx(m, &q.sampled);
+	shown = q.samples = count(m, &q);
+	if (left && count(left, &q) != q.samples)
+		shown = q.left = count(left, &q);
 	/* A share of one half has the largest error: 1.96 * sqrt(0.5 * 0.5 / n). */
-	if (q.sampled && q.samples > 0)
-		q.error_pct = MIN_OF(98 / sqrt((double)q.samples), 100.0);
+	if (q.sampled && shown > 0)
+		q.error_pct = MIN_OF(98 / sqrt((double)shown), 100.0);
 	q.duration_s = m->duration_ns > 0 ? (double)m->duration_ns / 1e9 : 0;
-	q.tool = item_of(&q, "perf-agent");
+	q.tool = rep_item(&it, "perf-agent");
 	q.complete_pct = number_of(&q, "complete_stacks_pct");
 	q.lost_pct = number_of(&q, "lost_stacks_pct");
 	q.heuristic_pct = number_of(&q, "heuristic_stacks_pct");
 	q.named_user_pct = number_of(&q, "named_user_pct");
 	q.named_kernel_pct = number_of(&q, "named_kernel_pct");
-	q.verdict = verdict_of(&q);
+	if (q.complete_pct >= 0 && q.count_idx != UINT32_MAX)
+		r = judge(m, &q);
+	if (r < 0)
+		return r;
 	*ret = q;
-	q.items.p = NULL; /* moved */
-	q.items.n = 0;
+	memset(&q, 0, sizeof(q)); /* moved */
 	return 0;
 }
 
@@ -175,7 +166,8 @@ static int put_line(struct sbuf *b, rep_line_fn line, void *arg)
 static void put_source(struct sbuf *b, const struct rep_input *in, const struct rep_quality *q)
 {
 	const struct prof_model *m = in->model;
-	const char *target = q->tool ? item_of(q, "target") : NULL;
+	const struct rep_items it = items_of(q);
+	const char *target = q->tool ? rep_item(&it, "target") : NULL;
 
 	(void)enc_put_name(b, in->name, strlen(in->name));
 	(void)sbuf_str(b, ": ");
@@ -199,40 +191,46 @@ static void put_source(struct sbuf *b, const struct rep_input *in, const struct 
 	}
 }
 
-/* "quality: good: 1,912 samples, shares are ± 3 %; 99.6 % of stacks complete, …" */
+/* "quality: good; 1,912 samples: shares are about ± 3 %; 99.6 % of stacks complete, …" */
 static void put_quality(struct sbuf *b, const struct rep_quality *q)
 {
 	(void)sbuf_addf(b, "quality: %s", q->verdict);
 	if (q->count_idx != UINT32_MAX) {
 		(void)sbuf_str(b, "; ");
+		if (q->left >= 0) {
+			rep_put_count(b, q->left);
+			(void)sbuf_str(b, " of ");
+		}
 		rep_put_count(b, q->samples);
 		(void)sbuf_str(b, q->sampled ? " sample" : " interval");
 		(void)sbuf_str(b, q->samples == 1 ? "" : "s");
+		(void)sbuf_str(b, q->left >= 0 ? " pass the filters" : "");
 	}
 	if (q->error_pct >= 0) {
-		(void)sbuf_str(b, ": shares are \xc2\xb1 ");
+		(void)sbuf_str(b, ": shares are about \xc2\xb1 ");
 		rep_put_fixed(b, q->error_pct, q->error_pct < 0.95 ? 1 : 0);
 		(void)sbuf_str(b, " %");
 	}
-	put_part(b, q->complete_pct, "; ", " % of stacks complete");
+	put_part(b, q->complete_pct, q->left >= 0 ? "; of the whole file: " : "; ",
+	         " % of stacks complete");
 	if (q->lost_pct > 0)
 		put_part(b, q->lost_pct, ", ", " % lost");
 	put_part(b, q->named_user_pct, ", ", " % of user frames named");
 }
 
-/* Lines of a key that repeats: "incomplete_in: libx.so 3.20". */
-static int put_repeated(const struct rep_quality *q, const char *key, const char *title,
-                        struct sbuf *b, rep_line_fn line, void *arg)
+/* The notes of the capture. */
+static int put_notes(const struct rep_quality *q, struct sbuf *b, rep_line_fn line, void *arg)
 {
+	const struct rep_items it = items_of(q);
 	const char *text;
-	size_t from = 0;
+	size_t at = 0;
 	int r = 0;
 
 	for (int shown = 0; shown < NOTES_SHOWN && r == 0; shown++) {
-		text = item_after(q, key, &from);
+		text = rep_item_next(&it, "note", &at);
 		if (!text)
 			break;
-		(void)sbuf_addf(b, "%s: ", title);
+		(void)sbuf_str(b, "  note: ");
 		(void)rep_put_name(b, text, 0, false);
 		r = put_line(b, line, arg);
 	}
@@ -245,17 +243,23 @@ int rep_quality_lines(const struct rep_input *in, const struct rep_quality *q, r
 	_cleanup_(sbuf_done) struct sbuf b;
 	int r;
 
-	sbuf_init(&b, (size_t)LINE_BYTES_MAX * 8);
+	sbuf_init(&b, LINE_BYTES_MAX);
 	put_source(&b, in, q);
 	r = put_line(&b, line, arg);
 	if (r == 0) {
 		put_quality(&b, q);
 		r = put_line(&b, line, arg);
 	}
-	if (r == 0 && q->tool && q->complete_pct >= 0 && q->complete_pct < 95)
-		r = put_repeated(q, "incomplete_in", "  incomplete stacks in, %", &b, line, arg);
+	for (size_t i = 0; i < q->judgement.defects.n && r == 0; i++) {
+		const struct rep_defect *d = &q->judgement.defects.p[i];
+
+		(void)sbuf_str(&b, "  ");
+		(void)rep_put_name(&b, d->text, 0, false);
+		(void)sbuf_addf(&b, "%s%s", *d->remedy ? ": " : "", d->remedy);
+		r = put_line(&b, line, arg);
+	}
 	if (r == 0 && q->tool)
-		r = put_repeated(q, "note", "  note", &b, line, arg);
+		r = put_notes(q, &b, line, arg);
 	for (size_t i = 0; i < in->n_notes && r == 0; i++) {
 		(void)sbuf_str(&b, "  note: ");
 		(void)rep_put_name(&b, in->notes[i], 0, false);

@@ -5,14 +5,13 @@
 /* Adds an empty section for a group; .count_idx of @v is set. */
 static int begin_section(struct rep_doc *d, const struct rep_group *g, struct rep_view *v)
 {
-	_cleanup_(rep_quality_done) struct rep_quality q = {0};
 	const struct prof_type *t = &g->m->sample_type[g->type_idx];
 	struct rep_section s = {.type = prof_model_str(g->m, t->type),
 	                        .unit = prof_model_str(g->m, t->unit)};
-	int r = rep_quality_of(g->m, &q);
+	bool sampled;
+	const uint32_t count_idx = rep_count_idx(g->m, &sampled);
+	int r = vec_push(&d->sections, s);
 
-	if (r == 0)
-		r = vec_push(&d->sections, s);
 	if (r < 0)
 		return r;
 	*v = (struct rep_view){.doc = d,
@@ -20,8 +19,8 @@ static int begin_section(struct rep_doc *d, const struct rep_group *g, struct re
 	                       .group = g,
 	                       .m = g->m,
 	                       .type_idx = g->type_idx,
-	                       .count_idx = q.sampled ? q.count_idx : UINT32_MAX,
-	                       .event_idx = q.count_idx};
+	                       .count_idx = sampled ? count_idx : UINT32_MAX,
+	                       .event_idx = count_idx};
 	return 0;
 }
 
@@ -77,14 +76,37 @@ static int add_changes(struct rep_doc *d, const struct rep_groups *before,
 	return r;
 }
 
-static int add_sources(struct rep_doc *d, const struct rep_input *in, size_t n)
+/* Adds the quality of an input, and how much of it the filters leave. */
+static int read_quality(const struct rep_options *o, const struct rep_groups *g,
+                        const struct rep_input *in, struct rep_quality *ret)
+{
+	_cleanup_(prof_model_freep) struct prof_model *left = NULL;
+	const struct rep_group *own = NULL;
+	struct err err = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < g->v.n; i++)
+		if (g->v.p[i].first == in && g->v.p[i].n_members == 1)
+			own = &g->v.p[i];
+	if (!rep_filter_any(&o->filter))
+		return rep_quality_of(in->model, NULL, ret);
+	if (own)
+		return rep_quality_of(in->model, own->m, ret);
+	r = rep_filter(in->model, &o->filter, &left, &err);
+	if (r == -ENOENT) /* the filters leave samples of another file only */
+		r = prof_model_new(&left);
+	return r < 0 ? r : rep_quality_of(in->model, left, ret);
+}
+
+static int add_sources(struct rep_doc *d, const struct rep_groups *g, const struct rep_input *in,
+                       size_t n)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < n && r == 0; i++) {
 		struct rep_source s = {.in = &in[i]};
 
-		r = rep_quality_of(in[i].model, &s.quality);
+		r = read_quality(d->o, g, &in[i], &s.quality);
 		if (r == 0)
 			r = vec_push(&d->sources, s);
 		if (r < 0)
@@ -103,9 +125,9 @@ static int write_document(const struct rep_options *o, const struct rep_input *i
 
 	rep_doc_init(&d, o);
 	d.view = names[o->view];
-	r = add_sources(&d, o->base, o->n_base);
+	r = add_sources(&d, base, o->base, o->n_base);
 	if (r == 0)
-		r = add_sources(&d, in, n);
+		r = add_sources(&d, g, in, n);
 	if (r == 0 && o->view == REP_DIFF)
 		r = add_changes(&d, base, g, err);
 	for (size_t i = 0; i < g->v.n && r == 0 && o->view != REP_DIFF; i++)

@@ -90,6 +90,56 @@ enum rep_format {
  */
 int rep_peek_check(const char *subject, struct err *err);
 
+/* ---- what a profile can be trusted for (rep_judge.c) ------------------------------------------ */
+
+enum rep_level {
+	REP_GOOD = 0,
+	REP_FAIR = 1, /* a defect that may mislead */
+	REP_POOR = 2, /* a defect that does */
+	REP_NOTHING = 3,
+};
+/* Returns "good", "fair", "poor", "none". */
+const char *rep_level_name(enum rep_level level);
+
+/* Run times whose code is among the functions of a profile; their JIT code has remedies. */
+struct rep_runtimes {
+	bool java, node, dotnet;
+	double evaluator_pct; /* in Python's evaluator and below */
+	bool python_named;    /* functions of Python have names */
+};
+/**
+ * rep_runtimes_of - the run times of a profile
+ * rep_runtimes_add - look at one function; for profiles that are not models
+ * Returns: 0, -ENOMEM.
+ */
+int rep_runtimes_of(const struct prof_model *m, struct rep_runtimes *ret);
+void rep_runtimes_add(struct rep_runtimes *r, const char *path, const char *name, double cum_pct);
+
+/* Facts about a profile; all is borrowed. */
+struct rep_evidence {
+	const char *const *lines; /* lines[n_lines], "key: value"; docs/output.md has the keys */
+	size_t n_lines;
+	bool offcpu;           /* it has intervals, not samples */
+	int64_t samples, lost; /* lost: without those of perf-agent itself */
+	struct rep_runtimes runtimes;
+};
+struct rep_defect {
+	const char *id; /* static; docs/quality.schema.json has them */
+	enum rep_level level;
+	char *text, *remedy; /* owned; remedy "": none */
+};
+struct rep_judgement {
+	enum rep_level level; /* of the worst defect */
+	VEC(struct rep_defect) defects;
+};
+/**
+ * rep_judge - the verdict of a profile: at the end of its capture, and of its file
+ * @ret: for rep_judgement_done
+ * Returns: 0, -ENOMEM.
+ */
+int rep_judge(const struct rep_evidence *e, struct rep_judgement *ret);
+void rep_judgement_done(struct rep_judgement *j);
+
 /* A model and the name of its file, borrowed. */
 struct rep_input {
 	const char *name;

@@ -116,11 +116,18 @@ const char *ses_quality(const struct ses *s, enum pfa_kind kind, size_t i)
 	return p && i < p->quality.v.n ? p->quality.v.p[i] : NULL;
 }
 
+const struct prof_model *ses_model(const struct ses *s, enum pfa_kind kind)
+{
+	const struct src_product *p = profile_of(s, kind);
+
+	return p ? p->result.model : NULL;
+}
+
 int ses_top(const struct ses *s, enum pfa_kind kind, struct pfa_function *ret, size_t max)
 {
 	_cleanup_free_ struct prof_top *top = NULL;
 	const struct src_product *p = profile_of(s, kind);
-	const struct prof_model *m = p ? p->result.model : NULL;
+	const struct prof_model *m = ses_model(s, kind);
 	size_t n = 0;
 	int r;
 

@@ -389,12 +389,28 @@ static int add_comments(const struct ses *s, const struct src_product *p)
 	return r == 0 ? prof_model_comment(m, "%s", all.p) : r;
 }
 
+#define ADDED_MAX 16 /* lines of ses_add_statistic */
+
+int ses_add_statistic(struct ses *s, const char *key, const char *value, struct err *err)
+{
+	if (s->state != SES_RUNNING)
+		return err_set(err, -EINVAL, "statistic %s: no capture is running", key);
+	if (!*key || key[strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+		return err_set(err, -EINVAL,
+		               "statistic: a key has lower-case letters, digits and '_'");
+	if (s->added.v.n == ADDED_MAX)
+		return err_set(err, -E2BIG, "statistics: more than %d", ADDED_MAX);
+	return result_line(&s->added, "%s: %s", key, value);
+}
+
 int ses_quality_add(struct ses *s, size_t i)
 {
 	struct src_product *p = &s->product[i];
 	struct result_lines *to = &p->quality;
 	int r = add_request(s, p, to);
 
+	for (size_t k = 0; k < s->added.v.n && r == 0; k++)
+		r = result_line(to, "%s", s->added.v.p[k]);
 	if (r == 0)
 		r = src_all[i]->statistics(s->src[i], p, &s->final, to);
 	if (r == 0)

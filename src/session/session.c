@@ -50,6 +50,7 @@ static void forget_results(struct ses *s)
 	s->left_out = (struct err){0};
 	for (size_t i = 0; i < SRC_CNT; i++)
 		src_product_done(&s->product[i]);
+	result_lines_done(&s->added);
 	pthread_mutex_lock(&s->stats_lock);
 	memset(&s->final, 0, sizeof(s->final));
 	tally_reset(&s->tally);

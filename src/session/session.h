@@ -156,6 +156,17 @@ int ses_counter(struct ses *s, size_t i, struct pfa_counter *ret);
 const char *ses_note(const struct ses *s, size_t i);
 const char *ses_quality(const struct ses *s, enum pfa_kind kind, size_t i);
 /**
+ * ses_add_statistic - add a line to the quality lines of all profiles; RUNNING only
+ * @key: lower-case letters, digits and '_'
+ * Returns: 0, -EINVAL (@err), -E2BIG, -ENOMEM.
+ */
+int ses_add_statistic(struct ses *s, const char *key, const char *value, struct err *err);
+/**
+ * ses_model - the profile of the capture that was stopped; NULL: there is none. Borrowed until the
+ * next start or free.
+ */
+const struct prof_model *ses_model(const struct ses *s, enum pfa_kind kind);
+/**
  * ses_top - the hottest functions of the capture that was stopped, by self weight
  * @ret: ret[max]; name is "" for all code of a module that has no names
  * Returns: how many, -EINVAL (no profile: not stopped, or building it failed), -ENOMEM.

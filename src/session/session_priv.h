@@ -165,6 +165,8 @@ struct ses {
 	struct ses_cost cost;
 	struct pfa_stats final; /* without its size */
 
+	struct result_lines added; /* by ses_add_statistic */
+
 	/* Results, until the next start. By index of src_all. */
 	struct src_product product[SRC_CNT];
 	struct enc_output *out[SRC_CNT]; /* NULL: written nowhere; freed by ses_stop */

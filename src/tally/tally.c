@@ -91,6 +91,14 @@ int tally_each(const struct tally *t, enum tally_kind kind, tally_fn fn, void *a
 	return r < 0 ? r : 0;
 }
 
+const char *tally_help(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (strcmp(table[i].name, name) == 0)
+			return table[i].help;
+	return NULL;
+}
+
 int tally_counter(const struct tally *t, const struct abi_counters *kernel, size_t i,
                   struct pfa_counter *ret)
 {

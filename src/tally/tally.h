@@ -83,6 +83,11 @@ uint64_t tally_dropped(const struct tally *t, const struct abi_counters *kernel)
  */
 int tally_each(const struct tally *t, enum tally_kind kind, tally_fn fn, void *arg);
 /**
+ * tally_help - the line of help of a counter of either side
+ * Returns: static; NULL: there is no such counter.
+ */
+const char *tally_help(const char *name);
+/**
  * tally_counter - counter number @i: first the kernel side's, then the user side's
  * @kernel: counters of the kernel side, running or final; @ret: strings are static
  * Returns: 0, -ENOENT (past the last). Thread: any.

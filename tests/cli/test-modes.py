@@ -363,7 +363,7 @@ def wait_functions_and_their_quality():
         '      11   100 ms      1   100 ms  (5 unnamed)    do_nanosleep   libx.so.1',
         'perf-agent: off-CPU profile written: o',
         'off-CPU quality: poor, 11 intervals, 900 ms, 1 lost',
-        '  dropped 1 interval because the thread table was full',
+        '  dropped 1 interval because the thread table or the count table was full',
         '  2 % of the user stacks are incomplete (1 % no rule); they end in lib.so 1 %: '
         'docs/troubleshooting.md#incomplete-stacks',
         'to read: perf-agent report o, or go tool pprof -http=: o',
@@ -376,7 +376,7 @@ def wait_functions_and_their_quality():
     equal(r.lines[1:], ['  self %  cum %  self  function  module', '     100    100  5 ns  f         x',
                         'perf-agent: profile written: p',
                         'quality: poor, 3 samples, 0 lost; overhead 0.3 % CPU',
-                        '  3 samples: shares are ± 50 %: capture for longer, or raise --sample-rate',
+                        '  3 samples: shares are about ± 50 %: capture for longer, or raise --sample-rate',
                         '  12 % of the user stacks are incomplete: docs/troubleshooting.md#incomplete-stacks',
                         'to read: perf-agent report p, or go tool pprof -http=: p', *waits[:-1],
                         'to read: perf-agent report o'], r)  # pprof once

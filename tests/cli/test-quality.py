@@ -72,15 +72,15 @@ DOC = 'docs/troubleshooting.md'
 # statistics, functions, the verdict, the defects
 DEFECTS = [
     # few samples
-    ({'seen': 99}, 'fair', ['99 samples: shares are ± 10 %: capture for longer, or raise --sample-rate']),
-    ({'seen': 23}, 'fair', ['23 samples: shares are ± 20 %: capture for longer, or raise --sample-rate']),
-    ({'seen': 1}, 'poor', ['1 sample: shares are ± 50 %: capture for longer, or raise --sample-rate']),
+    ({'seen': 99}, 'fair', ['99 samples: shares are about ± 10 %: capture for longer, or raise --sample-rate']),
+    ({'seen': 23}, 'fair', ['23 samples: shares are about ± 20 %: capture for longer, or raise --sample-rate']),
+    ({'seen': 1}, 'poor', ['1 sample: shares are about ± 50 %: capture for longer, or raise --sample-rate']),
     ({'seen': 100}, 'good', []),
     # JIT code without names, by run time
     ({'quality': [NAMES + '31.00'], 'top': TOP + '\n1 1 /usr/bin/node main'}, 'poor',
      [f'31.0 % {JIT}: start node with --perf-basic-prof (docs/jit.md)']),
-    ({'quality': [NAMES + '6.00'], 'top': TOP + '\n1 1 /usr/lib/jvm/libjvm.so f'}, 'fair',
-     [f'6.0 % {JIT}: run jcmd {os.getpid()} Compiler.perfmap during the capture (docs/jit.md)']),
+    ({'quality': ['target: pid 7 (java)', NAMES + '6.00'], 'top': TOP + '\n1 1 /usr/lib/jvm/libjvm.so f'}, 'fair',
+     [f'6.0 % {JIT}: run jcmd 7 Compiler.perfmap during the capture (docs/jit.md)']),
     ({'quality': [NAMES + '31.00'], 'top': TOP + '\n1 1 /x/libcoreclr.so f'}, 'poor',
      [f'31.0 % {JIT}: set DOTNET_PerfMapEnabled=1 (docs/jit.md)']),
     ({'quality': [NAMES + '31.00']}, 'poor', [f'31.0 % {JIT}: have the run time write a perf map (docs/jit.md)']),
@@ -107,7 +107,7 @@ DEFECTS = [
       f'{DOC}#incomplete-stacks']),
     ({'quality': ['complete_stacks_pct: 90.00', 'walk_32_bit_task_pct: 0.40', 'walk_jit_code_pct: 0.30']}, 'fair',
      [f'10.0 % of the user stacks are incomplete (0.4 % 32-bit task): {DOC}#incomplete-stacks']),
-    ({'quality': ['complete_stacks_pct: 0.00'], 'words': ['--unwind', 'fp']}, 'fair',
+    ({'quality': ['unwind: fp', 'complete_stacks_pct: 0.00']}, 'fair',
      ['100.0 % of the user stacks are incomplete: leave out --unwind fp']),
     ({'quality': ['walk_other_pid_namespace_pct: 40.00']}, 'poor',
      ['40.0 % of the stacks are of processes outside this pid namespace: run the container with --pid host '

@@ -92,7 +92,7 @@ def functions_by_self_and_by_cumulative_value():
     equal((r.rc, r.err), (0, ''), r)
     lines = r.out.splitlines()
     equal(lines[0], 'a: samples; folded stacks of another tool')
-    equal(lines[1], 'quality: not known; 100 samples: shares are ± 10 %')
+    equal(lines[1], 'quality: not known; 100 samples: shares are about ± 10 %')
     equal([line.split()[-1] for line in lines[4:]], ['idle', 'parse', 'read'], r)
     equal(values(report_json('--cum', 'a')), {'main': (0, 100), 'idle': (60, 60), 'serve': (0, 40), 'parse': (30, 30),
                                               'read': (10, 10)})

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The verdict at the end of a run, and its defects, of programs that have them."""
+import json
 import math
 import os
 import re
@@ -16,7 +17,7 @@ RATE = ('--sample-rate', 999)
 
 
 def verdict(r):
-    """The word, the samples, the defects."""
+    """The word, the samples, the defects; a report of the file says the same."""
     at = [i for i, line in enumerate(r.lines) if line.startswith('quality: ')]
     equal(len(at), 1, r)
     m = re.fullmatch(r'quality: (good|fair|poor), ([\d,]+) samples?, (?:[\d.<>]+ % idle, )?([\d,]+) lost'
@@ -27,12 +28,18 @@ def verdict(r):
         if not line.startswith('  '):
             break
         defects.append(line.strip())
-    return m[1], int(m[2].replace(',', '')), defects
+    samples = int(m[2].replace(',', ''))
+    file = next(line.partition(' written: ')[2] for line in r.lines if ' written: ' in line)
+    said = json.loads(Agent('--format', 'json', file, modes=('report',)).finish().out)
+    source, = said['sources']
+    equal((source['quality'], source['samples']), (m[1], samples), source, r)
+    equal([d['text'] + (': ' if d['remedy'] else '') + d['remedy'] for d in source['defects']], defects, source, r)
+    return m[1], samples, defects
 
 
 def but_few(defects):
     """A loaded machine may leave few samples."""
-    return [d for d in defects if ': shares are ± ' not in d]
+    return [d for d in defects if ': shares are about ± ' not in d]
 
 
 @test
@@ -56,7 +63,7 @@ def few_samples_have_wide_shares():
     check(0 < samples < 100, p.result)
     # The 95 % interval of a share of one half: 98 / sqrt(n), at most 50.
     room = min(50, math.floor(98 / math.sqrt(samples) + 0.5))
-    found = [re.fullmatch(rf'{samples} samples?: shares are ± (\d+) %: capture for longer, or raise --sample-rate', d) for d in defects]
+    found = [re.fullmatch(rf'{samples} samples?: shares are about ± (\d+) %: capture for longer, or raise --sample-rate', d) for d in defects]
     found = [int(m[1]) for m in found if m]
     check(word in ('fair', 'poor') and len(found) == 1 and abs(found[0] - room) <= 1, room, p.result)
 

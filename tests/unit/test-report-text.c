@@ -175,7 +175,7 @@ static void test_text_has_quality_first_and_then_functions(void **state)
 	(void)state;
 	assert_string_equal(text,
 	                    "a.pb.gz: samples, cpu over 10.0 s; pprof of another tool\n"
-	                    "quality: not known; 1,000 samples: shares are \xc2\xb1 3 %\n"
+	                    "quality: not known; 1,000 samples: shares are about \xc2\xb1 3 %\n"
 	                    "\n"
 	                    "   self  self %      cum   cum %  function           module\n"
 	                    "75.0 ms  75.0 %  75.0 ms  75.0 %  std::map<" E ">::find  libx.so\n"
@@ -230,17 +230,20 @@ static void test_quality_is_that_of_the_comments(void **state)
 	                                    "named_user_pct: 98.00; incomplete_in: libz.so 6.00; "
 	                                    "note: a\x1b\\; remedy"),
 	                 0);
-	assert_int_equal(rep_quality_of(m, &q), 0);
+	assert_int_equal(rep_quality_of(m, NULL, &q), 0);
 	assert_string_equal(q.verdict, "fair");
 	assert_string_equal(q.tool, "0.1.0");
 	assert_int_equal(q.samples, 1000);
 	assert_true(q.named_kernel_pct < 0);
 	text = written(&o, &in, 1);
 	assert_non_null(strstr(text, "x: samples, cpu of pid 7 over 10.0 s; perf-agent 0.1.0\n"));
-	assert_non_null(strstr(text,
-	                       "quality: fair; 1,000 samples: shares are \xc2\xb1 3 %; 93.1 % of "
-	                       "stacks complete, 0.5 % lost, 98.0 % of user frames named\n"));
-	assert_non_null(strstr(text, "  incomplete stacks in, %: libz.so 6.00\n"));
+	assert_non_null(strstr(
+	        text, "quality: fair; 1,000 samples: shares are about \xc2\xb1 3 %; 93.1 % of "
+	              "stacks complete, 0.5 % lost, 98.0 % of user frames named\n"));
+	assert_non_null(strstr(text, "\n  6.9 % of the user stacks are incomplete; they end in "
+	                             "libz.so 6.0 %: docs/troubleshooting.md#incomplete-stacks\n"));
+	assert_non_null(strstr(text, "\n  0.5 % of the time lost its stack ([stack lost]): lower "
+	                             "--sample-rate\n"));
 	assert_non_null(strstr(text, "  note: a ; remedy\n"));
 	free(text);
 }
@@ -248,18 +251,14 @@ static void test_quality_is_that_of_the_comments(void **state)
 static void test_the_worst_part_decides_the_verdict(void **state)
 {
 	static const struct {
-		const char *complete, *lost, *named, *verdict;
+		const char *complete, *lost, *unnamed, *verdict;
 		const char *line;
 	} cases[] = {
-	        {"99", "0", "99", "good", "|main 100 1"},
-	        {"95", "0", "99", "fair", "|main 100 1"},
-	        {"80", "0", "99", "poor", "|main 100 1"},
-	        {"99", "0.5", "99", "fair", "|main 100 1"},
-	        {"99", "5", "99", "poor", "|main 100 1"},
-	        {"99", "0", "95", "fair", "|main 100 1"},
-	        {"99", "0", "80", "poor", "|main 100 1"},
-	        {"99", "0", "99", "fair", "|main 99 1"},
-	        {"99", "0", "99", "poor", "|main 19 1"},
+	        {"99", "0", "1", "good", "|main 100 1"},  {"95", "0", "1", "fair", "|main 100 1"},
+	        {"80", "0", "1", "poor", "|main 100 1"},  {"99", "0.5", "1", "fair", "|main 100 1"},
+	        {"99", "5", "1", "poor", "|main 100 1"},  {"99", "0", "5", "fair", "|main 100 1"},
+	        {"99", "0", "20", "poor", "|main 100 1"}, {"99", "0", "1", "fair", "|main 99 1"},
+	        {"99", "0", "1", "poor", "|main 19 1"},
 	};
 
 	(void)state;
@@ -270,11 +269,12 @@ static void test_the_worst_part_decides_the_verdict(void **state)
 
 		assert_int_equal(prof_model_comment(m,
 		                                    "# perf-agent: 1; complete_stacks_pct: %s; "
-		                                    "lost_stacks_pct: %s; named_user_pct: %s",
+		                                    "lost_stacks_pct: %s; unnamed_in: x (no "
+		                                    "symbol table) %s",
 		                                    cases[i].complete, cases[i].lost,
-		                                    cases[i].named),
+		                                    cases[i].unnamed),
 		                 0);
-		assert_int_equal(rep_quality_of(m, &q), 0);
+		assert_int_equal(rep_quality_of(m, NULL, &q), 0);
 		if (strcmp(q.verdict, cases[i].verdict) != 0)
 			fail_msg("case %zu: %s", i, q.verdict);
 	}
@@ -287,7 +287,7 @@ static void test_a_claim_without_perf_agent_is_not_believed(void **state)
 
 	(void)state;
 	assert_int_equal(prof_model_comment(m, "complete_stacks_pct: 99.10"), 0);
-	assert_int_equal(rep_quality_of(m, &q), 0);
+	assert_int_equal(rep_quality_of(m, NULL, &q), 0);
 	assert_string_equal(q.verdict, "not known");
 	assert_true(q.complete_pct < 0);
 }
