@@ -306,6 +306,7 @@ static int add_comments(const struct dec_perf *p, struct prof_model *m,
                         const struct dec_perf_attr *a)
 {
 	const struct dec_perf_facts *f = &p->facts;
+	static const char own[] = "perf-agent "; /* before the version: ses_perf_facts.c */
 	int r = prof_model_comment(m, "event: %s", a->name);
 
 	if (r == 0 && f->command[0])
@@ -314,7 +315,9 @@ static int add_comments(const struct dec_perf *p, struct prof_model *m,
 		r = prof_model_comment(m, "host: %s", f->host);
 	if (r == 0 && f->release[0])
 		r = prof_model_comment(m, "kernel: %s", f->release);
-	if (r == 0 && f->version[0])
+	if (r == 0 && str_starts(f->version, own))
+		r = prof_model_comment(m, "perf-agent: %s", f->version + strlen(own));
+	else if (r == 0 && f->version[0])
 		r = prof_model_comment(m, "perf: %s", f->version);
 	if (r == 0 && p->cnt.lost)
 		r = prof_model_comment(m, "lost: %" PRIu64, p->cnt.lost);

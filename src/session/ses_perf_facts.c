@@ -164,7 +164,7 @@ int ses_perf_facts_read(const struct ses *s, struct ses_perf_facts *f)
 		e->os_release = f->names.release;
 		e->arch = f->names.machine;
 	}
-	e->version = PERF_AGENT_VERSION;
+	e->version = "perf-agent " PERF_AGENT_VERSION; /* dec_perf_model.c knows it by this */
 	e->cpus_online = s->env.n_cpus;
 	e->cpus_avail = (uint32_t)MAX_OF(sysconf(_SC_NPROCESSORS_CONF), (long)s->env.n_cpus);
 	if (sysinfo(&mem) == 0)
