@@ -100,6 +100,8 @@ struct result_source {
 	               struct trk_location *ret);
 	/* As trk_main_image, of the newest program of a pid. */
 	uint32_t (*main_image)(void *arg, uint32_t pid);
+	/* As trk_comm: the name of a process whose main thread has no sample. NULL: not known. */
+	const char *(*comm)(void *arg, const struct ev_proc_id *proc);
 	/* As trk_proc_reason. */
 	enum ev_reason (*proc_reason)(void *arg, const struct ev_proc_id *proc);
 	/* As symbolizer_find. */

@@ -150,6 +150,8 @@ static int name_process(struct build *b, const struct ev_proc_id *proc)
 {
 	const char *comm = prof_agg_comm(b->agg, proc, proc->pid);
 
+	if ((!comm || !comm[0]) && b->src->comm)
+		comm = b->src->comm(b->src->arg, proc);
 	return comm && comm[0] ? result_name_process(b->ret, proc->pid, comm) : 0;
 }
 

@@ -165,6 +165,11 @@ static uint32_t main_image(void *arg, uint32_t pid)
 	return trk_main_image(((const struct ses_meaning *)arg)->s->walk.trk, &id);
 }
 
+static const char *comm_of(void *arg, const struct ev_proc_id *proc)
+{
+	return trk_comm(((const struct ses_meaning *)arg)->s->walk.trk, proc);
+}
+
 static enum ev_reason proc_reason(void *arg, const struct ev_proc_id *proc)
 {
 	return trk_proc_reason(((const struct ses_meaning *)arg)->s->walk.trk, proc);
@@ -220,6 +225,7 @@ struct result_source ses_meaning_source(struct ses_meaning *k)
 	                              .resolve = resolve,
 	                              .mapping = mapping,
 	                              .main_image = main_image,
+	                              .comm = comm_of,
 	                              .proc_reason = proc_reason,
 	                              .name = name,
 	                              .uncovered = uncovered,

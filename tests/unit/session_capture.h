@@ -39,6 +39,7 @@ int __wrap_trk_resolve_image(const struct trk *t, const struct ev_proc_id *id, u
 size_t __wrap_trk_image_cnt(const struct trk *t);
 const struct trk_image *__wrap_trk_image(const struct trk *t, uint32_t id);
 uint32_t __wrap_trk_main_image(const struct trk *t, const struct ev_proc_id *id);
+const char *__wrap_trk_comm(const struct trk *t, const struct ev_proc_id *id);
 enum ev_reason __wrap_trk_proc_reason(const struct trk *t, const struct ev_proc_id *id);
 const struct trk_stats *__wrap_trk_stats(const struct trk *t);
 void __wrap_trk_flush(struct trk *t);
@@ -95,6 +96,13 @@ uint32_t __wrap_trk_main_image(const struct trk *t, const struct ev_proc_id *id)
 	(void)t;
 	(void)id;
 	return 1;
+}
+
+const char *__wrap_trk_comm(const struct trk *t, const struct ev_proc_id *id)
+{
+	(void)t;
+	(void)id;
+	return "";
 }
 
 enum ev_reason __wrap_trk_proc_reason(const struct trk *t, const struct ev_proc_id *id)

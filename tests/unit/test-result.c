@@ -228,6 +228,32 @@ static void test_kernel_frames_come_before_user_frames(void **state)
 	assert_int_equal(f->tables.resolved, 0); /* no frame was raw */
 }
 
+static const char *name_of_process(void *arg, const struct ev_proc_id *proc)
+{
+	(void)arg;
+	return proc->pid == PID ? "server" : "";
+}
+
+/* A process whose main thread was never sampled has its own name, not that of a thread. */
+static void test_processes_are_not_named_after_their_threads(void **state)
+{
+	struct fixture *f = *state;
+	const struct ev_thread worker = {
+	        .proc = {.pid = PID, .start_ns = 5}, .tid = 1, .comm = "worker"};
+	struct pfa_hot_function row;
+
+	add_stack(f, (struct ev_stack){.hash = 8, .walk = EV_WALK_ROOT}, &in_prog, 1);
+	assert_int_equal(prof_agg_add_thread(f->agg, &worker), 0);
+	add_count(f, a_count(1, 8, 10));
+	build(f);
+	assert_int_equal(result_functions(&f->result, NULL, true, &row, 1), 1);
+	assert_string_equal(row.process, "worker");
+	f->src.comm = name_of_process;
+	build(f);
+	assert_int_equal(result_functions(&f->result, NULL, true, &row, 1), 1);
+	assert_string_equal(row.process, "server");
+}
+
 static void test_a_running_capture_can_be_built_again_and_again(void **state)
 {
 	struct fixture *f = *state;
@@ -448,6 +474,7 @@ int main(void)
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	        T(test_kernel_frames_come_before_user_frames),
+	        T(test_processes_are_not_named_after_their_threads),
 	        T(test_a_running_capture_can_be_built_again_and_again),
 	        T(test_raw_frames_are_resolved_for_their_process),
 	        T(test_unnamed_frames_show_their_file_and_reason),
