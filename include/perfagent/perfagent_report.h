@@ -94,6 +94,12 @@ struct pfa_report_options {
 		.size = sizeof(struct pfa_report_options)                                          \
 	}
 
+/* Shortens the name of a function as reports do: template arguments are folded, "std::map<…>::at(int)", and
+ * a name of more than @columns (0: any) loses the middle of its qualifier, else its own. Control characters
+ * and bytes that are not UTF-8 become '?'. @ret: ret[size], size at least 1; longer names are cut. Returns
+ * the bytes of *@ret without its NUL; 0 without memory. */
+PFA_API size_t pfa_short_name(const char *name, uint32_t columns, char *ret, size_t size);
+
 /* Checks the options without reading a file. Returns 0, -EINVAL, -E2BIG or -ENOMEM. */
 PFA_API int pfa_report_check(const struct pfa_report_options *o, struct pfa_error *err);
 

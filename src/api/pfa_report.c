@@ -169,6 +169,23 @@ static int report(const struct pfa_report_options *from, struct sbuf *out, struc
 	return rep_write(&opts, in.v.p, in.v.n, out, err);
 }
 
+size_t pfa_short_name(const char *name, uint32_t columns, char *ret, size_t size)
+{
+	_cleanup_(sbuf_done) struct sbuf b;
+	size_t n;
+
+	sbuf_init(&b, REPORT_MAX_BYTES);
+	(void)rep_put_name(&b, name, columns, true);
+	n = b.err ? 0 : MIN_OF(b.len, size - 1);
+	/* A character that does not fit is left out as a whole. */
+	while (n < b.len && n > 0 && ((unsigned char)b.p[n] & 0xc0) == 0x80)
+		n--;
+	if (n)
+		memcpy(ret, b.p, n);
+	ret[n] = 0;
+	return n;
+}
+
 int pfa_report_check(const struct pfa_report_options *from, struct pfa_error *error)
 {
 	struct pfa_report_options o;

@@ -73,6 +73,8 @@ static bool is_bracketed_name(const char *name, const char *p)
 	return false;
 }
 
+#define ARGUMENTS_KEPT ((ptrdiff_t)strlen("<int>")) /* they are hardly longer than "<…>" */
+
 /* '<' after a name opens arguments: "map<", "Vec::<", "operator<< <". Elsewhere it is part of the
  * name: "<T as Trait>::call", "<unknown>", "py::<module>". */
 static void fold_arguments(struct sbuf *to, const char *name)
@@ -91,7 +93,7 @@ static void fold_arguments(struct sbuf *to, const char *name)
 			(void)sbuf_add(to, p, n); /* failures stick in .err */
 			opens = p[n - 1] == ' ';
 			p += n;
-		} else if (end && end != p + 2) {
+		} else if (end && end - p > ARGUMENTS_KEPT) {
 			(void)sbuf_str(to, "<" ELLIPSIS ">");
 			opens = false;
 			p = end;
@@ -113,19 +115,47 @@ static size_t column_offset(const char *s, size_t len, size_t n)
 	return i;
 }
 
-/* Appends text with its middle cut out. */
+/* Returns the offset of the function in a qualified name: "f(int)" of "ns::Class::f(int)". 0: the name has
+ * no qualifier. */
+static size_t function_offset(const char *s, size_t len)
+{
+	size_t depth = 0, from = 0;
+
+	for (size_t i = 0; i + 1 < len; i++) {
+		if (strchr("<([{", s[i]))
+			depth++;
+		else if (depth && strchr(">)]}", s[i]) && !(s[i] == '>' && s[i - 1] == '-'))
+			depth--;
+		else if (depth == 0 && s[i] == ':' && s[i + 1] == ':')
+			from = i + 2;
+	}
+	return from;
+}
+
+/* Appends text with its middle cut out, where it has a qualifier inside of that. */
 static size_t put_cut(struct sbuf *b, const char *s, size_t len, size_t columns)
 {
 	const size_t have = rep_columns(s, len);
-	size_t head, tail;
+	size_t from, keep, head, tail;
 
 	if (columns == 0 || have <= columns) {
 		(void)sbuf_add(b, s, len);
 		return have;
 	}
+	from = function_offset(s, len);
+	keep = rep_columns(s + from, len - from);
+	if (from && keep > columns - 1 && columns > 2) {
+		/* The function's name, without the end of its arguments. */
+		(void)sbuf_str(b, ELLIPSIS); /* failures stick in .err */
+		(void)sbuf_add(b, s + from, column_offset(s + from, len - from, columns - 2));
+		(void)sbuf_str(b, ELLIPSIS);
+		return columns;
+	}
 	/* The end of a name says more than its beginning, which is often a namespace. */
-	head = column_offset(s, len, (columns - 1) / 2);
-	tail = column_offset(s, len, have - (columns - 1 - (columns - 1) / 2));
+	keep = from ? MIN_OF(keep + strlen("::"), columns - 1) : 0;
+	keep = MAX_OF(keep, columns - 1 - (columns - 1) / 2);
+	head = column_offset(s, len, columns - 1 - keep);
+	tail = column_offset(s, len, have - keep);
 	(void)sbuf_add(b, s, head);
 	(void)sbuf_str(b, ELLIPSIS);
 	(void)sbuf_add(b, s + tail, len - tail);

@@ -159,14 +159,6 @@ int rep_quality_lines(const struct rep_input *in, const struct rep_quality *q, r
 /* ---- names and numbers as text (rep_name.c) --------------------------------------------------- */
 
 /**
- * rep_put_name - append a function's name, shortened
- * @columns: room; 0: any. A longer name loses its middle.
- * @fold:    template arguments become "…"
- * Control characters and bytes that are not UTF-8 become '?'.
- * Returns: columns written.
- */
-size_t rep_put_name(struct sbuf *b, const char *name, size_t columns, bool fold);
-/**
  * rep_put_value - append a value with its unit: "1.23 s", "4.5 MB", "1,234"
  * rep_put_count - append a number with commas
  * rep_put_pct - append a share in percent, without sign, as precise as the number of samples allows

@@ -90,6 +90,15 @@ enum rep_format {
  */
 int rep_peek_check(const char *subject, struct err *err);
 
+/**
+ * rep_put_name - append a function's name, shortened
+ * @columns: room; 0: any. A longer name loses its middle, that of its qualifier if it has one.
+ * @fold:    template arguments become "…", but short ones
+ * Control characters and bytes that are not UTF-8 become '?'.
+ * Returns: columns written.
+ */
+size_t rep_put_name(struct sbuf *b, const char *name, size_t columns, bool fold);
+
 /* ---- what a profile can be trusted for (rep_judge.c) ------------------------------------------ */
 
 enum rep_level {

@@ -181,45 +181,6 @@ static void test_shares_have_the_precision_of_their_samples(void **state)
 	}
 }
 
-static void test_template_arguments_are_folded(void **state)
-{
-	static const struct {
-		const char *name, *folded;
-	} cases[] = {
-	        {"main", "main"},
-	        {"std::vector<int>::size() const", "std::vector<int>::size() const"},
-	        {"std::map<int, std::less<int> >::at(int)", "std::map<…>::at(int)"},
-	        {"f<long long>(std::pair<int, int>)", "f<…>(std::pair<…>)"},
-	        {"bool operator< <char, int>(A, B)", "bool operator< <…>(A, B)"},
-	        {"A::operator<<(int, long)", "A::operator<<(int, long)"},
-	        {"A::operator->() const", "A::operator->() const"},
-	        {"operator<=>(A<long int>)", "operator<=>(A<…>)"},
-	        {"<alloc::vec::Vec<T,A> as core::ops::Drop>::drop",
-	         "<alloc::vec::Vec<T,A> as core::ops::Drop>::drop"},
-	        {"call<fn(u8) -> Vec<u8>>", "call<…>"},
-	        {"broken<unbalanced", "broken<unbalanced"},
-	        {"a > b", "a > b"},
-	        {"py::<module>", "py::<module>"},
-	        {"py::<unknown code>", "py::<unknown code>"},
-	        {"py::f.<locals>.<genexpr>", "py::f.<locals>.<genexpr>"},
-	        {"py::_load:<frozen importlib>", "py::_load:<frozen importlib>"},
-	        {"java::util::List::<init>", "java::util::List::<init>"},
-	        {"Main<clinit>", "Main<clinit>"},
-	        {"iter::Map::<Alpha, Beta>::next", "iter::Map::<…>::next"},
-	        {"a (<bcdef>)", "a (<bcdef>)"},
-	        {"", ""},
-	};
-	char text[CLI_NAME_BYTES_MAX];
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		cli_fold_arguments(cases[i].name, text, sizeof(text));
-		assert_string_equal(text, cases[i].folded);
-	}
-	cli_fold_arguments("a<1234>b", text, 9); /* what does not fit is cut */
-	assert_true(strlen(text) < 9);
-}
-
 static void test_counts_have_commas(void **state)
 {
 	static const struct {
@@ -317,7 +278,6 @@ int main(void)
 	        cmocka_unit_test(test_numbers_have_digits_only),
 	        cmocka_unit_test(test_durations_and_weights_as_people_read_them),
 	        cmocka_unit_test(test_shares_have_the_precision_of_their_samples),
-	        cmocka_unit_test(test_template_arguments_are_folded),
 	        cmocka_unit_test(test_counts_have_commas),
 	        cmocka_unit_test(test_names_are_safe_in_paths),
 	        cmocka_unit_test(test_profile_names),
