@@ -18,8 +18,14 @@ struct folded {
 	struct prof_line lines[PROF_LOCATION_LINES_MAX];
 };
 
+/* Text whose first line is no stack is no profile at all. */
 static int bad_line(struct folded *f, const char *what)
 {
+	if (f->m->samples.n == 0)
+		return err_set(f->in->err, -EINVAL,
+		               "%s: no profile: expected pprof, perf.data or folded stacks (lines "
+		               "such as 'main;work 12'), found text: line %" PRIu64 ": %s",
+		               f->in->name, f->line, what);
 	return err_set(f->in->err, -EINVAL, "%s: line %" PRIu64 ": %s", f->in->name, f->line, what);
 }
 

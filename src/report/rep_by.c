@@ -294,7 +294,7 @@ static int no_label(const struct by *b, struct err *err)
 		(void)sbuf_addf(&list, "%s%s", n > 1 ? ", " : "", /* a longer list loses its end */
 		                prof_model_str(m, m->labels.p[i].key));
 	}
-	return err_set(err, -ENOENT, "by: %s has no label '%.80s'; labels are: %s",
+	return err_set(err, -ENOENT, "%s has no label '%.80s'; its labels: %s",
 	               b->v->group->first->name, b->v->doc->o->subject, list.p ? list.p : "none");
 }
 

@@ -267,7 +267,7 @@ int rep_filter(const struct prof_model *m, const struct rep_filter *o, struct pr
 		return r;
 	if (m->samples.n && !to->samples.n) {
 		describe(o, text, sizeof(text));
-		return err_set(err, -ENOENT, "no sample matches %s", text);
+		return err_set(err, -ENOENT, "the filters leave no sample: %s", text);
 	}
 	*ret = TAKE_PTR(to);
 	return 0;

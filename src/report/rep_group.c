@@ -21,8 +21,8 @@ static int type_error(const struct rep_input *in, const char *value, struct err 
 	for (uint32_t i = 0; i < in->model->n_types; i++)
 		(void)sbuf_addf(&b, "%s%s", i ? ", " : "", /* a longer list loses its end */
 		                prof_model_str(in->model, in->model->sample_type[i].type));
-	return err_set(err, -EINVAL, "value: %s has no values '%s'; it has: %s", in->name, value,
-	               b.p ? b.p : "none");
+	return err_set(err, -EINVAL, "%s has no values of the type '%s'; its types: %s", in->name,
+	               value, b.p ? b.p : "none");
 }
 
 /* The values that are shown: as asked for, the profile's default, or the last, as pprof. */

@@ -175,6 +175,10 @@ int rep_tags_new(const char *option, const char *text, const struct prof_model *
 	if (!t->text)
 		return -ENOMEM;
 	equals = strchr(t->text, '=');
+	if (equals == t->text && !equals[1])
+		return err_set(err, -EINVAL,
+		               "%s: '=' has neither a key nor a value; write KEY=REGEX or REGEX",
+		               option);
 	if (equals && equals != t->text) {
 		t->has_key = true;
 		*equals = 0;

@@ -114,6 +114,11 @@ static void test_addresses_of_folded_stacks_have_no_name(void **state)
 	dec_profile_done(&p);
 }
 
+/* Before the number of the first line, where nothing says that the text is folded stacks. */
+#define TEXT                                                                                       \
+	"x: no profile: expected pprof, perf.data or folded stacks (lines such as 'main;work "     \
+	"12'), found text: line "
+
 static void test_what_is_no_profile_is_refused(void **state)
 {
 	static const struct {
@@ -122,13 +127,13 @@ static void test_what_is_no_profile_is_refused(void **state)
 	        {"", "x: the file is empty"},
 	        {"\n \n", "x: no stacks: all lines are blank"},
 	        {"a 1\na;b\n", "x: line 2: no blank between a stack and its number"},
-	        {"a;b c\n", "x: line 1: no number after the stack"},
-	        {"a;b 1x\n", "x: line 1: no number after the stack"},
-	        {"a;b 1.\n", "x: line 1: no number after the stack"},
-	        {"a;b 1.x\n", "x: line 1: no number after the stack"},
-	        {"a;b -4\n", "x: line 1: the number after the stack is negative"},
-	        {"a 9223372036854775808\n", "x: line 1: the number after the stack is over 2^63"},
-	        {"a 99999999999999999999\n", "x: line 1: the number after the stack is over 2^63"},
+	        {"a;b c\n", TEXT "1: no number after the stack"},
+	        {"a;b 1x\n", TEXT "1: no number after the stack"},
+	        {"a;b 1.\n", TEXT "1: no number after the stack"},
+	        {"a;b 1.x\n", TEXT "1: no number after the stack"},
+	        {"a;b -4\n", TEXT "1: the number after the stack is negative"},
+	        {"a 9223372036854775808\n", TEXT "1: the number after the stack is over 2^63"},
+	        {"a 99999999999999999999\n", TEXT "1: the number after the stack is over 2^63"},
 	        {"a 1\n\n\n 3\n", "x: line 4: no stack before the number"},
 	        {"\177ELF\2\1\1", "x: no profile: it is an ELF file"},
 	        {"{\"a\": 1}", "x: no profile: it is a JSON file"},

@@ -401,7 +401,8 @@ static void test_profiles_of_two_kinds_have_a_section_each(void **state)
 	free(text);
 	sbuf_init(&out, 1 << 20);
 	assert_int_equal(rep_write(&wrong, in, 1, &out, &err), -EINVAL);
-	assert_string_equal(err.msg, "value: a has no values 'space'; it has: samples, cpu");
+	assert_string_equal(err.msg,
+	                    "a has no values of the type 'space'; its types: samples, cpu");
 	sbuf_done(&out);
 }
 

@@ -127,8 +127,7 @@ static void test_values_by_label_module_file_and_line(void **state)
 	         (const char *const[]){"\"self\": 3000", "\"name\": \"scan.c:12\"",
 	                               "\"self\": 2000", "\"name\": \"scan.c:11\"", NULL});
 	in_order(rows_of(&(struct rep_options){.view = REP_BY, .subject = "state"}),
-	         (const char *const[]){"by: a has no label 'state'; labels are: comm, pid, tid",
-	                               NULL});
+	         (const char *const[]){"a has no label 'state'; its labels: comm, pid, tid", NULL});
 }
 
 static void test_all_text_formats_have_all_views(void **state)

@@ -84,7 +84,7 @@ static int64_t total_after(const struct rep_filter *o)
 	int r = rep_filter(m, o, &to, &err);
 
 	if (r == -ENOENT) {
-		assert_non_null(strstr(err.msg, "no sample matches "));
+		assert_non_null(strstr(err.msg, "the filters leave no sample: "));
 		return -1;
 	}
 	if (r < 0)
