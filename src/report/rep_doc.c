@@ -14,6 +14,18 @@ void rep_doc_init(struct rep_doc *d, const struct rep_options *o)
 	arena_init(&d->mem, DOC_BYTES_MAX);
 }
 
+void rep_put_section(const struct rep_section *s, struct sbuf *b)
+{
+	(void)rep_put_name(b, s->type, 0, false); /* failures stick in .err */
+	(void)sbuf_str(b, ": ");
+	rep_put_value(b, s->total, s->unit);
+	if (s->samples > 0) {
+		(void)sbuf_str(b, ", ");
+		rep_put_count(b, s->samples);
+		(void)sbuf_str(b, " samples or intervals");
+	}
+}
+
 void rep_doc_done(struct rep_doc *d)
 {
 	vec_each (s, &d->sections) {

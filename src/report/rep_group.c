@@ -58,6 +58,25 @@ static int own_model(struct rep_groups *g, struct prof_model *m, const struct pr
 	return r;
 }
 
+bool rep_has_type(const struct prof_model *m, const char *type)
+{
+	for (uint32_t i = 0; i < m->n_types; i++)
+		if (!strcmp(type, prof_model_str(m, m->sample_type[i].type)))
+			return true;
+	return false;
+}
+
+/* Whether a profile has no values of the type that is asked for, and another one has. */
+static bool is_left_out(const struct rep_options *o, const struct rep_input *in, size_t n, size_t i)
+{
+	if (!o->value || !*o->value || rep_has_type(in[i].model, o->value))
+		return false;
+	for (size_t k = 0; k < n; k++)
+		if (rep_has_type(in[k].model, o->value))
+			return true;
+	return false;
+}
+
 static int add_group(struct rep_groups *g, const struct rep_options *o,
                      const struct rep_input *first, const struct prof_model *const *models,
                      size_t n, struct err *err)
@@ -98,7 +117,7 @@ int rep_groups_of(const struct rep_options *o, const struct rep_input *in, size_
 			done[k] = k != i;
 		}
 		done[i] = true;
-		if (n_members)
+		if (n_members && !is_left_out(o, in, n, i))
 			r = add_group(&g, o, &in[i], members, n_members, err);
 	}
 	if (r < 0)

@@ -126,8 +126,14 @@ int rep_doc_write_markdown(const struct rep_doc *d, struct sbuf *out)
 		r = rep_quality_lines(d->sources.p[i].in, &d->sources.p[i].quality, put_line, out);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < d->sections.n; i++)
+	for (size_t i = 0; i < d->sections.n; i++) {
+		if (d->sections.n > 1) {
+			(void)sbuf_str(out, "\n# ");
+			rep_put_section(&d->sections.p[i], out);
+			(void)sbuf_char(out, '\n');
+		}
 		for (size_t k = 0; k < d->sections.p[i].tables.n; k++)
 			put_table(d, &d->sections.p[i], &d->sections.p[i].tables.p[k], out);
+	}
 	return out->err;
 }

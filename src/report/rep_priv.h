@@ -132,6 +132,7 @@ struct rep_quality {
 	int64_t left;                   /* those that the filters leave; -1: all */
 	bool sampled;       /* each sample is drawn by chance, so shares have an error */
 	uint32_t count_idx; /* which of the values counts samples; UINT32_MAX: none */
+	const char *lacks;  /* type of values that is shown of other files; NULL: it has them */
 	double duration_s;  /* 0: not known */
 	double error_pct;   /* bound of the error of a share, at 95 %; negative: none */
 	double complete_pct, lost_pct, heuristic_pct, named_user_pct, named_kernel_pct;
@@ -191,11 +192,14 @@ struct rep_groups {
 };
 /**
  * rep_groups_of - make the groups of profiles in[n], in their order
+ * Profiles without values of type o->value are left out, if another one has them.
  * Returns: 0, -EINVAL, -ENOENT (both with @err), -E2BIG, -ENOMEM.
  */
 int rep_groups_of(const struct rep_options *o, const struct rep_input *in, size_t n,
                   struct rep_groups *ret, struct err *err);
 void rep_groups_done(struct rep_groups *g);
+/* Returns whether a profile has values of this type. */
+bool rep_has_type(const struct prof_model *m, const char *type);
 /* Returns the group with the same types of values, NULL without one. */
 const struct rep_group *rep_group_like(const struct rep_groups *g, const struct rep_group *like);
 /**
@@ -262,6 +266,8 @@ struct rep_doc {
 };
 void rep_doc_init(struct rep_doc *d, const struct rep_options *o);
 void rep_doc_done(struct rep_doc *d);
+/* Appends what a section shows, where there are several: "cpu: 1.23 s, 123 samples or intervals". */
+void rep_put_section(const struct rep_section *s, struct sbuf *b);
 /* Returns the new table of a section, NULL without memory. Valid until the next one. */
 struct rep_table *rep_doc_table(struct rep_section *s, const char *key, const char *title,
                                 const struct rep_column *columns, size_t n);

@@ -250,6 +250,11 @@ int rep_quality_lines(const struct rep_input *in, const struct rep_quality *q, r
 		put_quality(&b, q);
 		r = put_line(&b, line, arg);
 	}
+	if (r == 0 && q->lacks) {
+		(void)sbuf_str(&b, "  left out: it has no values of the type ");
+		(void)rep_put_name(&b, q->lacks, 0, false);
+		r = put_line(&b, line, arg);
+	}
 	for (size_t i = 0; i < q->judgement.defects.n && r == 0; i++) {
 		const struct rep_defect *d = &q->judgement.defects.p[i];
 

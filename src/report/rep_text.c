@@ -199,8 +199,14 @@ int rep_doc_write_text(const struct rep_doc *d, struct sbuf *out)
 
 	for (size_t i = 0; i < d->sources.n && r == 0; i++)
 		r = rep_quality_lines(d->sources.p[i].in, &d->sources.p[i].quality, put_line, &l);
-	for (size_t i = 0; i < d->sections.n && r == 0; i++)
+	for (size_t i = 0; i < d->sections.n && r == 0; i++) {
+		if (d->sections.n > 1) {
+			(void)sbuf_char(out, '\n');
+			rep_put_section(&d->sections.p[i], out);
+			(void)sbuf_char(out, '\n');
+		}
 		for (size_t k = 0; k < d->sections.p[i].tables.n && r == 0; k++)
 			r = put_table(d, &d->sections.p[i], &d->sections.p[i].tables.p[k], out);
+	}
 	return r < 0 ? r : out->err;
 }

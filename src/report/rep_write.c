@@ -107,6 +107,8 @@ static int add_sources(struct rep_doc *d, const struct rep_groups *g, const stru
 		struct rep_source s = {.in = &in[i]};
 
 		r = read_quality(d->o, g, &in[i], &s.quality);
+		if (d->o->value && *d->o->value && !rep_has_type(in[i].model, d->o->value))
+			s.quality.lacks = d->o->value;
 		if (r == 0)
 			r = vec_push(&d->sources, s);
 		if (r < 0)

@@ -399,6 +399,21 @@ static void test_profiles_of_two_kinds_have_a_section_each(void **state)
 	assert_non_null(
 	        strstr(text, "{\"type\": \"samples\", \"unit\": \"count\", \"total\": 2000,"));
 	free(text);
+	o.format = REP_TEXT;
+	o.value = NULL;
+	text = written(&o, in, 3);
+	assert_non_null(strstr(text, "\n\ncpu: 200 ms, 2,000 samples or intervals\n\n"));
+	assert_non_null(strstr(text, "\n\noff: 100 ms, 1,000 samples or intervals\n\n"));
+	free(text);
+	/* The files that have such values are shown, and the others are named. */
+	o.value = "off";
+	text = written(&o, in, 3);
+	assert_non_null(strstr(text, "a: samples, cpu over 10.0 s; profile of another tool\n"
+	                             "quality: not known; 1,000 samples: shares are about \xc2\xb1 "
+	                             "3 %\n  left out: it has no values of the type off\n"));
+	assert_non_null(strstr(text, "\n\n   self  self %"));
+	assert_non_null(strstr(text, "  libx.so\n"));
+	free(text);
 	sbuf_init(&out, 1 << 20);
 	assert_int_equal(rep_write(&wrong, in, 1, &out, &err), -EINVAL);
 	assert_string_equal(err.msg,
