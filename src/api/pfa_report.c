@@ -127,6 +127,7 @@ static int read_file(struct inputs *in, size_t i, const char *path, struct err *
 		struct rep_input one = {.name = strcmp(path, "-") == 0 ? "standard input" : path,
 		                        .model = p->models[k],
 		                        .format = dec_format_name(p->format),
+		                        .tool_unknown = p->format == DEC_FOLDED,
 		                        .notes = (const char *const *)p->notes,
 		                        .n_notes = k ? 0 : p->n_notes};
 

@@ -187,7 +187,8 @@ static void put_source(struct sbuf *b, const struct rep_input *in, const struct 
 		(void)sbuf_str(b, "; perf-agent ");
 		(void)rep_put_name(b, q->tool, 20, false);
 	} else {
-		(void)sbuf_addf(b, "; %s of another tool", in->format ? in->format : "profile");
+		(void)sbuf_addf(b, "; %s%s", in->format ? in->format : "profile",
+		                in->tool_unknown ? "" : " of another tool");
 	}
 }
 

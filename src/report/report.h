@@ -154,6 +154,7 @@ struct rep_input {
 	const char *name;
 	const struct prof_model *model;
 	const char *format;       /* "pprof" */
+	bool tool_unknown;        /* the format does not say which tool wrote it */
 	const char *const *notes; /* notes[n_notes]: of the reader */
 	size_t n_notes;
 };
