@@ -56,6 +56,8 @@ enum pfa_report_sort {
 enum {
 	PFA_REPORT_FULL_NAMES = 1 << 0, /* TEXT, MARKDOWN: template arguments are not folded */
 	PFA_REPORT_COLOURS = 1 << 1,    /* TEXT: with escape sequences of terminals */
+	/* TREE: code without names has a row for each address, not for each file */
+	PFA_REPORT_ADDRESSES = 1 << 2,
 };
 
 struct pfa_report_options {

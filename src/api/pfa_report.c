@@ -94,7 +94,8 @@ static int take_options(const struct pfa_report_options *from, struct pfa_report
 		return err_set(err, -EINVAL, "format: %u is unknown", o->format);
 	if (o->sort > PFA_REPORT_BY_CUM)
 		return err_set(err, -EINVAL, "sort: %u is unknown", o->sort);
-	if (o->flags & ~(uint32_t)(PFA_REPORT_FULL_NAMES | PFA_REPORT_COLOURS))
+	if (o->flags &
+	    ~(uint32_t)(PFA_REPORT_FULL_NAMES | PFA_REPORT_COLOURS | PFA_REPORT_ADDRESSES))
 		return err_set(err, -EINVAL, "flags: 0x%x is unknown", o->flags);
 	r = check_view(o, err);
 	if (r < 0)
@@ -109,6 +110,7 @@ static int take_options(const struct pfa_report_options *from, struct pfa_report
 	                            .width = o->width,
 	                            .full_names = o->flags & PFA_REPORT_FULL_NAMES,
 	                            .colours = o->flags & PFA_REPORT_COLOURS,
+	                            .addresses = o->flags & PFA_REPORT_ADDRESSES,
 	                            .filter = {.focus = o->focus,
 	                                       .ignore = o->ignore,
 	                                       .hide = o->hide,

@@ -116,13 +116,38 @@ static char take_mark(const char *s, size_t *len)
 	return c;
 }
 
-static int add_location(struct folded *f, char mark, uint32_t n)
+/* "0x401136 [serve]": what perf-agent writes for an address without a name. Puts the file into a
+ * mapping, and says in the function that it is no name: docs/output.md, "Names". */
+static int read_unnamed(struct folded *f, const char *name, size_t len, struct prof_function *fn,
+                        uint32_t *ret_map)
+{
+	struct prof_mapping map = {0};
+	size_t at = 2; /* after "0x" */
+	int r;
+
+	if (len < at || memcmp(name, "0x", at) != 0)
+		return 0;
+	while (at < len &&
+	       ((name[at] >= '0' && name[at] <= '9') || (name[at] >= 'a' && name[at] <= 'f')))
+		at++;
+	if (at == 2 || len - at < strlen(" [x]") || memcmp(name + at, " [", 2) != 0 ||
+	    name[len - 1] != ']')
+		return 0;
+	at += 2;
+	r = dec_text(f->m, name + at, len - 1 - at, '?', &map.path);
+	if (r == 0)
+		r = prof_model_mapping(f->m, &map, ret_map);
+	return r < 0 ? r
+	             : prof_model_string(f->m, "unresolved: no symbol covers the address",
+	                                 &fn->system_name);
+}
+
+static int add_location(struct folded *f, char mark, uint32_t n, uint32_t map)
 {
 	const char *name =
 	        prof_model_str(f->m, f->m->functions.p[f->lines[n - 1].function - 1].name);
-	/* "0x401136 [serve]": what perf-agent writes for an address without a name. */
 	const uint8_t reason = str_starts(name, "0x") ? EV_REASON_NO_SYMBOL : EV_REASON_NAMED;
-	uint32_t map = 0, loc = 0;
+	uint32_t loc = 0;
 	int r = 0;
 
 	if (mark == 'k') {
@@ -147,6 +172,7 @@ static int add_stack(struct folded *f, const char *s, size_t len)
 	while (r == 0) {
 		size_t from = end, name_len;
 		struct prof_function fn = {0};
+		uint32_t map = 0;
 		char mark;
 
 		while (from > 0 && s[from - 1] != ';')
@@ -157,13 +183,15 @@ static int add_stack(struct folded *f, const char *s, size_t len)
 			r = prof_model_string(f->m, "[unknown]", &fn.name);
 		else
 			r = dec_text(f->m, s + from, name_len, '?', &fn.name);
+		if (r == 0)
+			r = read_unnamed(f, s + from, name_len, &fn, &map);
 		f->lines[n] = (struct prof_line){0};
 		if (r == 0)
 			r = prof_model_function(f->m, &fn, &f->lines[n].function);
 		n++;
 		/* The root is a function, whatever it says. */
 		if (r == 0 && (mark != 'i' || from == 0 || n == PROF_LOCATION_LINES_MAX)) {
-			r = add_location(f, mark, n);
+			r = add_location(f, mark, n, map);
 			n = 0;
 		}
 		if (from == 0)

@@ -5,10 +5,12 @@
 #define FRAMES_MAX ((size_t)PROF_SAMPLE_LOCS_MAX * PROF_LOCATION_LINES_MAX)
 
 uint32_t rep_node(const struct prof_model *m, const struct prof_location *loc,
-                  const struct prof_line *l)
+                  const struct prof_line *l, bool addresses)
 {
-	const uint32_t name = l ? rep_line_name(m, l) : 0;
+	uint32_t name = l ? rep_line_name(m, l) : 0;
 
+	if (addresses && l && l->function)
+		name = m->functions.p[l->function - 1].name;
 	return name ? name : intern_count(m->strings) + rep_location_path(m, loc);
 }
 
@@ -25,7 +27,7 @@ int rep_frames_of(const struct prof_model *m, const struct prof_sample *s, struc
 		for (uint32_t k = 0; k < MAX_OF(loc->line_cnt, 1U) && r == 0; k++) {
 			const struct prof_line *l =
 			        loc->line_cnt ? &m->lines.p[loc->line_first + k] : NULL;
-			struct rep_frame one = {.node = rep_node(m, loc, l),
+			struct rep_frame one = {.node = rep_node(m, loc, l, f->addresses),
 			                        .path = rep_location_path(m, loc)};
 
 			r = vec_push(&f->v, one);

@@ -30,7 +30,15 @@ uint32_t rep_location_path(const struct prof_model *m, const struct prof_locatio
 
 uint32_t rep_line_name(const struct prof_model *m, const struct prof_line *l)
 {
-	return l->function ? m->functions.p[l->function - 1].name : 0;
+	const struct prof_function *fn;
+
+	if (!l->function)
+		return 0;
+	fn = &m->functions.p[l->function - 1];
+	/* "0x401136 [serve]", which perf-agent writes for code without a name: docs/output.md. */
+	if (fn->system_name && str_starts(prof_model_str(m, fn->system_name), "unresolved: "))
+		return 0;
+	return fn->name;
 }
 
 static void visit(struct functions *f, const struct prof_location *loc, uint32_t name,

@@ -111,11 +111,16 @@ static void put_cell(const char *table_key, const struct rep_column *c, const st
 		else
 			put_fixed(b, "", c->key, cell->real, 3);
 		break;
-	case REP_NAME:
-		if (c->kind == REP_NAME && strcmp(table_key, "tree") == 0)
+	case REP_NAME: {
+		const bool tree = strcmp(table_key, "tree") == 0;
+
+		if (tree)
 			(void)sbuf_addf(b, "\"depth\": %u, ", cell->depth);
 		put_string(b, c->key, cell->text);
+		if (tree)
+			(void)sbuf_addf(b, ", \"recursion\": %u", MAX_OF(cell->times, 1U));
 		break;
+	}
 	case REP_PATH:
 	case REP_WORD:
 		put_string(b, c->key, cell->text);

@@ -47,6 +47,7 @@ static void put_cell(const struct rep_doc *d, const struct rep_section *s, enum 
 		for (uint32_t i = 0; i < c->depth; i++)
 			(void)sbuf_str(b, "&nbsp;");
 		put_code(b, c->text, !d->o->full_names, true);
+		rep_put_times(b, c);
 		break;
 	case REP_PATH:
 		if (*c->text)

@@ -73,6 +73,7 @@ struct rep_frame {
 };
 struct rep_frames {
 	VEC(struct rep_frame) v; /* leaf first, inlined calls before their callers */
+	bool addresses; /* set by the caller: code without names is a function an address */
 };
 /**
  * rep_frames_of - the functions of a sample, in @f, whose memory is used again
@@ -82,8 +83,9 @@ int rep_frames_of(const struct prof_model *m, const struct prof_sample *s, struc
 void rep_frames_done(struct rep_frames *f);
 /* Node of a line, or of a location without lines (NULL). */
 uint32_t rep_node(const struct prof_model *m, const struct prof_location *loc,
-                  const struct prof_line *l);
-/* Path of the file of a location, name of the function of a line: strings, 0 none. */
+                  const struct prof_line *l, bool addresses);
+/* Path of the file of a location, name of the function of a line: strings, 0 none. 
+ * "0x12 [file]" is no name. */
 uint32_t rep_location_path(const struct prof_model *m, const struct prof_location *loc);
 uint32_t rep_line_name(const struct prof_model *m, const struct prof_line *l);
 
@@ -237,6 +239,7 @@ struct rep_cell {
 	double real;
 	const char *text; /* borrowed from models, or of the document's memory */
 	uint32_t depth;   /* of a name in a tree */
+	uint32_t times;   /* of a name in a tree: calls of itself in a row; 0, 1: none */
 };
 struct rep_table {
 	const char *key, *title;          /* title: NULL: none */
@@ -316,6 +319,12 @@ int rep_view_diff(struct rep_view *before, struct rep_view *after);
  */
 void rep_put_number(const struct rep_section *s, enum rep_kind kind, const struct rep_cell *c,
                     struct sbuf *b);
+/* Appends how often a function calls itself in a row, " ×12", if it does. */
+static inline void rep_put_times(struct sbuf *b, const struct rep_cell *c)
+{
+	if (c->times > 1)
+		(void)sbuf_addf(b, " \xc3\x97%u", c->times); /* failures stick in .err */
+}
 static inline bool rep_is_number(enum rep_kind kind)
 {
 	return kind <= REP_REAL;

@@ -7,6 +7,17 @@
 #define NAME_LEAST  20 /* columns of a name, however narrow the terminal */
 #define PATH_MOST   32
 
+/* Columns of a name: the rest of @width after its indent, before the times that it calls itself. */
+static size_t room_of_name(const struct rep_cell *c, size_t width, size_t indent)
+{
+	size_t left = width - MIN_OF(width, indent), times = 0;
+
+	for (uint32_t n = c->times > 1 ? c->times : 0; n; n /= 10)
+		times++;
+	times += times ? 2 : 0; /* " ×" */
+	return width ? MAX_OF(left - MIN_OF(left, times), (size_t)1) : 0;
+}
+
 /* Appends a cell, of at most @width columns if that is not 0. Returns its columns. */
 static size_t put_cell(const struct rep_doc *d, const struct rep_section *s, enum rep_kind kind,
                        const struct rep_cell *c, size_t width, struct sbuf *b)
@@ -29,7 +40,8 @@ static size_t put_cell(const struct rep_doc *d, const struct rep_section *s, enu
 			indent = width > NAME_LEAST ? width - NAME_LEAST : 0;
 		for (size_t i = 0; i < indent; i++)
 			(void)sbuf_char(b, ' ');
-		(void)rep_put_name(b, c->text, width ? width - indent : 0, !d->o->full_names);
+		(void)rep_put_name(b, c->text, room_of_name(c, width, indent), !d->o->full_names);
+		rep_put_times(b, c);
 		break;
 	}
 	case REP_PATH:

@@ -22,7 +22,8 @@ struct node {
 	uint32_t function, path;
 	uint32_t first, next; /* child, sibling: in the order of descending values; NONE */
 	int64_t cum, self;
-	int64_t size; /* cum without the signs of values */
+	int64_t size;   /* cum without the signs of values */
+	uint32_t times; /* most calls of itself in a row */
 };
 
 struct tree {
@@ -47,7 +48,11 @@ static int add_sample(struct tree *t, const struct prof_sample *s)
 {
 	const int64_t value = s->value[t->v->type_idx];
 	struct node_key key = {.parent = NONE};
-	int r = rep_frames_of(t->v->m, s, &t->frames);
+	uint32_t times = 1;
+	int r;
+
+	t->frames.addresses = t->v->doc->o->addresses;
+	r = rep_frames_of(t->v->m, s, &t->frames);
 
 	for (size_t i = t->frames.v.n; i-- > 0 && r == 0;) {
 		const struct rep_frame *f = &t->frames.v.p[i];
@@ -56,6 +61,17 @@ static int add_sample(struct tree *t, const struct prof_sample *s)
 		uint32_t id;
 		bool is_new;
 
+		/* A function that calls itself has one row. */
+		if (key.parent != NONE && t->nodes.p[key.parent].function == f->node) {
+			struct node *same = &t->nodes.p[key.parent];
+
+			times++;
+			same->times = MAX_OF(same->times, times);
+			if (i == 0)
+				same->self = prof_sat_add(same->self, value);
+			continue;
+		}
+		times = 1;
 		key.function = f->node;
 		r = intern_add(t->keys, &key, sizeof(key), &id, &is_new);
 		if (r == 0 && is_new)
@@ -111,7 +127,9 @@ static int add_row(struct tree *t, const struct node *n, uint32_t depth)
 	        {.real = rep_share(n->cum, total)},
 	        {.num = n->self},
 	        {.real = rep_share(n->self, total)},
-	        {.text = rep_node_name(t->v->doc, t->v->m, n->function), .depth = depth},
+	        {.text = rep_node_name(t->v->doc, t->v->m, n->function),
+	         .depth = depth,
+	         .times = n->times},
 	        {.text = prof_model_str(t->v->m, n->path)},
 	};
 

@@ -181,6 +181,7 @@ struct rep_options {
 	size_t width;    /* columns of text; 0: names are not shortened */
 	bool colours;    /* of terminals, in text */
 	bool full_names; /* template arguments are not folded */
+	bool addresses; /* TREE: code without names has a row for each address, not for each file */
 };
 /**
  * rep_write - a report of profiles, or the profiles themselves in another format

@@ -88,9 +88,69 @@ static void test_a_tree_has_the_largest_calls_first(void **state)
 	                               "\"depth\": 2, \"function\": \"parse\"",
 	                               "\"depth\": 3, \"function\": \"scan\"",
 	                               "\"depth\": 2, \"function\": \"read\"", "\"cum\": 2500",
-	                               "\"depth\": 1, \"function\": \"query\"", "\"cum\": 2000",
-	                               "\"depth\": 2, \"function\": \"scan\"", "\"cum\": 700",
-	                               "\"depth\": 1, \"function\": \"idle\"", NULL});
+	                               "\"depth\": 1, \"function\": \"query\", \"recursion\": 2",
+	                               "\"cum\": 2000", "\"depth\": 2, \"function\": \"scan\"",
+	                               "\"cum\": 700", "\"depth\": 1, \"function\": \"idle\"",
+	                               NULL});
+}
+
+static const char *const RECURSION[] = {"|main;fib;fib;fib 3 30", "|main;fib;fib;leaf;fib 2 20",
+                                        "|main;fib 1 10", NULL};
+
+static void test_a_function_that_calls_itself_has_one_row(void **state)
+{
+	_cleanup_(prof_model_freep) struct prof_model *m = rm_model(RECURSION);
+	struct rep_input in = {.name = "a", .model = m};
+	struct rep_options o = {.view = REP_TREE}, narrow = {.view = REP_TREE, .width = 60};
+	struct err err = {0};
+	struct sbuf out;
+
+	(void)state;
+	sbuf_init(&out, 1 << 20);
+	assert_int_equal(rep_write(&o, &in, 1, &out, &err), 0);
+	assert_non_null(strstr(out.p, "60.0 ns  100 %        0     0 %  main      app\n"
+	                              "60.0 ns  100 %  40.0 ns    67 %   fib \xc3\x97"
+	                              "3   app\n"
+	                              "20.0 ns   33 %        0     0 %    leaf    app\n"
+	                              "20.0 ns   33 %  20.0 ns    33 %     fib    app\n"));
+	sbuf_reset(&out);
+	assert_int_equal(rep_write(&narrow, &in, 1, &out, &err), 0);
+	assert_non_null(strstr(out.p, " fib \xc3\x97"
+	                              "3 "));
+	sbuf_done(&out);
+}
+
+static const char *const UNNAMED[] = {"|main;0x12@/lib/libz.so 3 30",
+                                      "|main;0x34@/lib/libz.so 2 20",
+                                      "|main;0x56@/lib/liby.so 1 10", NULL};
+
+static char *unnamed_rows(const struct rep_options *from)
+{
+	_cleanup_(prof_model_freep) struct prof_model *m = rm_model(UNNAMED);
+	struct rep_input in = {.name = "a", .model = m};
+	struct rep_options o = *from;
+	struct err err = {0};
+	struct sbuf out;
+
+	o.format = REP_JSON;
+	sbuf_init(&out, 1 << 20);
+	assert_int_equal(rep_write(&o, &in, 1, &out, &err), 0);
+	return sbuf_take(&out);
+}
+
+static void test_code_without_names_is_one_row_for_each_file(void **state)
+{
+	(void)state;
+	in_order(unnamed_rows(&(struct rep_options){0}),
+	         (const char *const[]){"\"self\": 50,",
+	                               "\"function\": \"[libz.so]\", \"module\": "
+	                               "\"/lib/libz.so\"",
+	                               "\"self\": 10,", "\"function\": \"[liby.so]\"", NULL});
+	in_order(unnamed_rows(&(struct rep_options){.view = REP_TREE}),
+	         (const char *const[]){"\"cum\": 50,", "\"function\": \"[libz.so]\"", NULL});
+	in_order(unnamed_rows(&(struct rep_options){.view = REP_TREE, .addresses = true}),
+	         (const char *const[]){"\"cum\": 30,", "\"function\": \"0x12\"", "\"cum\": 20,",
+	                               "\"function\": \"0x34\"", NULL});
 }
 
 static void test_processes_and_threads_have_names(void **state)
@@ -273,6 +333,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_callers_and_callees_have_the_values_of_their_calls),
 	        cmocka_unit_test(test_a_tree_has_the_largest_calls_first),
+	        cmocka_unit_test(test_a_function_that_calls_itself_has_one_row),
+	        cmocka_unit_test(test_code_without_names_is_one_row_for_each_file),
 	        cmocka_unit_test(test_processes_and_threads_have_names),
 	        cmocka_unit_test(test_values_by_label_module_file_and_line),
 	        cmocka_unit_test(test_changes_are_scaled_and_judged),
