@@ -73,7 +73,8 @@ class Command:
 
 class CommandOption:
     def __init__(self, args):
-        _, self.name, self.argument, self.help, self.more = args
+        _, self.name, *short, self.argument, self.help, self.more = args
+        self.short = short[0] if short else None
         self.completion = COMMAND_WORDS.get(self.name, 'none')
 
 
@@ -85,7 +86,7 @@ def read_commands(path):
     for macro, args in calls(text):
         if macro == 'CLI_COMMAND':
             commands[args[0]] = Command(args)
-        elif macro == 'CLI_COMMAND_OPTION':
+        elif macro in ('CLI_COMMAND_OPTION', 'CLI_COMMAND_SHORT'):
             commands[args[0]].options.append(CommandOption(args))
     return list(commands.values())
 
@@ -99,7 +100,7 @@ def read_options(path):
             group = args[0]
         elif macro == 'CLI_OPTION':
             options.append(Option(group, args))
-        elif macro not in ('CLI_HIDDEN', 'CLI_COMMAND', 'CLI_COMMAND_OPTION'):
+        elif macro not in ('CLI_HIDDEN', 'CLI_COMMAND', 'CLI_COMMAND_OPTION', 'CLI_COMMAND_SHORT'):
             raise SystemExit(f'options.def: unknown macro {macro}')
     return options
 
@@ -113,7 +114,8 @@ def man_commands(commands):
     for c in commands:
         out += [f'*{c.name}* _{c.argument}_', '\t' + ' '.join(filter(None, [sentence(c.help), c.more])), '']
         for o in c.options:
-            out += [f'*{c.name}* _{c.argument}_ *--{o.name}*' + (f' _{o.argument}_' if o.argument else ''),
+            short = f'*-{o.short}*, ' if o.short else ''
+            out += [f'*{c.name}* _{c.argument}_ {short}*--{o.name}*' + (f' _{o.argument}_' if o.argument else ''),
                     '\t' + ' '.join(filter(None, [sentence(o.help), o.more])), '']
     return '\n'.join(out)
 
@@ -143,6 +145,23 @@ COMPLETION = '''\
 _perf_agent_words()
 {{
 	mapfile -t COMPREPLY < <(compgen "$@")
+}}
+
+# Numbers and names of processes, after the last comma.
+_perf_agent_pids()
+{{
+	local before= word="$1"
+
+	if [[ $word == *,* ]]; then
+		before="${{word%,*}},"
+		word="${{word##*,}}"
+	fi
+	mapfile -t COMPREPLY < <({{
+		cd /proc && printf '%s\n' [0-9]*
+		cat /proc/[0-9]*/comm 2>/dev/null | grep -v '[^[:alnum:]._-]' | sort -u
+	}} | grep -F -- "$word" | while IFS= read -r name; do
+		[[ $name == "$word"* ]] && printf '%s%s\n' "$before" "$name"
+	done)
 }}
 
 _perf_agent()
@@ -178,7 +197,7 @@ complete -F _perf_agent perf-agent
 
 def completion_command(o):
     if o.completion == 'pid':
-        return '_perf_agent_words -W "$(cd /proc && printf \'%s \' [0-9]*)" -- "$cur"'
+        return '_perf_agent_pids "$cur"'
     if o.completion == 'file':
         return '_perf_agent_words -f -- "$cur"'
     if o.completion == 'none':
@@ -190,7 +209,7 @@ def bash(options, commands):
     cases, names, others = '', [], ''
     for c in commands:
         words = ' '.join(f'--{o.name}' for o in c.options)
-        values = ''.join(f'\t\t\t-{o.name} | --{o.name})\n\t\t\t\t{completion_command(o)}\n\t\t\t\treturn\n\t\t\t\t;;\n'
+        values = ''.join(f'\t\t\t{f"-{o.short} | " if o.short else ""}-{o.name} | --{o.name})\n\t\t\t\t{completion_command(o)}\n\t\t\t\treturn\n\t\t\t\t;;\n'
                          for o in c.options if o.argument)
         if values:
             values = f'\t\t\tcase "$prev" in\n{values}\t\t\tesac\n'
@@ -268,7 +287,7 @@ def zsh(options, commands):
         spellings = ([f'-{o.short}'] if o.short else []) + [f'--{o.name}']
         lines.append(zsh_option(spellings, o.help, None if o.kind == 'BOOL' else o.argument, o.completion, o.kind == 'LIST'))
     for c in commands:
-        own = [zsh_option([f'--{o.name}'], o.help, o.argument, o.completion, False) for o in c.options]
+        own = [zsh_option(([f'-{o.short}'] if o.short else []) + [f'--{o.name}'], o.help, o.argument, o.completion, False) for o in c.options]
         own = ' \\\n'.join(f'\t{line}' for line in own + [f"\t\t'*:{quoted(c.argument)}:_files'"])
         cases += (f'\t{c.name})\n\t\tif ((CURRENT > 2)); then\n\t\t\tshift words\n\t\t\t((CURRENT--))\n'
                   f'\t\t\t_arguments -S \\\n{own}\n\t\t\treturn\n\t\tfi\n\t\t;;\n')
@@ -302,7 +321,7 @@ def fish_quoted(text):
 
 def fish_option(condition, o, takes_value, completion):
     line = f'complete -c perf-agent -n {fish_quoted(condition)} -l {o.name}'
-    if getattr(o, 'short', None):
+    if o.short:
         line += f' -s {o.short}'
     if takes_value and completion == 'file':
         line += ' -r -F'

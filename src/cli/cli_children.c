@@ -12,25 +12,12 @@
 enum {
 	CHILDREN_MAX = 4096, /* of all generations */
 	BUSY_PCT = 5,        /* of a CPU, on average */
-	STAT_MAX = 1024,     /* bytes */
 	CHILDREN_TEXT_MAX = 3072,
 	STOPPED_SHOWN_MAX = 8,
-	/* Fields of /proc/PID/stat, proc(5). */
-	STAT_STATE = 3,
-	STAT_UTIME = 14,
-	STAT_CUTIME = 16, /* of children that ended and were waited for */
-	STAT_START = 22,
-};
-
-struct child {
-	int32_t pid;
-	char state;
-	uint64_t start, ticks; /* start in clock ticks since boot; CPU time */
-	uint64_t ended;        /* CPU time of its children that have ended */
 };
 
 struct cli_children {
-	struct child v[CHILDREN_MAX];
+	struct cli_process v[CHILDREN_MAX];
 	size_t n;
 	size_t n_targets; /* the first ones are the target itself */
 };
@@ -48,49 +35,12 @@ static bool read_text(const char *path, char *text, size_t size)
 	return true;
 }
 
-/* Returns the next word as a number, 0 if it is none, and moves past it. */
-static uint64_t next_number(const char **p)
-{
-	uint64_t v = 0;
-	const char *s = *p + strspn(*p, " ");
-
-	for (; *s >= '0' && *s <= '9'; s++)
-		v = v * 10 + (uint64_t)(*s - '0');
-	*p = s + strcspn(s, " ");
-	return v;
-}
-
-/* Reads state, start and CPU times of a process; false: it is gone. */
-static bool read_stat(int32_t pid, struct child *ret)
-{
-	char path[64], text[STAT_MAX];
-	uint64_t field[STAT_START + 1] = {0};
-	const char *p;
-
-	(void)snprintf(path, sizeof(path), "/proc/%" PRId32 "/stat", pid);
-	if (!read_text(path, text, sizeof(text)))
-		return false;
-	p = strrchr(text, ')'); /* the name is any bytes */
-	if (!p)
-		return false;
-	p++;
-	p += strspn(p, " ");
-	ret->state = *p;
-	for (int i = STAT_STATE; i <= STAT_START; i++)
-		field[i] = next_number(&p);
-	ret->pid = pid;
-	ret->start = field[STAT_START];
-	ret->ticks = field[STAT_UTIME] + field[STAT_UTIME + 1];
-	ret->ended = field[STAT_CUTIME] + field[STAT_CUTIME + 1];
-	return true;
-}
-
 static void add(struct cli_children *c, int32_t pid)
 {
 	for (size_t i = 0; i < c->n_targets; i++)
 		if (c->v[i].pid == pid)
 			return; /* it is profiled */
-	if (c->n < CHILDREN_MAX && read_stat(pid, &c->v[c->n]))
+	if (c->n < CHILDREN_MAX && cli_process_read(pid, &c->v[c->n]) == 0)
 		c->n++;
 }
 
@@ -103,7 +53,7 @@ static void add_children(struct cli_children *c, int32_t pid, const char *tid)
 
 	(void)snprintf(path, sizeof(path), "/proc/%" PRId32 "/task/%s/children", pid, tid);
 	if (read_text(path, text, sizeof(text)))
-		while ((child = next_number(&p)) && child <= CLI_PID_MAX)
+		while ((child = cli_next_number(&p)) && child <= CLI_PID_MAX)
 			add(c, (int32_t)child);
 }
 
@@ -140,7 +90,7 @@ struct cli_children *cli_children_new(const struct cli_options *o)
 	return c;
 }
 
-static const struct child *find(const struct cli_children *c, const struct child *child)
+static const struct cli_process *find(const struct cli_children *c, const struct cli_process *child)
 {
 	for (size_t i = 0; i < c->n; i++)
 		if (c->v[i].pid == child->pid && c->v[i].start == child->start)
@@ -185,7 +135,7 @@ void cli_children_add(struct pfa_session *s, const struct cli_children *before,
 	uint64_t ticks, busy = 0;
 
 	for (size_t i = now ? now->n_targets : 0; now && i < now->n; i++) {
-		const struct child *earlier = find(before, &now->v[i]);
+		const struct cli_process *earlier = find(before, &now->v[i]);
 
 		busy += now->v[i].ticks - (earlier ? earlier->ticks : 0) >= busy_ticks;
 	}
@@ -203,11 +153,11 @@ size_t cli_stopped(const struct cli_options *o, char *ret, size_t size)
 {
 	const struct cli_numbers *list = o->pids.n ? &o->pids : &o->tids;
 	size_t n = 0, len = 0;
-	struct child target;
+	struct cli_process target;
 
 	ret[0] = '\0';
 	for (size_t i = 0; i < list->n; i++) {
-		if (!read_stat(list->v[i], &target) || target.state != 'T')
+		if (cli_process_read(list->v[i], &target) < 0 || target.state != 'T')
 			continue;
 		if (n++ < STOPPED_SHOWN_MAX && len < size)
 			len += (size_t)snprintf(ret + len, size - len, "%s%" PRId32, len ? " " : "",

@@ -41,19 +41,10 @@ static uint32_t read_max_rate_hz(void)
 	return cli_parse_u64(text, &value) < 0 || value > UINT32_MAX ? 0 : (uint32_t)value;
 }
 
-static int print_version(void)
-{
-	bool same = !strcmp(pfa_version(), PERF_AGENT_VERSION);
-
-	printf("perf-agent %s%s%s%s\n", PERF_AGENT_VERSION, same ? "" : " (library ",
-	       same ? "" : pfa_version(), same ? "" : ")");
-	return fflush(stdout) || ferror(stdout) ? -EIO : 0;
-}
-
 /* Prints --help or --version. Returns enum cli_exit. */
 static int print_text(int action)
 {
-	int rc = action == CLI_ACTION_HELP ? cli_options_help(stdout) : print_version();
+	int rc = action == CLI_ACTION_HELP ? cli_options_help(stdout) : cli_version(stdout);
 
 	if (rc < 0)
 		cli_say("cannot write to standard output");

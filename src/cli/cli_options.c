@@ -26,7 +26,7 @@ static int refuse_unknown(struct parse *p, const char *word, const char *name, s
 		return cli_refuse(p->message,
 		                  "%.*s is an option of perf-agent %s, not of a capture", word_len,
 		                  word, command);
-	meant = cli_suggest_option(name, len);
+	meant = cli_suggest_option(NULL, name, len);
 	if (meant)
 		return cli_refuse(p->message, "unknown option %.*s; did you mean --%s?", word_len,
 		                  word, meant);
@@ -512,7 +512,7 @@ static int refuse_word(struct parse *p, const char *word, const char *before)
 	if (!before)
 		command = cli_suggest_command(word);
 	if (!before && !option && strlen(word) >= 5)
-		option = cli_suggest_option(word, strlen(word));
+		option = cli_suggest_option(NULL, word, strlen(word));
 	if (option)
 		return cli_refuse(p->message, "unexpected argument '%s'; did you mean --%s?", word,
 		                  option);

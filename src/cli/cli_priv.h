@@ -6,6 +6,7 @@
  *   cli_options.c   words of the command line -> struct cli_options
  *   cli_check.c     which options go together
  *   cli_suffix.c    --output: the end of its name selects the format
+ *   cli_help.c      --version; the help of commands
  *   cli_suggest.c   unknown words: "did you mean"
  *   cli_duration.c  numbers: durations, sizes, weights, shares
  *   cli_name.c      names of output files
@@ -51,7 +52,9 @@ enum cli_exit {
 };
 
 enum {
-	CLI_NAME_MAX = 128,       /* a name of a process in texts and in file names */
+	CLI_NAME_MAX = 128, /* a name of a process in texts and in file names */
+	CLI_WIDTH_MIN = 40, /* below, a terminal does not know its size, or no table fits */
+	CLI_WIDTH_MAX = 10000,
 	CLI_WIDTH_DEFAULT = 100,  /* columns, where standard error is not a terminal */
 	CLI_PID_MAX = 0x7fffffff, /* largest pid_t; the kernel knows whether it exists */
 	CLI_RATE_DEFAULT_HZ = 99,
@@ -81,12 +84,14 @@ enum cli_opt {
 #define CLI_HIDDEN(id, name, argument)                                           OPT_##id,
 #define CLI_COMMAND(name, argument, help, more)
 #define CLI_COMMAND_OPTION(command, name, argument, help, more)
+#define CLI_COMMAND_SHORT(command, name, short_name, argument, help, more)
 #include "options.def"
 #undef CLI_GROUP
 #undef CLI_OPTION
 #undef CLI_HIDDEN
 #undef CLI_COMMAND
 #undef CLI_COMMAND_OPTION
+#undef CLI_COMMAND_SHORT
 	OPT_CNT
 };
 _Static_assert(OPT_CNT <= 64, "a bit each");
@@ -173,17 +178,27 @@ const struct cli_option_row *cli_option_find(const char *name, size_t len);
 const char *cli_option_name(enum cli_opt id);
 /* Returns the command ("unwind-info") that has this option; NULL: none. */
 const char *cli_option_command(const char *name, size_t len);
-/* Returns the name of row @i of the options that texts show, then of commands; NULL past the last. */
-const char *cli_option_shown(size_t i);
-const char *cli_command_shown(size_t i);
-/* Returns what was probably meant by @word of @len bytes (without dashes): an option, a command; NULL:
- * nothing is near. */
-const char *cli_suggest_option(const char *word, size_t len);
+/* Returns the name of row @i of the options that texts show, of a command (NULL: of a capture), or of the
+ * commands; NULL past the last. */
+const char *cli_option_shown(const char *command, size_t i);
+const char *cli_command_shown(const char *command, size_t i);
+/* Returns what was probably meant by @word of @len bytes (without dashes): an option of a command (NULL: of a
+ * capture), a command; NULL: nothing is near. */
+const char *cli_suggest_option(const char *command, const char *word, size_t len);
 const char *cli_suggest_command(const char *word);
 /* Whether @word ("-x…", "--x…", "--x=…") is an option of a capture. */
 bool cli_options_has(const char *word);
-/* Prints --help. Returns 0 or -EIO. */
+/* Prints --help; that of a command ("report", "unwind-info") alone; --version. Return 0 or -EIO. */
 int cli_options_help(FILE *to);
+int cli_command_help(FILE *to, const char *command);
+int cli_version(FILE *to);
+#define CLI_COMMAND_OPTIONS_MAX 64
+/**
+ * cli_command_text - print --help or --version of a command if one of its words asks for it
+ * @argv: argv[1] is its name
+ * Returns: enum cli_exit; -1: none does.
+ */
+int cli_command_text(int argc, char *const *argv);
 
 /* Fills @message (long words are cut); returns -EINVAL. */
 int cli_refuse(char message[CLI_MESSAGE_MAX], const char *format, ...)
@@ -355,7 +370,11 @@ struct cli_process {
 	int32_t pid, parent;
 	char state;                   /* 'Z': a zombie */
 	char comm[CLI_PROC_COMM_MAX]; /* of kernel threads longer than 15 bytes */
+	uint64_t start, ticks;        /* clock ticks: start since boot; CPU time */
+	uint64_t ended;               /* CPU time of its children that ended and were waited for */
 };
+/* Returns the next word of @p as a number, 0 if it is none, and moves past it. */
+uint64_t cli_next_number(const char **p);
 /* Returns 0, or -ENOENT if there is no such process. */
 int cli_process_read(int32_t pid, struct cli_process *ret);
 /* Adds a number unless the list has it. Returns 0, -E2BIG (PFA_PIDS_MAX are in it) or -ENOMEM. */
@@ -392,8 +411,11 @@ void cli_make_printable(char *s);
  * UTF-8 sequence. */
 void cli_shorten(char *s, size_t columns, bool keep_end);
 size_t cli_columns(const char *s);
-/* Returns the columns of the terminal on standard error, else CLI_WIDTH_DEFAULT. */
+/* Returns the columns of the terminal on standard error, else COLUMNS of the environment, else
+ * CLI_WIDTH_DEFAULT. */
 size_t cli_terminal_width(void);
+/* Returns COLUMNS of the environment; 0: it is not set, or out of bounds. */
+uint32_t cli_columns_given(void);
 
 /* "/usr/lib/libc.so.6" -> "libc.so.6"; names such as "[kernel]" and "//anon" stay. */
 const char *cli_base_name(const char *path);
@@ -458,10 +480,6 @@ size_t cli_stopped(const struct cli_options *o, char *ret, size_t size);
 uint64_t cli_own_samples(const struct pfa_session *s);
 
 /* ---- tables ---- */
-
-/* "std::map<int, int>::at(int)" -> "std::map<…>::at(int)". Short arguments, operators and Rust's
- * <T as Trait> stay. */
-void cli_fold_arguments(const char *name, char *ret, size_t size);
 
 enum {
 	CLI_TABLE_ROWS = 10,
@@ -541,6 +559,7 @@ void cli_say_start(const struct cli_options *o, const struct pfa_session *s, con
 /* An option of a command other than a capture. */
 struct cli_command_option {
 	const char *command, *name;
+	char short_name; /* 0: none */
 	bool takes_value;
 };
 /* Returns the option with this name, of @len bytes, of a command; NULL: none. */

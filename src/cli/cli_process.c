@@ -14,12 +14,31 @@ enum {
 	COMM_BYTES = 15, /* of a process's name in the kernel, without its NUL */
 	PIDS_SAID = 8,   /* of those that a name has found */
 	KTHREADD = 2,    /* parent of the kernel's threads */
+	STAT_MAX = 1024, /* bytes */
+	/* Fields of /proc/PID/stat, proc(5). */
+	STAT_PARENT = 4,
+	STAT_UTIME = 14,
+	STAT_CUTIME = 16, /* of children that ended and were waited for */
+	STAT_START = 22,
 };
+
+uint64_t cli_next_number(const char **p)
+{
+	uint64_t v = 0;
+	const char *s = *p + strspn(*p, " ");
+
+	for (; *s >= '0' && *s <= '9'; s++)
+		v = v * 10 + (uint64_t)(*s - '0');
+	*p = s + strcspn(s, " ");
+	return v;
+}
 
 int cli_process_read(int32_t pid, struct cli_process *ret)
 {
 	struct cli_process p = {.pid = pid};
-	char path[64], text[512], *open, *close, *rest;
+	uint64_t field[STAT_START + 1] = {0};
+	char path[64], text[STAT_MAX], *open, *close;
+	const char *rest;
 	size_t n = 0;
 	FILE *f;
 
@@ -38,9 +57,13 @@ int cli_process_read(int32_t pid, struct cli_process *ret)
 	*close = '\0';
 	(void)snprintf(p.comm, sizeof(p.comm), "%s", open + 1); /* fits */
 	p.state = close[2];
-	rest = close + 4;
-	while (*rest >= '0' && *rest <= '9')
-		p.parent = p.parent * 10 + (*rest++ - '0');
+	rest = close + 3;
+	for (int i = STAT_PARENT; i <= STAT_START; i++)
+		field[i] = cli_next_number(&rest);
+	p.parent = (int32_t)field[STAT_PARENT];
+	p.start = field[STAT_START];
+	p.ticks = field[STAT_UTIME] + field[STAT_UTIME + 1];
+	p.ended = field[STAT_CUTIME] + field[STAT_CUTIME + 1];
 	*ret = p;
 	return 0;
 }

@@ -63,6 +63,9 @@ static const struct {
         {"svg", ".svg", PFA_REPORT_SVG},
 };
 
+#define FORMAT_CNT (sizeof(formats) / sizeof(formats[0]))
+#define FORMATS    "text, markdown, json, folded, pprof, html and svg"
+
 static bool set_text(struct words *w, const char *name, const char *value)
 {
 	for (size_t i = 0; i < sizeof(text_options) / sizeof(text_options[0]); i++) {
@@ -76,16 +79,14 @@ static bool set_text(struct words *w, const char *name, const char *value)
 
 static int set_format(struct words *w, const char *value)
 {
-	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+	for (size_t i = 0; i < FORMAT_CNT; i++) {
 		if (!strcmp(value, formats[i].name)) {
 			w->o.format = formats[i].format;
 			w->has_format = true;
 			return CLI_DONE;
 		}
 	}
-	cli_say(COMMAND ": --format: '%s' is unknown; it is text, markdown, json, folded, pprof, "
-	                "html or svg",
-	        value);
+	cli_say(COMMAND ": --format: '%s' is unknown; it is one of " FORMATS, value);
 	return CLI_USAGE;
 }
 
@@ -97,27 +98,81 @@ static bool fits(size_t row, uint32_t format)
 	        (format == PFA_REPORT_MARKDOWN || format == PFA_REPORT_FOLDED));
 }
 
+static const char *format_name(uint32_t format)
+{
+	size_t row = 0;
+
+	while (formats[row].format != format)
+		row++;
+	return formats[row].name;
+}
+
+/* Refuses the end of a name that selects no format. */
+static int refuse_end(const struct words *w)
+{
+	char list[256] = "";
+
+	for (size_t i = 0; i < FORMAT_CNT; i++) {
+		const size_t len = strlen(list);
+
+		(void)snprintf(list + len, sizeof(list) - len, "%s%s (%s)", i ? ", " : "",
+		               formats[i].suffix, formats[i].name); /* fits */
+	}
+	cli_say(COMMAND ": --output: the end of '%s' selects no format; give --format, or use %s",
+	        w->output, list);
+	return CLI_USAGE;
+}
+
+/* Whether a file has no end that could select a format: "out", "/dev/fd/3". */
+static bool has_no_end(const char *path)
+{
+	const char *name = cli_base_name(path), *dot = strrchr(name, '.');
+
+	return !dot || dot == name || !dot[1];
+}
+
 /* Selects the format by the end of the output's name; one of another format is refused. */
 static int format_by_name(struct words *w)
 {
-	const size_t n = sizeof(formats) / sizeof(formats[0]);
-	size_t row = 0, asked = 0;
+	size_t row = 0;
 
-	while (w->output && row < n && !cli_suffix_is(w->output, formats[row].suffix))
-		row++;
-	if (!w->output || row == n)
+	if (!w->output)
 		return CLI_DONE;
+	if (cli_suffix_is(w->output, ".data")) {
+		cli_say(COMMAND
+		        ": --output: '%s' is the name of a perf.data, which a report cannot "
+		        "write; --format is one of " FORMATS,
+		        w->output);
+		return CLI_USAGE;
+	}
+	while (row < FORMAT_CNT && !cli_suffix_is(w->output, formats[row].suffix))
+		row++;
+	if (row == FORMAT_CNT)
+		return w->has_format || has_no_end(w->output) ? CLI_DONE : refuse_end(w);
 	if (!w->has_format) {
 		w->o.format = formats[row].format;
 		return CLI_DONE;
 	}
 	if (fits(row, w->o.format))
 		return CLI_DONE;
-	while (formats[asked].format != w->o.format)
-		asked++;
 	cli_say(COMMAND ": --output: '%s' is the name of another format than --format %s; its end "
 	                "selects %s",
-	        w->output, formats[asked].name, formats[row].name);
+	        w->output, format_name(w->o.format), formats[row].name);
+	return CLI_USAGE;
+}
+
+/* Checks that the format can have the view. */
+static int check_format(const struct words *w)
+{
+	const bool tables = w->o.format == PFA_REPORT_TEXT || w->o.format == PFA_REPORT_MARKDOWN ||
+	                    w->o.format == PFA_REPORT_JSON;
+	const bool pictures = w->o.format == PFA_REPORT_HTML || w->o.format == PFA_REPORT_SVG;
+
+	if (!w->view || tables || (pictures && w->o.view == PFA_REPORT_DIFF))
+		return CLI_DONE;
+	cli_say(COMMAND ": --%s cannot be written as %s; use text, markdown%s", w->view,
+	        format_name(w->o.format),
+	        w->o.view == PFA_REPORT_DIFF ? ", json, html or svg" : " or json");
 	return CLI_USAGE;
 }
 
@@ -186,8 +241,13 @@ static int set_value(struct words *w, const char *name, const char *value)
 		return set_rows(w, value);
 	if (!strcmp(name, "min-share"))
 		return set_min_share(w, value);
-	w->output = value; /* --output, the only one left */
+	w->output = strcmp(value, "-") ? value : NULL; /* --output, the only one left */
 	return CLI_DONE;
+}
+
+static void set_flag(struct words *w, uint32_t flag, bool on)
+{
+	w->o.flags = on ? w->o.flags | flag : w->o.flags & ~flag;
 }
 
 static int set_bool(struct words *w, const char *name, const char *value)
@@ -203,8 +263,27 @@ static int set_bool(struct words *w, const char *name, const char *value)
 	if (!strcmp(name, "cum"))
 		w->o.sort = on ? PFA_REPORT_BY_CUM : PFA_REPORT_BY_SELF;
 	else
-		w->o.flags = on ? PFA_REPORT_FULL_NAMES : 0;
+		set_flag(w,
+		         !strcmp(name, "addresses") ? PFA_REPORT_ADDRESSES : PFA_REPORT_FULL_NAMES,
+		         on);
 	return CLI_DONE;
+}
+
+/* @name: @len bytes in @word */
+static int refuse_option(const char *word, const char *name, size_t len)
+{
+	const char *meant = cli_suggest_option(COMMAND, name, len);
+
+	if (cli_options_has(word))
+		cli_say(COMMAND ": %s is an option of a capture; see perf-agent report --help",
+		        word);
+	else if (meant)
+		cli_say(COMMAND ": unknown option %.*s; did you mean --%s?",
+		        (int)(name + len - word), word, meant);
+	else
+		cli_say(COMMAND ": unknown option %.*s; see perf-agent report --help",
+		        (int)(name + len - word), word);
+	return CLI_USAGE;
 }
 
 /* Reads an option. @next: the argument after it, or NULL. *@used: arguments read. */
@@ -216,11 +295,8 @@ static int read_option(struct words *w, const char *word, const char *next, int 
 	const struct cli_command_option *row = cli_command_option(COMMAND, name, len);
 
 	*used = 1;
-	if (!row) {
-		cli_say(COMMAND ": %s %s; see perf-agent report --help", word,
-		        cli_options_has(word) ? "is an option of a capture" : "is unknown");
-		return CLI_USAGE;
-	}
+	if (!row)
+		return refuse_option(word, name, len);
 	if (!row->takes_value)
 		return set_bool(w, row->name, value);
 	if (!value) {
@@ -234,13 +310,21 @@ static int read_option(struct words *w, const char *word, const char *next, int 
 	return set_value(w, row->name, value);
 }
 
-static bool reads_input_twice(const struct words *w)
+/* Checks the use of standard input. */
+static int check_input(const struct words *w)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < w->n_files; i++)
 		n += !strcmp(w->files[i], "-");
-	return n > 1;
+	if (n > 1)
+		cli_say(COMMAND ": '-' is given twice; standard input can be read once");
+	else if (n && isatty(STDIN_FILENO))
+		cli_say(COMMAND ": '-' is standard input, which is a terminal; give a file, or a "
+		                "pipe such as: zcat FILE | perf-agent report -");
+	else
+		return CLI_DONE;
+	return CLI_USAGE;
 }
 
 static int read_words(int argc, char *const *argv, struct words *w)
@@ -270,11 +354,11 @@ static int read_words(int argc, char *const *argv, struct words *w)
 		        w->n_files);
 		return CLI_USAGE;
 	}
-	if (reads_input_twice(w)) {
-		cli_say(COMMAND ": '-' is given twice; standard input can be read once");
-		return CLI_USAGE;
-	}
-	rc = format_by_name(w);
+	rc = check_input(w);
+	if (rc == CLI_DONE)
+		rc = format_by_name(w);
+	if (rc == CLI_DONE)
+		rc = check_format(w);
 	if (rc != CLI_DONE)
 		return rc;
 	if (w->o.format == PFA_REPORT_PPROF && !w->output && isatty(STDOUT_FILENO)) {
@@ -284,15 +368,6 @@ static int read_words(int argc, char *const *argv, struct words *w)
 	return CLI_DONE;
 }
 
-static bool wants_help(int argc, char *const *argv)
-{
-	for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
-		if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help") ||
-		    !strcmp(argv[i], "-help"))
-			return true;
-	return false;
-}
-
 /* Returns the columns of the terminal on standard output, 0 if it is none. */
 static uint32_t output_width(void)
 {
@@ -300,9 +375,9 @@ static uint32_t output_width(void)
 
 	if (!isatty(STDOUT_FILENO))
 		return 0;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= CLI_WIDTH_MIN)
 		return size.ws_col;
-	return CLI_WIDTH_DEFAULT;
+	return cli_columns_given() ? cli_columns_given() : CLI_WIDTH_DEFAULT;
 }
 
 static int say_error(int rc, const struct pfa_error *err, const struct words *w)
@@ -358,7 +433,11 @@ static int run(struct words *w)
 	}
 	rc = pfa_report_check(&w->o, &err);
 	if (rc == -EINVAL || rc == -E2BIG) {
-		cli_say(COMMAND ": %s", err.message);
+		/* "focus: '(' is not …" names a member of the options, which is an option of ours. */
+		cli_say(COMMAND ": %s%s",
+		        cli_command_option(COMMAND, err.message, strcspn(err.message, ":")) ? "--"
+		                                                                            : "",
+		        err.message);
 		return CLI_USAGE;
 	}
 	choose_output(w, &to);
@@ -376,14 +455,10 @@ static int run(struct words *w)
 int cli_report_files(int argc, char *const *argv)
 {
 	struct words w = {.o = PFA_REPORT_OPTIONS_INIT};
-	int rc;
+	int rc = cli_command_text(argc, argv);
 
-	if (wants_help(argc, argv)) {
-		if (cli_options_help(stdout) == 0)
-			return CLI_DONE;
-		cli_say("cannot write to standard output");
-		return CLI_FAILED;
-	}
+	if (rc >= 0)
+		return rc;
 	w.files = calloc((size_t)argc + 1, sizeof(*w.files));
 	if (!w.files) {
 		cli_say(COMMAND ": %s", cli_error(ENOMEM));

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -112,14 +113,24 @@ size_t cli_columns_printed(const char *s)
 	return cli_columns(text);
 }
 
+uint32_t cli_columns_given(void)
+{
+	const char *text = getenv("COLUMNS");
+	uint64_t n;
+
+	return text && cli_parse_u64(text, &n) == 0 && n >= CLI_WIDTH_MIN && n <= CLI_WIDTH_MAX
+	               ? (uint32_t)n
+	               : 0;
+}
+
 size_t cli_terminal_width(void)
 {
 	struct winsize w;
 
 	/* Below 40 the terminal does not know its size, or no table fits it. */
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col >= 40)
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col >= CLI_WIDTH_MIN)
 		return w.ws_col;
-	return CLI_WIDTH_DEFAULT;
+	return cli_columns_given() ? cli_columns_given() : CLI_WIDTH_DEFAULT;
 }
 
 int cli_refuse(char message[CLI_MESSAGE_MAX], const char *format, ...)

@@ -70,8 +70,22 @@ static void add_row(struct cli_table *t, const struct pfa_offcpu_site *w, uint64
 	cli_table_add(t, 6, cli_base_name(w->module));
 }
 
+/* Prints what the column "time %" is a share of. @more: there are other groups */
+static void say_base(enum group group, uint64_t whole, bool more)
+{
+	char time[32];
+
+	cli_format_weight(whole, "nanoseconds", time, sizeof(time));
+	cli_say_plain("  100 %% is %s off-CPU%s", time,
+	              group == GROUP_IDLE ? " of threads that are blocked throughout"
+	              : more ? ", without threads blocked throughout and kernel threads"
+	                     : "");
+}
+
+/* @whole: time of this group; @more: other groups have rows */
 static int print_group(enum group group, const struct pfa_offcpu_site *w, size_t n,
-                       const struct cli_options *o, const struct pfa_stats *st, uint64_t whole)
+                       const struct cli_options *o, const struct pfa_stats *st, uint64_t whole,
+                       bool more)
 {
 	static const struct cli_column columns[2][7] = {
 	        {{"time %", .right = true},
@@ -99,6 +113,8 @@ static int print_group(enum group group, const struct pfa_offcpu_site *w, size_t
 		if (group_of(&w[i], o, st) == group && w[i].offcpu_ns)
 			add_row(t, &w[i], whole, st);
 	cli_table_print(t);
+	if (t->n)
+		say_base(group, whole, more);
 	free(t);
 	return 0;
 }
@@ -114,9 +130,9 @@ static int print_groups(const struct pfa_offcpu_site *w, size_t n, const struct 
 		ns[group_of(&w[i], o, st)] += w[i].offcpu_ns;
 		cnt[group_of(&w[i], o, st)]++;
 	}
-	rc = print_group(GROUP_ACTIVE, w, n, o, st, ns[GROUP_ACTIVE]);
+	rc = print_group(GROUP_ACTIVE, w, n, o, st, ns[GROUP_ACTIVE], cnt[GROUP_ACTIVE] < n);
 	if (rc == 0)
-		rc = print_group(GROUP_IDLE, w, n, o, st, ns[GROUP_IDLE]);
+		rc = print_group(GROUP_IDLE, w, n, o, st, ns[GROUP_IDLE], cnt[GROUP_IDLE] < n);
 	if (rc < 0 || !cnt[GROUP_KERNEL])
 		return rc;
 	cli_format_weight(ns[GROUP_KERNEL], "nanoseconds", time, sizeof(time));

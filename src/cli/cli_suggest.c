@@ -42,34 +42,38 @@ static unsigned int distance(const char *a, size_t a_len, const char *b, size_t 
 	return rows[a_len % 3][b_len];
 }
 
+/* Returns name @i, NULL past the last. */
+typedef const char *(*name_fn)(const char *command, size_t i);
+
 /* Returns the name with the least distance, up to a third of the word, and 2. */
-static const char *nearest(const char *(*name)(size_t), const char *word, size_t len)
+static const char *nearest(name_fn name, const char *command, const char *word, size_t len)
 {
 	unsigned int least = len < 6 ? 1 : 2;
 	const char *best = NULL;
 
-	for (size_t i = 0; name(i); i++) {
-		unsigned int d = distance(word, len, name(i), strlen(name(i)));
+	for (size_t i = 0; name(command, i); i++) {
+		unsigned int d = distance(word, len, name(command, i), strlen(name(command, i)));
 
 		if (d < least || (d == least && !best)) {
 			least = d;
-			best = name(i);
+			best = name(command, i);
 		}
 	}
 	return best;
 }
 
 /* Returns the first name that begins with the word, else the only one that contains it. */
-static const char *containing(const char *(*name)(size_t), const char *word, size_t len)
+static const char *containing(name_fn name, const char *command, const char *word, size_t len)
 {
 	const char *part = NULL;
 	size_t parts = 0;
 
-	for (size_t i = 0; name(i); i++) {
-		if (len > 1 && !strncmp(name(i), word, len))
-			return name(i);
-		if (len >= PART_BYTES_MIN && memmem(name(i), strlen(name(i)), word, len)) {
-			part = name(i);
+	for (size_t i = 0; name(command, i); i++) {
+		if (len > 1 && !strncmp(name(command, i), word, len))
+			return name(command, i);
+		if (len >= PART_BYTES_MIN &&
+		    memmem(name(command, i), strlen(name(command, i)), word, len)) {
+			part = name(command, i);
 			parts++;
 		}
 	}
@@ -86,17 +90,17 @@ static const struct {
         {"stat", "pmu"},        {"time", "duration"},
 };
 
-const char *cli_suggest_option(const char *word, size_t len)
+const char *cli_suggest_option(const char *command, const char *word, size_t len)
 {
-	const char *found = len > 1 ? nearest(cli_option_shown, word, len) : NULL;
+	const char *found = len > 1 ? nearest(cli_option_shown, command, word, len) : NULL;
 
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && !found; i++)
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && !found && !command; i++)
 		if (strlen(others[i].word) == len && !memcmp(others[i].word, word, len))
 			found = others[i].option;
-	return found ? found : containing(cli_option_shown, word, len);
+	return found ? found : containing(cli_option_shown, command, word, len);
 }
 
 const char *cli_suggest_command(const char *word)
 {
-	return strlen(word) > 1 ? nearest(cli_command_shown, word, strlen(word)) : NULL;
+	return strlen(word) > 1 ? nearest(cli_command_shown, NULL, word, strlen(word)) : NULL;
 }

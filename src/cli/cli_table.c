@@ -13,12 +13,14 @@ static const struct cli_option_row option_rows[] = {
 #define CLI_HIDDEN(id, name, argument) {OPT_##id, name, 0, CLI_VALUE},
 #define CLI_COMMAND(name, argument, help, more)
 #define CLI_COMMAND_OPTION(command, name, argument, help, more)
+#define CLI_COMMAND_SHORT(command, name, short_name, argument, help, more)
 #include "options.def"
 #undef CLI_GROUP
 #undef CLI_OPTION
 #undef CLI_HIDDEN
 #undef CLI_COMMAND
 #undef CLI_COMMAND_OPTION
+#undef CLI_COMMAND_SHORT
 };
 
 /* Options of the commands that are not a capture. */
@@ -27,13 +29,17 @@ static const struct cli_command_option command_option_rows[] = {
 #define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)
 #define CLI_HIDDEN(id, name, argument)
 #define CLI_COMMAND(name, argument, help, more)
-#define CLI_COMMAND_OPTION(command, name, argument, help, more) {command, name, (argument) != NULL},
+#define CLI_COMMAND_OPTION(command, name, argument, help, more)                                    \
+	{command, name, 0, (argument) != NULL},
+#define CLI_COMMAND_SHORT(command, name, short_name, argument, help, more)                         \
+	{command, name, short_name, (argument) != NULL},
 #include "options.def"
 #undef CLI_GROUP
 #undef CLI_OPTION
 #undef CLI_HIDDEN
 #undef CLI_COMMAND
 #undef CLI_COMMAND_OPTION
+#undef CLI_COMMAND_SHORT
 };
 
 /* For argp's formatter. Keys that are no printable character mean "no short name". */
@@ -45,12 +51,15 @@ static const struct argp_option argp_rows[] = {
 #define CLI_COMMAND(name, argument, help, more)                                                    \
 	{NULL, 0, NULL, 0, "perf-agent " name " " argument ", " help ":", 0},
 #define CLI_COMMAND_OPTION(command, name, argument, help, more) {name, 0x200, argument, 0, help, 0},
+#define CLI_COMMAND_SHORT(command, name, short_name, argument, help, more)                         \
+	{name, short_name, argument, 0, help, 0},
 #include "options.def"
 #undef CLI_GROUP
 #undef CLI_OPTION
 #undef CLI_HIDDEN
 #undef CLI_COMMAND
 #undef CLI_COMMAND_OPTION
+#undef CLI_COMMAND_SHORT
         {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -61,12 +70,14 @@ static const char *const shown[] = {
 #define CLI_HIDDEN(id, name, argument)
 #define CLI_COMMAND(name, argument, help, more)
 #define CLI_COMMAND_OPTION(command, name, argument, help, more)
+#define CLI_COMMAND_SHORT(command, name, short_name, argument, help, more)
 #include "options.def"
 #undef CLI_GROUP
 #undef CLI_OPTION
 #undef CLI_HIDDEN
 #undef CLI_COMMAND
 #undef CLI_COMMAND_OPTION
+#undef CLI_COMMAND_SHORT
         NULL,
 };
 static const char *const commands[] = {
@@ -75,22 +86,30 @@ static const char *const commands[] = {
 #define CLI_HIDDEN(id, name, argument)
 #define CLI_COMMAND(name, argument, help, more) name,
 #define CLI_COMMAND_OPTION(command, name, argument, help, more)
+#define CLI_COMMAND_SHORT(command, name, short_name, argument, help, more)
 #include "options.def"
 #undef CLI_GROUP
 #undef CLI_OPTION
 #undef CLI_HIDDEN
 #undef CLI_COMMAND
 #undef CLI_COMMAND_OPTION
+#undef CLI_COMMAND_SHORT
         NULL,
 };
 
-const char *cli_option_shown(size_t i)
+const char *cli_option_shown(const char *command, size_t i)
 {
-	return shown[i];
+	if (!command)
+		return shown[i];
+	for (size_t k = 0; k < sizeof(command_option_rows) / sizeof(command_option_rows[0]); k++)
+		if (!strcmp(command_option_rows[k].command, command) && i-- == 0)
+			return command_option_rows[k].name;
+	return NULL;
 }
 
-const char *cli_command_shown(size_t i)
+const char *cli_command_shown(const char *command, size_t i)
 {
+	(void)command;
 	return commands[i];
 }
 
@@ -136,11 +155,53 @@ const struct cli_command_option *cli_command_option(const char *command, const c
 	for (size_t i = 0; i < sizeof(command_option_rows) / sizeof(command_option_rows[0]); i++) {
 		const struct cli_command_option *r = &command_option_rows[i];
 
-		if (!strcmp(r->command, command) && strlen(r->name) == len &&
-		    !memcmp(r->name, name, len))
+		if (strcmp(r->command, command) != 0)
+			continue;
+		if (strlen(r->name) == len && !memcmp(r->name, name, len))
+			return r;
+		if (r->short_name && len == 1 && *name == r->short_name)
 			return r;
 	}
 	return NULL;
+}
+
+/* Texts of the help of a command: argp's .args_doc, and its .doc with examples. */
+static const struct {
+	const char *name, *usage, *doc;
+} command_texts[] = {
+        {"report", "FILE...",
+         "Prints what is in profiles: pprof, perf.data or folded stacks; - is standard input.\n\n"
+         "  perf-agent report app.pb.gz\n"
+         "  perf-agent report --focus parse --tree app.pb.gz"
+         "\v"
+         "docs/report.md explains the tables. Options of a capture: perf-agent --help."},
+        {"unwind-info", "FILE",
+         "Describes the unwind table of a program or library.\n\n"
+         "  perf-agent unwind-info /usr/bin/python3\n"
+         "  perf-agent unwind-info --pc 0x1234 ./program"
+         "\v"
+         "docs/unwinding.md explains the lines. Options of a capture: perf-agent --help."},
+};
+
+int cli_command_help(FILE *to, const char *command)
+{
+	struct argp_option own[CLI_COMMAND_OPTIONS_MAX + 1] = {0};
+	struct argp argp = {.options = own};
+	const struct argp_option *row = argp_rows;
+	char name[64];
+	size_t n = 0, text = 0, len;
+
+	while (strcmp(command_texts[text].name, command) != 0)
+		text++;
+	argp.args_doc = command_texts[text].usage;
+	argp.doc = command_texts[text].doc;
+	len = (size_t)snprintf(name, sizeof(name), "perf-agent %s", command); /* fits */
+	while (!row->doc || strncmp(row->doc, name, len) != 0 || row->doc[len] != ' ')
+		row++;
+	for (row++; row->name && n < CLI_COMMAND_OPTIONS_MAX; row++)
+		own[n++] = *row;
+	argp_help(&argp, to, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+	return fflush(to) || ferror(to) ? -EIO : 0;
 }
 
 int cli_options_help(FILE *to)

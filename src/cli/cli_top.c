@@ -356,7 +356,8 @@ int cli_top(int argc, char **argv, uint32_t max_rate_hz)
 	if (rc == CLI_ACTION_HELP || rc == CLI_ACTION_VERSION) {
 		cli_options_done(&options);
 		free(words);
-		return cli_options_help(stdout) < 0 ? CLI_FAILED : CLI_DONE;
+		rc = rc == CLI_ACTION_HELP ? cli_options_help(stdout) : cli_version(stdout);
+		return rc < 0 ? CLI_FAILED : CLI_DONE;
 	}
 	if (rc == 0) {
 		rc = check(&options, message);

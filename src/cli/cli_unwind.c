@@ -33,11 +33,6 @@ static bool is_pc(const char *word)
 	return !strcmp(name, "pc") || !strncmp(name, "pc=", 3);
 }
 
-static bool is_help(const char *word)
-{
-	return !strcmp(word, "-h") || !strcmp(word, "--help") || !strcmp(word, "-help");
-}
-
 /* Returns enum cli_exit; has printed the reason if it is not CLI_DONE. */
 static int read_words(int argc, char *const *argv, const char **ret_file, uint64_t *pc,
                       bool *ret_has_pc)
@@ -89,22 +84,21 @@ int cli_unwind_info(int argc, char *const *argv)
 	bool has_pc = false;
 	int rc;
 
-	if (argc > 2 && is_help(argv[2])) {
-		rc = cli_options_help(stdout);
-	} else {
-		rc = read_words(argc, argv, &file, &pc, &has_pc);
-		if (rc != CLI_DONE)
-			return rc;
-		rc = pfa_unwind_info(file, has_pc ? &pc : NULL, print_line, stdout, &err);
-		if (rc < 0) {
-			if (err.message[0])
-				cli_say("%s", err.message);
-			else
-				cli_say("%s: %s", file, cli_error(-rc));
-			return CLI_FAILED;
-		}
-		rc = fflush(stdout) || ferror(stdout) ? -EIO : 0;
+	rc = cli_command_text(argc, argv);
+	if (rc >= 0)
+		return rc;
+	rc = read_words(argc, argv, &file, &pc, &has_pc);
+	if (rc != CLI_DONE)
+		return rc;
+	rc = pfa_unwind_info(file, has_pc ? &pc : NULL, print_line, stdout, &err);
+	if (rc < 0) {
+		if (err.message[0])
+			cli_say("%s", err.message);
+		else
+			cli_say("%s: %s", file, cli_error(-rc));
+		return CLI_FAILED;
 	}
+	rc = fflush(stdout) || ferror(stdout) ? -EIO : 0;
 	if (rc < 0) {
 		cli_say("cannot write to standard output");
 		return CLI_FAILED;

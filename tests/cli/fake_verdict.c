@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fake_verdict.c - the verdict of the scripted library: the real one, of the lines, counters and
- * functions that the script has
+ * fake_verdict.c - parts of the scripted library that are the real ones: short names, and the verdict, of
+ * the lines, counters and functions that the script has
  */
-#include <perfagent/perfagent.h>
+#include <perfagent/perfagent_report.h>
 
 #include "report/report.h"
 
@@ -29,6 +29,18 @@ int pfa_add_statistic(struct pfa_session *s, const char *key, const char *value,
 		return -E2BIG;
 	(void)snprintf(added.line[added.n++], sizeof(added.line[0]), "%s: %s", key, value);
 	return 0;
+}
+
+size_t pfa_short_name(const char *name, uint32_t columns, char *ret, size_t size)
+{
+	struct sbuf b;
+	int n;
+
+	sbuf_init(&b, 1 << 20);
+	(void)rep_put_name(&b, name, columns, true);
+	n = snprintf(ret, size, "%s", b.p ? b.p : "");
+	sbuf_done(&b);
+	return (size_t)n < size ? (size_t)n : size - 1;
 }
 
 /* Adds the reasons for losses, as the statistics of a profile have them. */

@@ -506,7 +506,7 @@ def tables_fit_the_terminal():
             check(titles is None or all(w in table[0] for w in titles - (set() if '-a' in target else {'process'})), *table)
             equal('process' in table[0], '-a' in target and (width > 40 or 'process' in table[0]), *table)
             equal(sum(line.split()[0] in ('44.4', '33.3', '22.2', '0.1') for line in table), 4, 'nothing without self time', *table)
-            check('std::_R' in table[1] and 'n…n' in table[2], *table)
+            check('_M_lower' in table[1] and 'n…n' in table[2], *table)
             # Numbers end where their titles end, words begin where they begin.
             for title in ('self %', 'cum %'):
                 end = table[0].find(title) + len(title)
@@ -669,7 +669,7 @@ def unwind_info_prints_what_the_library_says():
     with open('/dev/full', 'wb') as full:
         r = run('unwind-info', 'lib', stdout=full)
     equal((r.rc, len(r.lines)), (1, 1), r)
-    equal(run('unwind-info', '--help').out, run('--help').out)
+    check(run('unwind-info', '--help').out.startswith('Usage: perf-agent unwind-info [OPTION...] FILE\n'))
 
 
 @test

@@ -361,6 +361,7 @@ def wait_functions_and_their_quality():
         '      67   600 ms      8   300 ms  wait_for_work  futex_do_wait  pool',
         '      22   200 ms      3   150 ms  next<…>(int)   pipe_read +2   libx.so.1',
         '      11   100 ms      1   100 ms  (5 unnamed)    do_nanosleep   libx.so.1',
+        '  100 % is 900 ms off-CPU',
         'perf-agent: off-CPU profile written: o',
         'off-CPU quality: poor, 11 intervals, 900 ms, 1 lost',
         '  dropped 1 interval because the thread table or the count table was full',
@@ -368,7 +369,7 @@ def wait_functions_and_their_quality():
         'docs/troubleshooting.md#incomplete-stacks',
         'to read: perf-agent report o, or go tool pprof -http=: o',
     ]
-    equal(r.lines[1:], waits[:4] + ['perf-agent: off-CPU profile written: o', waits[5] + '; overhead 0.2 % CPU'] + waits[6:], r)
+    equal(r.lines[1:], waits[:6] + [waits[6] + '; overhead 0.2 % CPU'] + waits[7:], r)
     # Alongside a profile: after it, and what perf-agent took is said once. Neither has the other's statistics.
     r = run(*ME, '--offcpu', *SHORT, '--profile-output=p', '--offcpu-output=o',
             env={**OFF_ENV, 'FAKE_TOP': '5 5 /bin/x f', 'FAKE_SEEN': '3', 'FAKE_QUALITY': 'complete_stacks_pct: 88.00\n'
@@ -427,18 +428,19 @@ def the_table_of_waits_is_as_wide_as_the_terminal():
     places = '\n'.join(f'{(20 - i) * 1000000} {i} 1000 a_function_of_the_kernel_{i} {1 + i % 2} 0 /lib/libsomething-long-{i}.so '
                        f'a_function_of_the_program_{i}_é' for i in range(12))
     for width, titles, first, second in [
-            (40, ['time %', 'function', 'blocked in'], '    11.5  a_funct…am_0_é  a_funct…rnel_0', '    10.9  a_funct…am_1_é  a_funct…l_1 +1'),
+            (40, ['time %', 'function', 'blocked in'], '    11.5  a_func…ram_0_é  a_func…ernel_0', '    10.9  a_func…ram_1_é  a_func…el_1 +1'),
             (60, ['time %', 'off-CPU', 'count', 'function', 'blocked in', 'module'], None, None),
             (80, ['time %', 'off-CPU', 'count', 'longest', 'function', 'blocked in', 'module'], None, None),
             (200, ['time %', 'off-CPU', 'count', 'longest', 'function', 'blocked in', 'module'],
-             '    11.5  20.0 ms      0  1.00 us  a_function_of_the_program_0_é  a_function_o…he_kernel_0  libsomething-long-0.so',
-             '    10.9  19.0 ms      1  1.00 us  a_function_of_the_program_1_é  a_function_o…kernel_1 +1  libsomething-long-1.so')]:
+             '    11.5  20.0 ms      0  1.00 us  a_function_of_the_program_0_é  a_function_…the_kernel_0  libsomething-long-0.so',
+             '    10.9  19.0 ms      1  1.00 us  a_function_of_the_program_1_é  a_function_…_kernel_1 +1  libsomething-long-1.so')]:
         t = Terminal(FAKE, [*OFF, *SHORT, '--offcpu-output=o'], env={'FAKE_OFF_PLACES': places, 'FAKE_WAITS': '1000'},
                      width=width)
         equal(t.finish(), 0, t.text)
         lines = re.split(r'[\r\n]+', t.text)
         at = [i for i, line in enumerate(lines) if 'time %' in line][0]
         rows = lines[at:lines.index('perf-agent: off-CPU profile written: o')]
+        equal(rows.pop(), '  100 % is 174 ms off-CPU')
         equal((len(rows), [w for w in titles if w in rows[0]]), (11, titles), t.text)
         equal(len(re.split(r'  +', rows[0].strip())), len(titles), t.text)
         check(max(map(len, rows)) <= width, width, t.text)
@@ -453,11 +455,13 @@ def idle_and_kernel_threads_are_apart():
                         '100000000 9 50000000 interruptible 1 0 [kernel] kthread_worker_fn'])
     env = {'FAKE_OFF_PLACES': places, 'FAKE_WAITS': '30', 'FAKE_ELAPSED_MS': '1000'}
     r = run(*OFF, *SHORT, '--offcpu-output=o', env=env)
-    equal(r.lines[1:6], [
+    equal(r.lines[1:8], [
         '  time %  off-CPU  count  longest  function  blocked in  module',
         '     100   600 ms      8   300 ms  get       pipe_read   pool',
+        '  100 % is 600 ms off-CPU, without threads blocked throughout and kernel threads',
         '  time %  off-CPU  count  longest  blocked throughout  blocked in     module',
         '     100   9.80 s     10   1.00 s  park                futex_do_wait  pool',
+        '  100 % is 9.80 s off-CPU of threads that are blocked throughout',
         'kernel threads: 1.00 s in 2 functions; --kernel-threads lists them'], r)
     r = run(*OFF, *SHORT, '--offcpu-output=o', '--kernel-threads', env=env)
     equal(r.lines[1:5], [

@@ -91,7 +91,7 @@ def functions_by_self_and_by_cumulative_value():
     r = report('a')
     equal((r.rc, r.err), (0, ''), r)
     lines = r.out.splitlines()
-    equal(lines[0], 'a: samples; folded stacks of another tool')
+    equal(lines[0], 'a: samples; folded stacks')
     equal(lines[1], 'quality: not known; 100 samples: shares are about ± 10 %')
     equal([line.split()[-1] for line in lines[4:]], ['idle', 'parse', 'read'], r)
     equal(values(report_json('--cum', 'a')), {'main': (0, 100), 'idle': (60, 60), 'serve': (0, 40), 'parse': (30, 30),
@@ -120,9 +120,24 @@ def filters_select_samples():
     equal(values(report_json('--ignore', 'serve', 'a')), {'idle': (60, 60)})
     equal(values(report_json('--hide=parse|read', 'a')), {'idle': (60, 60), 'serve': (40, 40)})
     equal(values(report_json('--show=serve', 'a')), {'serve': (40, 40)})
-    refused(1, "no sample matches focus 'nothing', hide 'x'", '--focus', 'nothing', '--hide', 'x', 'a')
-    refused(1, "no sample matches tagfocus 'pid=1'", '--tagfocus', 'pid=1', 'a')
+    refused(1, "the filters leave no sample: focus 'nothing', hide 'x'", '--focus', 'nothing', '--hide', 'x', 'a')
+    refused(1, "the filters leave no sample: tagfocus 'pid=1'", '--tagfocus', 'pid=1', 'a')
     equal(values(report_json('--tagignore', 'pid=1', 'a'))['idle'], (60, 60))
+    refused(1, "the filters leave no sample: hide '.'", '--hide', '.', 'a')
+    refused(2, "--tagfocus: '=' has neither a key nor a value", '--tagfocus', '=', 'a')
+
+
+@test
+def the_quality_of_a_filtered_report_is_that_of_what_is_left():
+    write('a', STACKS * 10)
+    source, = report_json('a')['sources']
+    equal((source['samples'], source['samples_left'], source['share_error_pct']), (1000, None, 3.1), source)
+    source, = report_json('--focus', 'read', 'a')['sources']
+    equal((source['samples'], source['samples_left'], source['share_error_pct']), (1000, 100, 9.8), source)
+    equal(source['lines'][1], 'quality: not known; 100 of 1,000 samples pass the filters: shares are about ± 10 %')
+    write('b', STACKS)
+    equal([(s['samples'], s['samples_left']) for s in report_json('--focus', 'read', 'a', 'b')['sources']], [(1000, 100), (100, 10)])
+    equal([s['samples_left'] for s in report_json('--hide', 'read', 'a')['sources']], [None])
 
 
 @test
@@ -136,11 +151,13 @@ def wrong_options_are_refused_before_a_file_is_read():
     refused(2, '--cum: ', '--cum=maybe', 'a')
     refused(2, '--focus needs a value', 'a', '--focus')
     refused(2, '--focus needs a value', 'a', '--focus=')
-    refused(2, 'is unknown', '--foo', 'a')
+    refused(2, 'report: unknown option --xyz; see perf-agent report --help', '--xyz', 'a')
+    refused(2, 'report: unknown option --focsu; did you mean --focus?', '--focsu=x', 'a')
+    refused(2, 'report: unknown option -tag; did you mean --tagfocus?', '-tag', 'a')
     refused(2, 'is an option of a capture', '--pid', '1', 'a')
     for option in ['focus', 'ignore', 'hide', 'show', 'tagfocus', 'tagignore']:
-        refused(2, f"{option}: '(' is not a regular expression", f'--{option}=(', 'nofile')
-    refused(1, "value: a has no values 'cpu'; it has: samples", '--value', 'cpu', 'a')
+        refused(2, f"--{option}: '(' is not a regular expression", f'--{option}=(', 'nofile')
+    refused(1, "a has no values of the type 'cpu'; its types: samples", '--value', 'cpu', 'a')
 
 
 @test
@@ -148,7 +165,9 @@ def files_that_are_no_profiles_are_refused():
     refused(1, 'nofile', 'nofile')
     refused(1, 'empty', write('empty', b''))
     refused(1, 'elf: ', write('elf', b'\x7fELF' + bytes(100)))
-    refused(1, 'text: ', write('text', b'no profile at all\n'))
+    refused(1, "text: no profile: expected pprof, perf.data or folded stacks (lines such as 'main;work 12'), found text: line 1: ",
+            write('text', b'no profile at all\n'))
+    refused(1, 'late: line 2: no number', write('late', b'main 1\nno profile at all\n'))
     refused(1, 'binary: ', write('binary', bytes(range(256)) * 9))
     os.mkdir('folder')
     refused(1, 'folder', 'folder')
@@ -202,7 +221,7 @@ def callers_and_callees():
     check(text.index('callers of idle') < text.index('callers of parse'), text)
     check('\n## callers of `idle`\n' in report('--format', 'markdown', '--peek', 'idle', 'a').out)
     refused(1, "a: no function matches 'nothing'", '--peek', 'nothing', 'a')
-    refused(2, "peek: '(' is not a regular expression", '--peek', '(', 'a')
+    refused(2, "--peek: '(' is not a regular expression", '--peek', '(', 'a')
 
 
 @test
@@ -221,9 +240,9 @@ def a_tree_of_calls():
 def values_by_file_and_label():
     write('a', STACKS)
     equal([(r['name'], r['self'], r['cum']) for r in rows(report_json('--by', 'module', 'a'))], [('[unknown]', 100, 100)])
-    refused(1, "by: a has no label 'state'; labels are: none", '--by', 'state', 'a')
+    refused(1, "a has no label 'state'; its labels: none", '--by', 'state', 'a')
     refused(2, '--by and --tree are two views', '--by', 'module', '--tree', 'a')
-    refused(2, 'a format of profiles has no views', '--tree', '--format', 'svg', 'a')
+    refused(2, '--tree cannot be written as svg; use text, markdown or json', '--tree', '--format', 'svg', 'a')
 
 
 @test
@@ -249,7 +268,7 @@ def changes_between_two_profiles():
             check('svg' in f.read(), name)
     refused(2, '--diff compares two profiles, not 1', '--diff', 'a')
     refused(2, '--diff compares two profiles, not 3', '--diff', 'a', 'b', 'a')
-    refused(2, 'changes are no profile', '--diff', '--format', 'pprof', 'a', 'b')
+    refused(2, '--diff cannot be written as pprof; use text, markdown, json, html or svg', '--diff', '--format', 'pprof', 'a', 'b')
     refused(1, 'nofile', '--diff', 'nofile', 'b')
 
 
@@ -281,6 +300,18 @@ def profiles_are_converted():
         equal(report('--output', 'b.txt', '--format', form, 'a').rc, 0)
     equal(report('--output', 'b.html', '--format', 'html', 'a').rc, 0)
     equal(report('--output', 'b.other', '--format', 'svg', 'a').rc, 0)
+    refused(2, "--output: the end of 'c.xyz' selects no format; give --format, or use .txt (text), .md (markdown), .json (json), "
+            '.folded (folded), .pb.gz (pprof), .html (html), .svg (svg)', '--output', 'c.xyz', 'a')
+    for words in [[], ['--format', 'text']]:
+        refused(2, "--output: 'x.data' is the name of a perf.data, which a report cannot write; --format is one of text, ",
+                '-o', 'x.data', *words, 'a')
+    for words in [['-o', 'c.folded'], ['-o=c.folded'], ['--output=c.folded']]:
+        equal(report(*words, 'a').rc, 0)
+        with open('c.folded', encoding='utf-8') as f:
+            check(f.readline().startswith('main;'), words)
+        os.unlink('c.folded')
+    equal(report('-o', '-', '--format', 'folded', 'a').out, report('--format', 'folded', 'a').out)
+    check(not [name for name in os.listdir('.') if name in ('c.xyz', 'x.data', '-')])
 
 
 @test
@@ -357,8 +388,37 @@ def a_terminal_has_colours_and_a_pager():
 def help_has_its_options():
     r = report('--help')
     equal((r.rc, r.err), (0, ''), r)
-    for word in ['--tagfocus', '--full-names', '--rows']:
+    for word in ['Usage: perf-agent report [OPTION...] FILE...', '--tagfocus', '--full-names', '--rows', '-o, --output']:
         check(word in r.out, word, r)
+    equal(r.out.count('\n  perf-agent report '), 2, r)
+    check('--offcpu' not in r.out and '--pc' not in r.out and len(r.out.splitlines()) < 60, r)
+    equal(report('--cum', '-h').out, r.out)
+    r = finish(start(AGENT, ['unwind-info', '--help']))
+    check(r.rc == 0 and '--pc' in r.out and '--focus' not in r.out and r.out.count('\n  perf-agent unwind-info ') == 2, r)
+    version = finish(start(AGENT, ['--version'])).out
+    for command in ['report', 'unwind-info', 'top']:
+        r = finish(start(AGENT, [command, '--version']))
+        equal((r.rc, r.out, r.err), (0, version, ''), r)
+
+
+@test
+def standard_input_that_is_a_terminal_is_refused():
+    primary, secondary = pty.openpty()
+    r = report('-', stdin=secondary)
+    os.close(primary)
+    os.close(secondary)
+    equal((r.rc, r.lines), (2, ["perf-agent: report: '-' is standard input, which is a terminal; give a file, or a pipe such as: "
+                                'zcat FILE | perf-agent report -']), r)
+
+
+@test
+def code_without_names_is_a_row_for_each_file():
+    write('u', b'main;0x12 [lib.so] 5\nmain;0x34 [lib.so] 6\nmain;0x56 [other] 7\nmain;f 1\n')
+    equal([(r['function'], r['module'], r['self']) for r in rows(report_json('u'))],
+          [('[lib.so]', 'lib.so', 11), ('[other]', 'other', 7), ('f', '', 1)])
+    equal([r['function'] for r in rows(report_json('--tree', '--addresses', 'u'))],
+          ['main', '0x56 [other]', '0x34 [lib.so]', '0x12 [lib.so]', 'f'])
+    equal(report('--format', 'folded', 'u').out.splitlines()[0], 'main;0x12 [lib.so] 5')
 
 
 if __name__ == '__main__':

@@ -468,39 +468,6 @@ static void test_names_of_other_formats(void **state)
 	}
 }
 
-static void test_suggestions(void **state)
-{
-	static const struct {
-		const char *word, *option; /* NULL: none */
-	} cases[] = {
-	        {"durration", "duration"},
-	        {"dur", "duration"},
-	        {"profle", "profile"},
-	        {"ofcpu", "offcpu"},
-	        {"rate", "sample-rate"},
-	        {"frequency", "sample-rate"},
-	        {"plid", "pid"},
-	        {"pdi", "pid"},
-	        {"profile-ouptut", "profile-output"},
-	        {"pcs", NULL},
-	        {"x", NULL},
-	        {"", NULL},
-	        {"nonsense", NULL},
-	        {"test-ring-byte", NULL},
-	        {"a-word-that-is-longer-than-any-name", NULL},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		const char *got = cli_suggest_option(cases[i].word, strlen(cases[i].word));
-
-		if (!got != !cases[i].option || (got && strcmp(got, cases[i].option) != 0))
-			fail_msg("'%s': '%s'", cases[i].word, got ? got : "(none)");
-	}
-	assert_string_equal(cli_suggest_command("unwindinfo"), "unwind-info");
-	assert_null(cli_suggest_command("ls"));
-}
-
 static void test_sizes(void **state)
 {
 	static const struct {
@@ -581,7 +548,6 @@ int main(void)
 	        cmocka_unit_test(test_letters_of_options),
 	        cmocka_unit_test(test_the_end_of_output_selects_its_format),
 	        cmocka_unit_test(test_names_of_other_formats),
-	        cmocka_unit_test(test_suggestions),
 	        cmocka_unit_test(test_modes_and_what_goes_with_them),
 	        cmocka_unit_test(test_outputs_and_their_defaults),
 	        cmocka_unit_test(test_addresses),

@@ -270,9 +270,50 @@ static void test_terminal_text(void **state)
 	assert_string_equal(one, "a");
 }
 
+static void test_suggestions(void **state)
+{
+	static const struct {
+		const char *command;       /* NULL: of a capture */
+		const char *word, *option; /* NULL: none */
+	} cases[] = {
+	        {NULL, "durration", "duration"},
+	        {NULL, "dur", "duration"},
+	        {NULL, "profle", "profile"},
+	        {NULL, "ofcpu", "offcpu"},
+	        {NULL, "rate", "sample-rate"},
+	        {NULL, "frequency", "sample-rate"},
+	        {NULL, "plid", "pid"},
+	        {NULL, "pdi", "pid"},
+	        {NULL, "profile-ouptut", "profile-output"},
+	        {NULL, "pcs", NULL},
+	        {NULL, "x", NULL},
+	        {NULL, "", NULL},
+	        {NULL, "nonsense", NULL},
+	        {NULL, "test-ring-byte", NULL},
+	        {NULL, "a-word-that-is-longer-than-any-name", NULL},
+	        {"report", "focsu", "focus"},
+	        {"report", "full", "full-names"},
+	        {"report", "frequency", NULL},
+	        {"report", "durration", NULL},
+	        {"unwind-info", "p", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const char *got =
+		        cli_suggest_option(cases[i].command, cases[i].word, strlen(cases[i].word));
+
+		if (!got != !cases[i].option || (got && strcmp(got, cases[i].option) != 0))
+			fail_msg("'%s': '%s'", cases[i].word, got ? got : "(none)");
+	}
+	assert_string_equal(cli_suggest_command("unwindinfo"), "unwind-info");
+	assert_null(cli_suggest_command("ls"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_suggestions),
 	        cmocka_unit_test(test_durations),
 	        cmocka_unit_test(test_booleans),
 	        cmocka_unit_test(test_numbers_have_digits_only),
