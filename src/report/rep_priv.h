@@ -84,7 +84,7 @@ void rep_frames_done(struct rep_frames *f);
 /* Node of a line, or of a location without lines (NULL). */
 uint32_t rep_node(const struct prof_model *m, const struct prof_location *loc,
                   const struct prof_line *l, bool addresses);
-/* Path of the file of a location, name of the function of a line: strings, 0 none. 
+/* Path of the file of a location, name of the function of a line: strings, 0 none.
  * "0x12 [file]" is no name. */
 uint32_t rep_location_path(const struct prof_model *m, const struct prof_location *loc);
 uint32_t rep_line_name(const struct prof_model *m, const struct prof_line *l);

@@ -61,13 +61,15 @@ static bool counts(const struct prof_model *m, uint32_t i)
 
 uint32_t rep_count_idx(const struct prof_model *m, bool *ret_sampled)
 {
+	const bool intervals = rep_has_type(m, "offcpu"); /* a perf.data of them counts "samples" */
+
 	*ret_sampled = false;
 	for (uint32_t i = 0; i < m->n_types; i++) {
 		const bool sampled =
 		        !strcmp(type_name(m, i), "samples") || !strcmp(type_name(m, i), "sample");
 
 		if (counts(m, i) && (sampled || !strcmp(type_name(m, i), "contentions"))) {
-			*ret_sampled = sampled;
+			*ret_sampled = sampled && !intervals;
 			return i;
 		}
 	}

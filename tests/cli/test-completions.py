@@ -19,6 +19,8 @@ BASH, ZSH, FISH = map(os.path.abspath, sys.argv[1:4])
 def bash():
     if not os.path.exists('/bin/bash'):
         return 'needs bash'
+    with open(f'/proc/{os.getpid()}/comm', encoding='utf-8') as f:
+        name = f.read().strip()
     script = f"""source "{BASH}"
 try() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _perf_agent; echo "${{COMPREPLY[*]}}"; }}
 try perf-agent --sample
@@ -45,6 +47,9 @@ try perf-agent report --output exa
 try perf-agent report --focus exa
 try perf-agent report exa
 try perf-agent report --cum exa
+try perf-agent report -o exa
+try perf-agent --pid {name[:-1]}
+try perf-agent --pid 1,{name[:-1]}
 """
     open('example-file', 'wb').close()
     r = finish(start('/bin/bash', ['-c', script]))
@@ -57,6 +62,8 @@ try perf-agent report --cum exa
     equal(lines[12:16], ['unwind-info', 'example-file', '--pc', 'example-file'], r)
     check(str(os.getpid()) in lines[16].split(), r)
     equal(lines[17:24], ['markdown', 'json', 'thread', 'example-file', '', 'example-file', 'example-file'], r)
+    equal(lines[24], 'example-file', r)
+    check(name in lines[25].split() and f'1,{name}' in lines[26].split(), name, r)
     return None
 
 
