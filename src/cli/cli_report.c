@@ -195,15 +195,39 @@ void cli_report_quality(const struct pfa_session *s, const struct cli_options *o
 
 /* ---- how to go on ---------------------------------------------------------------------------- */
 
+/* Quotes a word with control characters for bash and zsh, "$'a\012b'": a terminal must not obey them. */
+static void quote_control(const char *word, const char *dir, char *ret, size_t size)
+{
+	size_t n = (size_t)snprintf(ret, size, "$'%s", dir);
+
+	for (; *word && n + 8 < size; word++) {
+		const unsigned char c = (unsigned char)*word;
+
+		if (c < 0x20 || c == 0x7f)
+			n += (size_t)snprintf(ret + n, size - n, "\\%03o", c);
+		else
+			n += (size_t)snprintf(ret + n, size - n, "%s%c",
+			                      c == '\'' || c == '\\' ? "\\" : "", c);
+	}
+	(void)snprintf(ret + n, size - n, "'");
+}
+
 void cli_quote(const char *word, char *ret, size_t size)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	                            "_./:=@%+,-";
 	const char *dir = *word == '-' ? "./" : "";
+	bool control = false;
 	size_t n = 0;
 
 	if (*word && strspn(word, plain) == strlen(word)) {
 		(void)snprintf(ret, size, "%s%s", dir, word);
+		return;
+	}
+	for (const char *p = word; *p; p++)
+		control |= (unsigned char)*p < 0x20 || *p == 0x7f;
+	if (control) {
+		quote_control(word, dir, ret, size);
 		return;
 	}
 	n = (size_t)snprintf(ret, size, "'%s", dir);

@@ -130,7 +130,7 @@ int rep_quality_of(const struct prof_model *m, const struct prof_model *left,
 		shown = q.left = count(left, &q);
 	/* A share of one half has the largest error: 1.96 * sqrt(0.5 * 0.5 / n). */
 	if (q.sampled && shown > 0)
-		q.error_pct = MIN_OF(98 / sqrt((double)shown), 100.0);
+		q.error_pct = MIN_OF(98 / sqrt((double)shown), 50.0);
 	q.duration_s = m->duration_ns > 0 ? (double)m->duration_ns / 1e9 : 0;
 	q.tool = rep_item(&it, "perf-agent");
 	q.complete_pct = number_of(&q, "complete_stacks_pct");

@@ -153,7 +153,7 @@ def wrong_options_are_refused_before_a_file_is_read():
     refused(2, '--focus needs a value', 'a', '--focus=')
     refused(2, 'report: unknown option --xyz; see perf-agent report --help', '--xyz', 'a')
     refused(2, 'report: unknown option --focsu; did you mean --focus?', '--focsu=x', 'a')
-    refused(2, 'report: unknown option -tag; did you mean --tagfocus?', '-tag', 'a')
+    refused(2, 'report: unknown option -tagfoc; did you mean --tagfocus?', '-tagfoc', 'a')
     refused(2, 'is an option of a capture', '--pid', '1', 'a')
     for option in ['focus', 'ignore', 'hide', 'show', 'tagfocus', 'tagignore']:
         refused(2, f"--{option}: '(' is not a regular expression", f'--{option}=(', 'nofile')
