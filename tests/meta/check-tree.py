@@ -38,7 +38,7 @@ LONGER = {
     "tests/cli/test-cli.py": 722,
     "tests/live/test-live-load.c": 673,
     "tests/live/test-live-offcpu.py": 723,
-    "tests/live/test-live-pmu.py": 688,
+    "tests/live/test-live-pmu.py": 692,
     "tests/live/test-live-sched.c": 820,
     "tests/live/test-live-tables.py": 603,
     "tests/oracle/cfi-oracle.c": 621,
