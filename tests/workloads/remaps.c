@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 
 		if (spent_ns[2] < spent_ns[least])
 			least = 2;
-		/* Of many lengths: rounds of one length could be in step with the ticks. */
+		/* Rounds of one length could be in step with the ticks. */
 		x = parts[least](20000 + wl_mix(x) % 200000, x);
 		now_ns = wl_thread_cpu_ns();
 		spent_ns[least] += now_ns - began_ns;
