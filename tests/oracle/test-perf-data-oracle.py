@@ -296,19 +296,28 @@ def check_autofdo(driver):
     off, start, size = re.search(r"LOAD\s+0x(\w+) 0x(\w+) 0x\w+ 0x(\w+) 0x\w+ R E", segments).groups()
     capture = Capture(driver, "file", os.path.realpath("fdo"), build_id, int(start, 16), (int(size, 16) + 4095) // 4096 * 4096,
                       int(off, 16), f"{at['spin_a'] + 4}:300", f"{at['spin_b'] + 4}:100")
-    rc, _, err = run("create_llvm_prof", "--use_lbr=false", "--binary=fdo", f"--profile={capture.path}", "--out=fdo.txt",
-                     "--format=text")
-    if not os.path.exists("fdo.txt"):
-        note(err)
-        return report(False, f"{what}: exit status {rc}")
-    with open("fdo.txt", encoding="ascii") as f:
-        heads = dict(re.findall(r"^(\w+):(\d+):", f.read(), re.M))
-    # A function's number is that of its samples, spread over its instructions of equal lines.
-    good = set(heads) == {"spin_a", "spin_b"} and int(heads["spin_a"]) == 3 * int(heads["spin_b"]) > 0
-    if not good or err.strip():
-        note(heads)
-        note(err)
-    return report(good and not err.strip(), what)
+    program = ("--use_lbr=false", "--binary=fdo", f"--profile={capture.path}")
+    check_functions(what, ("create_llvm_prof", *program, "--out=fdo.txt", "--format=text"), ("cat", "fdo.txt"), r"^(\w+):(\d+):")
+    what = "AutoFDO: clang uses its profile, without a warning"
+    if shutil.which("clang-14"):
+        rc, code, err = run("clang-14", "-O2", "-gline-tables-only", "-fprofile-sample-use=fdo.txt", "-S", "-emit-llvm", "-o", "-", "fdo.c")
+        equal((rc, err, re.findall(r'"TotalCount", i64 (\d+)', code)), (0, "", ["400"]), what)
+    else:
+        skip(what, "no clang-14")
+    what = "AutoFDO: samples of each function, for gcc"
+    if shutil.which("create_gcov") and shutil.which("dump_gcov"):
+        check_functions(what, ("create_gcov", *program, "--gcov=fdo.gcov", "-gcov_version=2"),
+                        ("dump_gcov", "fdo.gcov", "-gcov_version=2"), r"^(\w+) total:(\d+) ")
+    else:
+        skip(what, "no create_gcov (Debian package autofdo)")
+    return None
+
+
+def check_functions(what, create, show, pattern):
+    """A profile of AutoFDO has the samples of the two functions. All of a function are at one instruction."""
+    rc, _, err = run(*create)
+    shown, out, more = run(*show)
+    equal((rc, shown, err + more, sorted(re.findall(pattern, out, re.M))), (0, 0, "", [("spin_a", "300"), ("spin_b", "100")]), what)
 
 
 def check_hotspot(readers, captures):
