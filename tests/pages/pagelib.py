@@ -132,22 +132,29 @@ def screenshots(b, url, directory, name="flame"):
                 b.driver.save_screenshot(os.path.join(directory, f"{name}-{width}{'-dark' if dark else ''}.png"))
 
 
-def run(driver, description, test, *form):
-    """Calls test(browser, url) with the page of a description; then the console must be empty. Returns the exit status."""
+def start_browser():
+    """(browser, None), or (None, why there is none)."""
     try:
         from selenium import webdriver
         from selenium.webdriver.chrome.service import Service
     except ImportError:
-        skip_all("python3-selenium is not installed")
+        return None, "python3-selenium is not installed"
     binary = next((p for p in ("/usr/bin/chromium", "/usr/bin/google-chrome") if os.path.exists(p)), None)
     if not binary or not os.path.exists("/usr/bin/chromedriver"):
-        skip_all("chromium and chromium-driver are not installed")
+        return None, "chromium and chromium-driver are not installed"
+    return Browser(webdriver, Service("/usr/bin/chromedriver"), binary), None
+
+
+def run(driver, description, test, *form):
+    """Calls test(browser, url) with the page of a description; then the console must be empty. Returns the exit status."""
     page = subprocess.run([driver, *(form or ("html",))], input=description.encode(), stdout=subprocess.PIPE, check=True).stdout
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "flame.html")
         with open(path, "wb") as f:
             f.write(page)
-        b = Browser(webdriver, Service("/usr/bin/chromedriver"), binary)
+        b, why = start_browser()
+        if not b:
+            skip_all(why)
         try:
             b.open("file://" + path)
             test(b, "file://" + path)
