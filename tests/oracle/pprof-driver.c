@@ -223,7 +223,7 @@ static void build_labels(struct prof_model *m)
 	sample(m, NULL, 0, NULL, 0, 2, 1);
 }
 
-#define MANY_SAMPLES 100000
+#define MANY_SAMPLES 30000 /* 1.6 MB: from 1 MiB on the file is compressed at another level */
 #define MANY_LOCS    5000
 #define MANY_FUNCS   800
 #define MANY_MAPS    30
