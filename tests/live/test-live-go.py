@@ -13,7 +13,7 @@ from golib import Go
 from livelib import Workload, capture, check, check_conserved, count, main, note, test, weight
 
 SECONDS = 40  # of a workload: longer than any test of this file, which ends it
-RATE_HZ = 499
+RATE_HZ, TIME = 999, '4s'  # a thousand samples after the 3 s in which the programs stay on one stack
 
 built = {}  # name -> path
 ROOT = ['main.main', 'runtime.main', 'runtime.goexit']
@@ -38,7 +38,7 @@ def has_in_order(sample, want):
 
 def profile(name, mode, *args):
     w = Workload(name, mode, SECONDS, path=built[name])
-    p = capture('--pid', w.pid, '--duration', '5s', '--sample-rate', RATE_HZ, '--unwind', 'auto', *args)
+    p = capture('--pid', w.pid, '--duration', TIME, '--sample-rate', RATE_HZ, '--unwind', 'auto', *args)
     w.stop()
     check_conserved(p)
     # The deferred samples are walked from copies of one stack, until there is a table: what lies on another stack is not
