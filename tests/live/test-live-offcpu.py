@@ -31,26 +31,17 @@ def usable_cpu():
 @test
 def workloads_agree_with_the_scheduler():
     """Their clocks are what the other tests believe."""
-    for kind, name in (('sleep', 'sleeper'), ('pipe', 'reader'), ('futex', 'waiter'), ('epoll', 'poller'),
-                       ('stuck', 'stuck')):
-        w = Waits(kind)
-        tid = w.tids[name]
-        first, begin_ns = w.clocks()[tid], time.monotonic_ns()
-        time.sleep(1)
-        last, end_ns = w.clocks()[tid], time.monotonic_ns()
+    loads = [(Waits(kind), name) for kind, name in (('sleep', 'sleeper'), ('pipe', 'reader'), ('futex', 'waiter'),
+                                                    ('epoll', 'poller'), ('stuck', 'stuck'))]
+    begin = [(w.clocks()[w.tids[name]], time.monotonic_ns()) for w, name in loads]
+    time.sleep(1)
+    end = [(w.clocks()[w.tids[name]], time.monotonic_ns()) for w, name in loads]
+    for (w, name), (first, begin_ns), (last, end_ns) in zip(loads, begin, end):
         truth = w.ask().in_window(name, (begin_ns, end_ns))
-        within(truth.ns + last - first, 0.99 * (end_ns - begin_ns), 1.01 * (end_ns - begin_ns), kind, truth)
-        w.stop()
+        within(truth.ns + last - first, 0.99 * (end_ns - begin_ns), 1.01 * (end_ns - begin_ns), name, truth)
 
 
 # ---- totals ---------------------------------------------------------------------------------------------------------
-
-
-def check_kind(kind, name, site, *args, target=None, body='repeat'):
-    w = Waits(kind, *args)
-    p = capture_waits([w], SECONDS, *(target or ('--pid', w.pid)))
-    check_thread(p, p.reported[0], w, name, site, body, target is not None)
-    return w, p
 
 
 def check_thread(p, reported, w, name, site, body='repeat', everywhere=False):
@@ -64,57 +55,60 @@ def check_thread(p, reported, w, name, site, body='repeat', everywhere=False):
         check(s.kernel, 'no kernel frames', s)
 
 
-FOUR = {'sleep': 'sleeper', 'pipe': 'reader', 'futex': 'waiter', 'epoll': 'poller'}
+SIX = {'sleep': (), 'pipe': (), 'futex': (), 'epoll': (), 'mutex': ('--ms', 5), 'pool': ('--threads', 8, '--busy', 2)}
 
 
 @shared
-def four_processes():
-    """One capture of four processes that mostly sleep. A single one is the target of most tests below."""
-    loads = {kind: Waits(kind) for kind in FOUR}
+def six_processes():
+    """One capture of six processes that mostly sleep. A single one is the target of most tests below."""
+    loads = {kind: Waits(kind, *args) for kind, args in SIX.items()}
     p = capture_waits(list(loads.values()), SECONDS, '--pid', ','.join(str(w.pid) for w in loads.values()))
-    return p, loads
+    return p, dict(zip(loads, zip(loads.values(), p.reported)))
 
 
-def check_one_of_four(kind):
-    p, loads = four_processes()
-    check_thread(p, p.reported[list(loads).index(kind)], loads[kind], FOUR[kind], f'wait_{kind}')
+def check_one_of_six(kind, name, body='repeat'):
+    p, loads = six_processes()
+    w, reported = loads[kind]
+    check_thread(p, reported, w, name, f'wait_{kind}', body)
 
 
 @test
 def sleeps_add_up_to_their_clock():
-    check_one_of_four('sleep')
+    check_one_of_six('sleep', 'sleeper')
 
 
 @test
 def reads_of_a_pipe_add_up_to_their_clock():
-    check_one_of_four('pipe')
+    check_one_of_six('pipe', 'reader')
 
 
 @test
 def waits_for_a_futex_add_up_to_their_clock():
-    check_one_of_four('futex')
+    check_one_of_six('futex', 'waiter')
 
 
 @test
 def waits_in_epoll_add_up_to_their_clock():
-    check_one_of_four('epoll')
+    check_one_of_six('epoll', 'poller')
 
 
 @test
 def waits_for_a_mutex_add_up_to_their_clock():
-    check_kind('mutex', 'waiter', 'wait_mutex', '--ms', 5, body='mutex_waiter')
+    check_one_of_six('mutex', 'waiter', 'mutex_waiter')
 
 
 @test
 def kernel_frames_begin_where_the_thread_waits():
-    p, _ = four_processes()
+    p, _ = six_processes()
     for s in p.samples:
         check(s.kernel and not re.match('bpf_|__bpf_|__traceiter_', s.kernel[0].name), 'frames of the profiler', s)
 
 
 @test
 def waits_add_up_system_wide():
-    w, p = check_kind('sleep', 'sleeper', 'wait_sleep', target=('-a',))
+    w = Waits('sleep')
+    p = capture_waits([w], SECONDS, '-a')
+    check_thread(p, p.reported[0], w, 'sleeper', 'wait_sleep', everywhere=True)
     # The threads of the test's own processes wait all the time too.
     check(len({s.pid for s in p.samples}) > 2, p.samples[:5])
     equal({s.labels['state'] for s in p.samples} - BLOCKED, set())
@@ -385,11 +379,11 @@ def waits_that_are_too_short_or_too_long_are_left_out():
 
 @test
 def a_pool_that_waits_for_work_is_distinguished_from_one_that_is_stuck():
-    w = Waits('pool', '--threads', 8, '--busy', 2)
-    p = capture_waits([w], SECONDS, '--pid', w.pid)
+    p, loads = six_processes()
+    w, reported = loads['pool']
     for i in range(8):
         name = f'pool-{i}'
-        mine = check_waits(p, p.reported[0], name, w.tids[name], 'wait_work')
+        mine = check_waits(p, reported, name, w.tids[name], 'wait_work')
         if i < 2:
             check(count(mine) > 100 and longest(mine) < p.duration_nanos / 2, *mine)
         else:
