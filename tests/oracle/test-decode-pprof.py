@@ -30,10 +30,11 @@ def run(*argv, **env):
 
 class Pprof:
     """go tool pprof, without its settings and without looking for files of programs. go compiles it where no cache has
-    it: the cache is below HOME by default."""
+    it; that of the user is the one that other tests use for it."""
 
-    def __init__(self, folder, cache):
-        self.env = {'HOME': folder, 'PPROF_TMPDIR': folder, 'PPROF_BINARY_PATH': folder, 'GOCACHE': cache,
+    def __init__(self, folder, other_cache):
+        cache = run('go', 'env', 'GOCACHE').stdout.strip()
+        self.env = {'HOME': folder, 'PPROF_TMPDIR': folder, 'PPROF_BINARY_PATH': folder, 'GOCACHE': cache or other_cache,
                     'GOTOOLCHAIN': 'local'}
 
     def text(self, *argv):
