@@ -49,8 +49,11 @@ demo: bootstrap-build
 check: bootstrap-test
 	@tools/check
 
-asan tsan: bootstrap-test
-	@tools/check $@
+asan: bootstrap-test
+	@tools/check path asan
+
+tsan: bootstrap-test
+	@tools/check tsan
 
 lint: bootstrap-test
 	@tools/check lint tidy
