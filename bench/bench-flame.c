@@ -5,9 +5,10 @@
  *   bench-flame [STACKS [DIRECTORY]]     default: 100,000; with DIRECTORY the files are written there
  *
  * The model: 12,000 functions in 40 files, names of 20 to 120 bytes, each function with 1 to 12 callees of which the first
- * are called most; stacks of 5 to 60 frames, as a service of C++ with some kernel has them; 64 threads. "timed.html" is the
- * page with a time line of 60 s: each sample at a time of its own. Prints, for each encoder, bytes, bytes per
- * 1,000 stacks and the median of 5 times.
+ * are called most; stacks of 5 to 60 frames, as a service of C++ with some kernel has them; 64 threads. Each of 16 CPUs has a
+ * period of its own, and each thread a ratio of its time to its samples, as in a capture. "timed.html" is the
+ * page with a time line of 60 s: each event at a time of its own. Prints, for each encoder, bytes, bytes per 1,000 stacks
+ * and the median of 5 times.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,9 @@
 #define CALLEES   12
 #define MODULES   40
 #define THREADS   64
+#define CPUS      16
 #define DEPTH_MAX 60
+#define PERIOD_NS 10101010
 #define RUNS      5
 
 static void must(int r, const char *what)
@@ -109,10 +112,15 @@ static uint32_t step(uint32_t fn)
 
 static void make_samples(struct prof_model *m, uint32_t stacks)
 {
+	int64_t period_of[CPUS], ratio_pct[THREADS];
 	struct intern *seen;
 	uint32_t made = 0, path[DEPTH_MAX], locs[DEPTH_MAX], depth = 1;
 
 	must(intern_new(UINT32_MAX - 1, SIZE_MAX / 2, &seen), "intern");
+	for (size_t i = 0; i < CPUS; i++)
+		period_of[i] = PERIOD_NS + chance(PERIOD_NS / 40);
+	for (size_t i = 0; i < THREADS; i++)
+		ratio_pct[i] = 97 + chance(7);
 	path[0] = 0;
 	while (made < stacks) {
 		/* The next stack shares its beginning with the one before. */
@@ -131,7 +139,9 @@ static void make_samples(struct prof_model *m, uint32_t stacks)
 			locs[depth - 1 - i] = locations[path[i]];
 		must(intern_add(seen, locs, depth * sizeof(*locs), &id, &is_new), "stack");
 		made += is_new;
-		values[1] = values[0] * (10101010 + (int64_t)chance(500000));
+		for (int64_t k = 0; k < values[0]; k++)
+			values[1] += period_of[chance(CPUS)];
+		values[1] = values[1] * ratio_pct[thread] / 100;
 		labels[0] = (struct prof_label){.key = str(m, "pid"), .num = 4711};
 		labels[1] = (struct prof_label){.key = str(m, "tid"), .num = 4711 + thread};
 		labels[2] = (struct prof_label){.key = str(m, "comm"),
@@ -141,7 +151,7 @@ static void make_samples(struct prof_model *m, uint32_t stacks)
 	intern_free(seen);
 }
 
-/* As many events of each sample as it has counted, of equal values, on 16 CPUs. */
+/* As many events of each sample as it has counted, of equal values. */
 static void make_times(const struct prof_model *m)
 {
 	for (uint32_t i = 0; i < m->samples.n; i++)
@@ -228,6 +238,7 @@ int main(int argc, char **argv)
 	m->sample_type[1] = (struct prof_type){str(m, "cpu"), str(m, "nanoseconds")};
 	m->default_type = m->sample_type[1].type;
 	m->duration_ns = 60000000000;
+	m->period = PERIOD_NS;
 	must(prof_model_comment(m, "target: all processes"), "comment");
 	make_functions(m);
 	make_samples(m, (uint32_t)stacks);
