@@ -151,15 +151,14 @@ static void make_samples(struct prof_model *m, uint32_t stacks)
 	intern_free(seen);
 }
 
-/* As many events of each sample as it has counted, of equal values. */
+/* As many events of each sample as it has counted. */
 static void make_times(const struct prof_model *m)
 {
 	for (uint32_t i = 0; i < m->samples.n; i++)
 		for (int64_t k = 0; k < m->samples.p[i].value[0]; k++) {
-			struct enc_time_sample t = {
-			        .start_ns = (uint64_t)chance(60000) * 1000000 + chance(1000000),
-			        .sample = i,
-			        .value = m->samples.p[i].value[1] / m->samples.p[i].value[0]};
+			struct enc_time_sample t = {.start_ns = (uint64_t)chance(60000) * 1000000 +
+			                                        chance(1000000),
+			                            .sample = i};
 
 			must(vec_push(&times, t), "times");
 		}

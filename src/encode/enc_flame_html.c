@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Profiles as a page that shows them. The data is a list of columns of numbers, compressed and in
- * base64, which no name can end; the page unpacks it. docs/formats.md has the layout.
+ * base 85, which no name can end; the page unpacks it. docs/formats.md has the layout.
  */
 #include <libdeflate.h>
 
 #include "encode/enc_flame_priv.h"
 
-#define MAGIC       "PAFLAME2"
+#define MAGIC       "PAFLAME3"
 #define LEVEL       6
 #define LEVEL_LARGE 5 /* half the time of level 6 for 2 % more bytes */
 #define LARGE_BYTES ((size_t)4 << 20)
@@ -23,8 +23,10 @@ _Static_assert(sizeof(struct label) == 16, "hashed as bytes");
 
 struct html {
 	struct intern *strings;
-	struct sbuf body;   /* all but the strings */
-	struct sbuf column; /* one at a time */
+	VEC(uint32_t) number;  /* by string: its number on the page; 0: none yet */
+	VEC(uint32_t) written; /* strings by number: in the order in which they are first met */
+	struct sbuf body;      /* all but the strings */
+	struct flame_column column; /* one at a time */
 };
 
 /* The profiles of a page: profiles[n]. */
@@ -52,77 +54,113 @@ static void put(struct html *h, uint64_t v)
 	enc_put_varint(&h->body, v);
 }
 
+static void add(struct html *h, uint64_t v)
+{
+	flame_column_add(&h->column, v);
+}
+
+static void put_column(struct html *h)
+{
+	flame_column_put(&h->column, &h->body);
+}
+
+/* ---- strings --------------------------------------------------------------------------------- */
+
+static void fail(struct html *h, int r)
+{
+	h->body.err = h->body.err ? h->body.err : r;
+}
+
+/* The number of a string on the page. Names of frames get theirs in the order of the alphabet, in which
+ * they compress best, and in which their numbers ascend. */
+static uint32_t number_of(struct html *h, uint32_t id)
+{
+	int r = 0;
+
+	while (h->number.n <= id && r == 0)
+		r = vec_push(&h->number, 0);
+	if (r == 0 && h->number.p[id] == 0 && id != 0) {
+		h->number.p[id] = (uint32_t)h->written.n + 1;
+		r = vec_push(&h->written, id);
+	}
+	if (r < 0)
+		fail(h, r);
+	return r < 0 ? 0 : h->number.p[id];
+}
+
 static int put_string(struct html *h, const char *s)
 {
 	uint32_t id;
 	int r = flame_string(h->strings, s, &id);
 
 	if (r == 0)
-		put(h, id);
+		put(h, number_of(h, id));
 	return r;
 }
 
 /* ---- frames and nodes ------------------------------------------------------------------------ */
 
+/* Adds the difference to @before, which becomes @v. */
+static void add_step(struct html *h, uint32_t v, uint32_t *before)
+{
+	add(h, flame_zigzag((int64_t)v - *before));
+	*before = v;
+}
+
 static void put_frames(struct html *h, const struct flame_tree *t)
 {
+	uint32_t before = 0;
+
 	put(h, t->frames.n);
 	vec_each (f, &t->frames)
-		put(h, f->name);
+		add_step(h, number_of(h, f->name), &before);
+	put_column(h);
+	before = 0;
 	vec_each (f, &t->frames)
-		put(h, f->file);
+		add_step(h, number_of(h, f->file), &before);
+	put_column(h);
 	vec_each (f, &t->frames)
-		put(h, (uint64_t)f->line);
+		add(h, (uint64_t)f->line);
+	put_column(h);
 	vec_each (f, &t->frames)
-		put(h, f->module);
+		add(h, number_of(h, f->module));
+	put_column(h);
+	/* Most modules have one. */
 	vec_each (f, &t->frames)
-		put(h, f->build_id);
+		add(h, flame_zigzag((int64_t)number_of(h, f->build_id) - number_of(h, f->module)));
+	put_column(h);
 	vec_each (f, &t->frames)
-		put(h, f->kind);
+		add(h, f->kind);
+	put_column(h);
 	vec_each (f, &t->frames)
-		put(h, f->reason);
+		add(h, f->reason);
+	put_column(h);
 }
 
 /*
- * Two columns. How many levels a node is above the previous one, less the one that it would
- * be below. And its frame: a function calls few others, so it is the place among those that were
- * met below the parent's frame so far, from 1, or 0 and the number of the frame.
+ * How many levels a node is above the previous one, less the one that it would be below. And its
+ * frame: a function calls few others, so it is one of those that were met below the parent's frame.
  */
 static int put_nodes(struct html *h, const struct flame_tree *t)
 {
-	_cleanup_(intern_freep) struct intern *pairs = NULL;
-	_cleanup_free_ uint32_t *met = calloc(t->frames.n + 1, sizeof(*met));
-	VEC(uint32_t) place = VEC_INIT(FLAME_NODES_MAX); /* by id of pairs */
+	_cleanup_(flame_places_done) struct flame_places frames;
 	_cleanup_free_ uint32_t *depth = calloc(t->nodes.n, sizeof(*depth));
-	int r = intern_new(FLAME_NODES_MAX, FLAME_BYTES_MAX, &pairs);
+	int r = flame_places_init(&frames, t->frames.n + 1);
 
-	if (r == 0 && (!met || !depth))
-		r = -ENOMEM;
-	if (r < 0)
-		return r;
+	if (!depth)
+		return -ENOMEM;
 	put(h, t->nodes.n - 1);
-	sbuf_reset(&h->column);
 	for (size_t i = 1; i < t->nodes.n && r == 0; i++) {
 		const struct flame_node *n = &t->nodes.p[i];
 		/* The root's number is that after the last frame. */
 		uint32_t above = n->parent ? t->nodes.p[n->parent].frame : (uint32_t)t->frames.n;
-		const uint32_t pair[2] = {above, n->frame};
-		uint32_t id;
-		bool is_new;
 
 		depth[i] = depth[n->parent] + 1;
-		put(h, depth[i - 1] + 1 - depth[i]);
-		r = intern_add(pairs, pair, sizeof(pair), &id, &is_new);
-		if (r == 0 && is_new)
-			r = vec_push(&place, ++met[above]);
-		if (r == 0)
-			enc_put_varint(&h->column, is_new ? 0 : place.p[id]);
-		if (r == 0 && is_new)
-			enc_put_varint(&h->column, n->frame);
+		add(h, depth[i - 1] + 1 - depth[i]);
+		r = flame_places_add(&frames, above, n->frame, n->frame);
 	}
-	vec_done(&place);
-	if (r == 0)
-		r = sbuf_add(&h->body, h->column.p, h->column.len);
+	put_column(h);
+	flame_places_put(&frames, &h->body);
 	return r;
 }
 
@@ -211,8 +249,8 @@ static void put_labels(struct html *h, const struct samples *s)
 	for (uint32_t i = 0; i < intern_count(s->labels); i++) {
 		const struct label *l = intern_get(s->labels, i, NULL);
 
-		put(h, l->key);
-		put(h, l->str);
+		put(h, number_of(h, l->key));
+		put(h, number_of(h, l->str));
 		if (!l->str)
 			put(h, flame_zigzag(l->num));
 	}
@@ -238,6 +276,32 @@ static uint64_t amount_of(const struct samples *s, const struct prof_sample *sam
 	return 0;
 }
 
+/*
+ * A value but the count. Of one event it is one of few: a period for each CPU, scaled for each thread.
+ * Of more it is near their number times the period.
+ */
+static int put_values(struct html *h, const struct samples *s, uint32_t type)
+{
+	const struct prof_model *m = s->t->m;
+	_cleanup_(flame_places_done) struct flame_places values;
+	int r = flame_places_init(&values, intern_count(s->sets) + 1);
+
+	for (size_t i = 0; i < m->samples.n && r == 0; i++) {
+		const struct prof_sample *x = &m->samples.p[s->order[i]];
+		const uint64_t v = flame_value(x, type), count = flame_value(x, 0);
+		const uint64_t rest =
+		        flame_zigzag((int64_t)(v - count * (uint64_t)MAX_OF(m->period, 0)));
+
+		if (count == 1)
+			r = flame_places_add(&values, s->set_of.p[s->order[i]], v, rest);
+		else
+			add(h, rest);
+	}
+	put_column(h);
+	flame_places_put(&values, &h->body);
+	return r;
+}
+
 static int put_samples(struct html *h, struct samples *s)
 {
 	const struct prof_model *m = s->t->m;
@@ -256,17 +320,23 @@ static int put_samples(struct html *h, struct samples *s)
 	}
 	put(h, n);
 	for (size_t i = 0; i < n; i++) {
-		put(h, s->t->sample_node.p[s->order[i]] - node);
+		add(h, s->t->sample_node.p[s->order[i]] - node);
 		node = s->t->sample_node.p[s->order[i]];
 	}
+	put_column(h);
 	for (size_t i = 0; i < n; i++)
-		put(h, s->set_of.p[s->order[i]]);
-	for (uint32_t type = 0; type < m->n_types; type++)
+		add(h, s->set_of.p[s->order[i]]);
+	put_column(h);
+	for (size_t i = 0; i < n; i++)
+		add(h, flame_value(&m->samples.p[s->order[i]], 0));
+	put_column(h);
+	for (uint32_t type = 1; type < m->n_types && r == 0; type++)
+		r = put_values(h, s, type);
+	for (uint32_t k = 0; k < s->n_numbers; k++) {
 		for (size_t i = 0; i < n; i++)
-			put(h, flame_value(&m->samples.p[s->order[i]], type));
-	for (uint32_t k = 0; k < s->n_numbers; k++)
-		for (size_t i = 0; i < n; i++)
-			put(h, amount_of(s, &m->samples.p[s->order[i]], s->number_key[k]));
+			add(h, amount_of(s, &m->samples.p[s->order[i]], s->number_key[k]));
+		put_column(h);
+	}
 	return r;
 }
 
@@ -342,11 +412,29 @@ static int put_profile(struct html *h, const struct enc_flame_profile *p)
 	return r == 0 ? flame_put_times(p, s.order, &h->body) : r;
 }
 
+static void put_strings(struct html *h, struct sbuf *to)
+{
+	size_t len;
+
+	enc_put_varint(to, h->written.n + 1);
+	add(h, 0); /* number 0 is "" */
+	vec_each (id, &h->written) {
+		(void)intern_get(h->strings, *id, &len);
+		add(h, len);
+	}
+	flame_column_put(&h->column, to);
+	vec_each (id, &h->written) {
+		const char *s = intern_get(h->strings, *id, &len);
+
+		(void)sbuf_add(to, s, len);
+	}
+}
+
 /* The strings come first, although they are known last. */
 static int put_data(struct html *h, const struct pages *p, struct sbuf *raw)
 {
 	uint32_t empty;
-	int r = flame_string(h->strings, "", &empty); /* is number 0 */
+	int r = flame_string(h->strings, "", &empty); /* is 0 here, too */
 
 	put(h, p->n_names);
 	for (size_t i = 0; i < p->n_names && r == 0; i++)
@@ -357,43 +445,39 @@ static int put_data(struct html *h, const struct pages *p, struct sbuf *raw)
 	if (r < 0)
 		return r;
 	(void)sbuf_str(raw, MAGIC);
-	enc_put_varint(raw, intern_count(h->strings));
-	for (uint32_t i = 0; i < intern_count(h->strings); i++) {
-		size_t len;
-
-		(void)intern_get(h->strings, i, &len);
-		enc_put_varint(raw, len);
-	}
-	for (uint32_t i = 0; i < intern_count(h->strings); i++) {
-		size_t len;
-		const char *s = intern_get(h->strings, i, &len);
-
-		(void)sbuf_add(raw, s, len);
-	}
+	put_strings(h, raw);
 	if (h->body.err)
 		return h->body.err;
 	return sbuf_add(raw, h->body.p, h->body.len);
 }
 
-static void put_base64(struct sbuf *out, const uint8_t *p, size_t len)
+/* From '#', without '<', which begins a tag, and '\\'. */
+static char digit_of(uint32_t v)
 {
-	static const char digits[] =
-	        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *to = sbuf_reserve(out, (len + 2) / 3 * 4);
+	char c = (char)('#' + v);
+
+	c = (char)(c + (c >= '<'));
+	return (char)(c + (c >= '\\'));
+}
+
+/* Four bytes are five digits, the highest first; n bytes at the end are the first n + 1. */
+static void put_base85(struct sbuf *out, const uint8_t *p, size_t len)
+{
+	const size_t digits = len + (len + 3) / 4;
+	char *to = sbuf_reserve(out, digits + 4); /* the last group is written as a whole */
 
 	if (!to)
 		return;
-	for (size_t i = 0; i < len; i += 3, to += 4) {
-		uint32_t v = (uint32_t)p[i] << 16 | (i + 1 < len ? (uint32_t)p[i + 1] << 8 : 0) |
-		             (i + 2 < len ? p[i + 2] : 0);
+	for (size_t i = 0; i < len; i += 4, to += 5) {
+		uint32_t v = 0;
 
-		to[0] = digits[v >> 18];
-		to[1] = digits[v >> 12 & 63];
-		to[2] = i + 1 < len ? digits[v >> 6 & 63] : '=';
-		to[3] = i + 2 < len ? digits[v & 63] : '=';
+		for (size_t k = 0; k < 4; k++)
+			v = v << 8 | (i + k < len ? p[i + k] : 0);
+		for (size_t k = 5; k-- > 0; v /= 85)
+			to[k] = digit_of(v % 85);
 	}
-	*to = '\0';
-	out->len += (len + 2) / 3 * 4;
+	out->len += digits;
+	out->p[out->len] = '\0';
 }
 
 static int put_compressed(struct sbuf *out, const struct sbuf *raw)
@@ -412,15 +496,17 @@ static int put_compressed(struct sbuf *out, const struct sbuf *raw)
 	libdeflate_free_compressor(c);
 	if (!packed)
 		return -ENOMEM;
-	put_base64(out, packed, len);
+	put_base85(out, packed, len);
 	return out->err;
 }
 
 static void html_done(struct html *h)
 {
 	h->strings = intern_free(h->strings);
+	vec_done(&h->number);
+	vec_done(&h->written);
 	sbuf_done(&h->body);
-	sbuf_done(&h->column);
+	flame_column_done(&h->column);
 }
 
 static int put_page(const struct pages *p, struct sbuf *out)
@@ -432,7 +518,8 @@ static int put_page(const struct pages *p, struct sbuf *out)
 
 	sbuf_init(&raw, FLAME_BYTES_MAX);
 	sbuf_init(&h.body, FLAME_BYTES_MAX);
-	sbuf_init(&h.column, FLAME_BYTES_MAX);
+	flame_column_init(&h.column);
+	h.number.max = h.written.max = PROF_STRINGS_MAX;
 	if (out->err)
 		return out->err;
 	r = intern_new(PROF_STRINGS_MAX, FLAME_BYTES_MAX, &h.strings);

@@ -80,6 +80,46 @@ static inline uint64_t flame_value(const struct prof_sample *s, uint32_t type_id
 {
 	return s->value[type_idx] > 0 ? (uint64_t)s->value[type_idx] : 0;
 }
+/* A column of numbers of a page. The first failure sticks in it. */
+struct flame_column {
+	VEC(uint64_t) values;
+	int err;
+};
+/**
+ * flame_column_init, flame_column_done, flame_column_add - an empty one; free; append a number
+ */
+void flame_column_init(struct flame_column *c);
+void flame_column_done(struct flame_column *c);
+void flame_column_add(struct flame_column *c, uint64_t v);
+/**
+ * flame_column_put - append the column to the data of a page, and empty it
+ * @to: failures stick in it
+ */
+void flame_column_put(struct flame_column *c, struct sbuf *to);
+/*
+ * A column of numbers that repeat within groups. Each is the place among those that were met in its
+ * group so far, from 1, or 0 and the number itself in a second column.
+ */
+struct flame_places {
+	struct intern *pairs; /* group, number; each uint64_t */
+	VEC(uint32_t) place;  /* by id of pairs */
+	uint32_t *met;        /* by group: how many numbers */
+	struct flame_column places, fresh;
+};
+/**
+ * flame_places_init - no numbers
+ * @n_groups: numbers of groups are less; at least 1
+ * Returns: 0, -ENOMEM. It is for flame_places_done in either case.
+ */
+int flame_places_init(struct flame_places *p, size_t n_groups);
+void flame_places_done(struct flame_places *p);
+/**
+ * flame_places_add, flame_places_put - append a number; append both columns to the data
+ * @fresh: the number as the second column has it, if it is new in its group
+ * Returns: 0, -E2BIG, -ENOMEM.
+ */
+int flame_places_add(struct flame_places *p, uint32_t group, uint64_t v, uint64_t fresh);
+void flame_places_put(struct flame_places *p, struct sbuf *to);
 /**
  * flame_put_times - the time line of a profile
  * @order: samples of the model in the order in which the page has them

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The time line of a page: events by time, in columns. Values are written as differences from an
- * estimate, so that most of them are 0: an event of an on-CPU sample is worth as much as the others
- * of it, an interval as much as its duration.
+ * The time line of a page: events by sample and time, in columns. An event of an on-CPU sample is worth
+ * as much as the others of it, an interval as much as its duration.
  */
 #include "encode/enc_flame_priv.h"
 
 #define COLUMNS_MAX 120
 #define COLUMNS_FEW 30
-#define UNITS       100 /* of a column: two for each of its cells */
+#define UNITS       50 /* of a column: its cells */
 
 struct timeline {
 	const struct enc_flame_profile *p;
@@ -16,22 +15,21 @@ struct timeline {
 	const uint32_t *number; /* by sample of the model: its number on the page */
 };
 
-/* For qsort_r: by time as it is written, then by sample, so that numbers of samples ascend. And by
- * all else, so that equal sets of events give equal bytes. */
+/* For qsort_r: by sample, then by time as it is written. And by all else, so that equal sets of events
+ * give equal bytes. */
 static int cmp_event(const void *a, const void *b, void *arg)
 {
 	const struct timeline *l = arg;
 	const struct enc_time_sample *x = &l->p->times[*(const size_t *)a],
 	                             *y = &l->p->times[*(const size_t *)b];
 	uint64_t at_x = x->start_ns / l->unit, at_y = y->start_ns / l->unit;
-	int r = (at_x > at_y) - (at_x < at_y);
 
-	if (r == 0)
-		r = (l->number[x->sample] > l->number[y->sample]) -
-		    (l->number[x->sample] < l->number[y->sample]);
-	if (r == 0)
-		r = (x->duration_ns > y->duration_ns) - (x->duration_ns < y->duration_ns);
-	return r ? r : (x->value > y->value) - (x->value < y->value);
+	if (x->sample != y->sample)
+		return (l->number[x->sample] > l->number[y->sample]) -
+		       (l->number[x->sample] < l->number[y->sample]);
+	if (at_x != at_y)
+		return (at_x > at_y) - (at_x < at_y);
+	return (x->duration_ns > y->duration_ns) - (x->duration_ns < y->duration_ns);
 }
 
 /* Columns are seconds, unless that makes too many or too few. */
@@ -67,53 +65,41 @@ static uint64_t end_of(const struct enc_flame_profile *p)
 	return end;
 }
 
-static int64_t expected(const struct enc_flame_profile *p, const struct enc_time_sample *e,
-                        uint32_t events)
+/*
+ * By sample, so that a time needs the bits of the distance to the next of its sample alone. @events: by
+ * sample of the model; most have as many as they count.
+ */
+static void put_columns(const struct timeline *l, const size_t *by_sample, const uint32_t *events,
+                        const uint32_t *order, struct sbuf *to)
 {
-	const struct prof_model *m = p->model;
+	const struct prof_model *m = l->p->model;
+	const struct enc_time_sample *times = l->p->times, *before = NULL;
+	_cleanup_(flame_column_done) struct flame_column c;
 
-	if (e->duration_ns)
-		return (int64_t)MIN_OF(e->duration_ns, (uint64_t)INT64_MAX);
-	return (int64_t)(flame_value(&m->samples.p[e->sample], m->n_types - 1) / events);
-}
+	flame_column_init(&c);
+	for (size_t i = 0; i < m->samples.n; i++)
+		flame_column_add(&c,
+		                 flame_zigzag((int64_t)(events[order[i]] -
+		                                        flame_value(&m->samples.p[order[i]], 0))));
+	flame_column_put(&c, to);
+	for (size_t i = 0; i < l->p->n_times; i++) {
+		const struct enc_time_sample *e = &times[by_sample[i]];
 
-/* @by_time: indices of times; @events: by sample of the model, its events. */
-static void put_columns(const struct timeline *l, const size_t *by_time, const uint32_t *events,
-                        struct sbuf *to)
-{
-	const struct enc_time_sample *times = l->p->times;
-	const size_t n = l->p->n_times;
-	uint64_t before = 0;
-	uint32_t sample = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		uint64_t at = times[by_time[i]].start_ns / l->unit;
-
-		enc_put_varint(to, at - before);
-		before = at;
+		flame_column_add(&c, e->start_ns / l->unit - (before && before->sample == e->sample
+		                                                      ? before->start_ns / l->unit
+		                                                      : 0));
+		before = e;
 	}
-	for (size_t i = 0; i < n; i++) {
-		const struct enc_time_sample *e = &times[by_time[i]];
-
-		if (i == 0 || e->start_ns / l->unit != times[by_time[i - 1]].start_ns / l->unit)
-			sample = 0;
-		enc_put_varint(to, l->number[e->sample] - sample);
-		sample = l->number[e->sample];
-	}
-	for (size_t i = 0; i < n; i++)
-		enc_put_varint(to, times[by_time[i]].duration_ns);
-	for (size_t i = 0; i < n; i++) {
-		const struct enc_time_sample *e = &times[by_time[i]];
-		int64_t value = MAX_OF(e->value, 0);
-
-		enc_put_varint(to, flame_zigzag(value - expected(l->p, e, events[e->sample])));
-	}
+	flame_column_put(&c, to);
+	for (size_t i = 0; i < l->p->n_times; i++)
+		flame_column_add(&c, times[by_sample[i]].duration_ns);
+	flame_column_put(&c, to);
 }
 
 int flame_put_times(const struct enc_flame_profile *p, const uint32_t *order, struct sbuf *to)
 {
 	const size_t n = p->n_times, n_samples = p->model->samples.n;
-	_cleanup_free_ size_t *by_time = NULL;
+	_cleanup_free_ size_t *by_sample = NULL;
 	_cleanup_free_ uint32_t *number = NULL, *events = NULL;
 	struct timeline l;
 	uint64_t column;
@@ -122,17 +108,17 @@ int flame_put_times(const struct enc_flame_profile *p, const uint32_t *order, st
 	enc_put_varint(to, p->times_lost);
 	if (n == 0)
 		return to->err;
-	if (n > FLAME_BYTES_MAX / sizeof(*by_time))
+	if (n > FLAME_BYTES_MAX / sizeof(*by_sample))
 		return -E2BIG;
-	by_time = malloc(n * sizeof(*by_time));
+	by_sample = malloc(n * sizeof(*by_sample));
 	number = calloc(n_samples + 1, sizeof(*number));
 	events = calloc(n_samples + 1, sizeof(*events));
-	if (!by_time || !number || !events)
+	if (!by_sample || !number || !events)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		if (p->times[i].sample >= n_samples)
 			return -EINVAL;
-		by_time[i] = i;
+		by_sample[i] = i;
 		events[p->times[i].sample]++;
 	}
 	for (size_t i = 0; i < n_samples; i++)
@@ -140,7 +126,7 @@ int flame_put_times(const struct enc_flame_profile *p, const uint32_t *order, st
 	column = column_ns(end_of(p));
 	enc_put_varint(to, column);
 	l = (struct timeline){.p = p, .unit = column / UNITS, .number = number};
-	qsort_r(by_time, n, sizeof(*by_time), cmp_event, &l);
-	put_columns(&l, by_time, events, to);
+	qsort_r(by_sample, n, sizeof(*by_sample), cmp_event, &l);
+	put_columns(&l, by_sample, events, order, to);
 	return to->err;
 }

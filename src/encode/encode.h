@@ -63,7 +63,6 @@ struct enc_time_sample {
 	uint64_t start_ns;    /* since the begin of the capture */
 	uint64_t duration_ns; /* of an interval; 0: an on-CPU sample */
 	uint32_t sample;      /* index in the model's samples */
-	int64_t value;        /* its part of the last value of the sample */
 };
 
 /* A profile of a page. */
@@ -79,8 +78,8 @@ struct enc_flame_profile {
  * @profiles: profiles[n], n at least 1; with times the page has a time line, too
  * @out:      appended to; after a failure its length is as it was and the error sticks in it
  * The page needs no network. Equal profiles give equal bytes. Names cannot end the data: it is in
- * base64. Begins of events are rounded down to a hundredth of a column of the time line, of which a
- * long capture has up to 120.
+ * base 85. Begins of events are rounded down to a fiftieth of a column of the time line, of which a
+ * long capture has up to 120. On-CPU events of one sample are worth the same.
  * Returns: 0, -EINVAL (an event of a sample that the model does not have), -ENOMEM, -E2BIG (the cap
  * of @out, 1 GiB before compression, or 16 M nodes), or the error that was in @out already.
  * docs/formats.md has the layout.

@@ -71,8 +71,7 @@ int ses_stream_times(const struct ses *s, size_t source, struct enc_time_sample 
 		times[kept++] = (struct enc_time_sample){
 		        .start_ns = begin_ns - MIN_OF(begin_ns, s->env.start_ns),
 		        .duration_ns = offcpu ? v[i].weight : 0,
-		        .sample = id,
-		        .value = (int64_t)MIN_OF(v[i].weight, (uint64_t)INT64_MAX)};
+		        .sample = id};
 	}
 	*ret = times;
 	*ret_n = kept;

@@ -169,14 +169,10 @@ static void add_sample(char **w, size_t n)
 
 static void add_time(char **w)
 {
-	const bool negative = w[4][0] == '-';
-	struct enc_time_sample t = {.start_ns = number(w[1]),
-	                            .duration_ns = number(w[2]),
-	                            .sample = (uint32_t)number(w[3]),
-	                            .value = (int64_t)number(w[4] + negative)};
+	const struct enc_time_sample t = {.start_ns = number(w[1]),
+	                                  .duration_ns = number(w[2]),
+	                                  .sample = (uint32_t)number(w[3])};
 
-	if (negative)
-		t.value = -t.value;
 	must(vec_push(&profiles[n_models - 1].times, t), "time");
 }
 
@@ -198,7 +194,7 @@ static void read_line(char *line)
 		prof_model_uncovered(m, locations[number(words[1]) % LOCATIONS_MAX]);
 	} else if (m && strcmp(words[0], "sample") == 0 && n >= 8) {
 		add_sample(words, n);
-	} else if (m && strcmp(words[0], "time") == 0 && n == 5) {
+	} else if (m && strcmp(words[0], "time") == 0 && n == 4) {
 		add_time(words);
 	} else if (m && strcmp(words[0], "lost") == 0 && n == 2) {
 		profiles[n_models - 1].p.times_lost = number(words[1]);

@@ -2,11 +2,13 @@
 """Reads the data of a flame graph's page, as docs/formats.md describes it; and describes profiles for flame-driver."""
 
 import base64
-import collections
+import itertools
 import re
 import zlib
 
-MAGIC = b"PAFLAME2"
+MAGIC = b"PAFLAME3"
+DIGITS = bytes(c for c in range(ord("#"), ord("z")) if c not in b"<\\")
+PYTHON_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 KINDS = ["native", "C++", "Rust", "Go", "JIT", "kernel", "inlined", "no name", "no code", "heuristic"]
 
 
@@ -26,14 +28,34 @@ class Reader:
                 return value
 
     def column(self, n):
-        return [self.number() for _ in range(n)]
+        width = self.number() if n else 0
+        planes = [self.data[self.at + k * n:self.at + (k + 1) * n] for k in range(width)]
+        self.at += n * width
+        return [sum(plane[i] << 8 * k for k, plane in enumerate(planes)) for i in range(n)]
+
+    def signed(self, n):
+        return [signed(v) for v in self.column(n)]
+
+    def steps(self, n):
+        return list(itertools.accumulate(self.signed(n)))
+
+    def places(self, groups, read):
+        """Numbers as places among those of their group."""
+        places, met, ret = self.column(len(groups)), {}, []
+        fresh = iter(read(places.count(0)))
+        for group, place in zip(groups, places):
+            of = met.setdefault(group, [])
+            if not place:
+                of.append(next(fresh))
+            ret.append(of[place - 1])
+        return ret
 
 
 def unpack(page):
     """The bytes of the data in a page."""
-    found = re.findall(rb'<script type="text/plain" id="data">([A-Za-z0-9+/=]*)</script>', page)
+    found = re.findall(rb'<script type="text/plain" id="data">([^<\\\s]*)</script>', page)
     assert len(found) == 1, f"{len(found)} pieces of data"
-    return zlib.decompress(base64.b64decode(found[0], validate=True))
+    return zlib.decompress(base64.b85decode(found[0].translate(bytes.maketrans(DIGITS, PYTHON_DIGITS))))
 
 
 def read_profile(r, strings):
@@ -42,26 +64,25 @@ def read_profile(r, strings):
     p["default"], p["time_ns"], p["duration_ns"], p["period"] = r.number(), r.number(), r.number(), r.number()
     p["comments"] = [strings[r.number()] for _ in range(r.number())]
     n = r.number()
-    columns = [r.column(n) for _ in range(7)]
+    columns = [r.steps(n), r.steps(n), r.column(n), r.column(n), r.signed(n), r.column(n), r.column(n)]
+    columns[4] = [step + module for step, module in zip(columns[4], columns[3])]
     p["frames"] = [{"name": strings[name], "file": strings[file], "line": line, "module": strings[module],
                     "build_id": strings[build_id], "kind": KINDS[kind], "reason": reason}
                    for name, file, line, module, build_id, kind, reason in zip(*columns)]
     count = r.number()
     up = r.column(count)
+    places = r.column(count)
+    fresh = iter(r.column(places.count(0)))
     parents, frames, met = [None], [None], {}
     for i in range(1, count + 1):
         parent = i - 1
         for _ in range(up[i - 1]):
             parent = parents[parent]
         below = met.setdefault(frames[parent] if parent else -1, [])
-        place = r.number()
-        if place:
-            frame = below[place - 1]
-        else:
-            frame = r.number()
-            below.append(frame)
+        if not places[i - 1]:
+            below.append(next(fresh))
         parents.append(parent)
-        frames.append(frame)
+        frames.append(below[places[i - 1] - 1])
     p["parents"], p["node_frames"] = parents, frames
     labels = []
     for _ in range(r.number()):
@@ -70,7 +91,7 @@ def read_profile(r, strings):
             labels.append((key, strings[text]))
         else:
             labels.append((key, signed(r.number())))
-    sets = [[labels[i] for i in r.column(r.number())] for _ in range(r.number())]
+    sets = [[labels[r.number()] for _ in range(r.number())] for _ in range(r.number())]
     amounts = [(strings[r.number()], strings[r.number()]) for _ in range(r.number())]
     n = r.number()
     nodes, node = [], 0
@@ -78,7 +99,8 @@ def read_profile(r, strings):
         node += step
         nodes.append(node)
     of = r.column(n)
-    values = [r.column(n) for _ in p["types"]]
+    values = [r.column(n)]
+    values += [read_values(r, values[0], of, p["period"]) for _ in p["types"][1:]]
     extra = [r.column(n) for _ in amounts]
     p["samples"] = []
     for i in range(n):
@@ -96,21 +118,28 @@ def signed(v):
     return -(v + 1) // 2 if v & 1 else v // 2
 
 
+def read_values(r, counts, sets, period):
+    rest = iter(r.signed(len(counts) - counts.count(1)))
+    of_one = iter(r.places([s for s, count in zip(sets, counts) if count == 1], r.signed))
+    return [next(of_one if count == 1 else rest) + count * period for count in counts]
+
+
 def read_times(r, p):
-    """(start in ns, duration, sample, value) of each event."""
+    """(start in ns, duration, sample) of each event."""
     n, lost = r.number(), r.number()
     if not n:
         return [], lost
     p["column_ns"] = column = r.number()
-    at, starts, of = 0, [], []
-    steps, numbers = r.column(n), r.column(n)
-    for step, number in zip(steps, numbers):
-        at += step
-        of.append(number + (of[-1] if starts and not step else 0))
-        starts.append(at * (column // 100))
-    durations, met = r.column(n), collections.Counter(of)
-    values = [(durations[i] or p["samples"][of[i]]["values"][-1] // met[of[i]]) + signed(r.number()) for i in range(n)]
-    return list(zip(starts, durations, of, values)), lost
+    many = [step + s["values"][0] for step, s in zip(r.signed(len(p["samples"])), p["samples"])]
+    steps, durations, events, i = r.column(n), r.column(n), [], 0
+    for of, k in enumerate(many):
+        at = 0
+        for i in range(i, i + k):
+            at += steps[i]
+            events.append((at * (column // 50), durations[i], of))
+        i += k > 0
+    assert len(events) == n, f"{n} events, {len(events)} of samples"
+    return events, lost
 
 
 def read_page(page):
@@ -149,9 +178,9 @@ def location(number, module, functions, build_id="", address=None, reason=0):
                      ["|".join([escaped(n), escaped(l), escaped(f), str(line)]) for n, l, f, line in functions])
 
 
-def event(start, duration, index, value):
+def event(start, duration, index):
     """index: of the sample, in the order of the description."""
-    return f"time\t{start}\t{duration}\t{index}\t{value}"
+    return f"time\t{start}\t{duration}\t{index}"
 
 
 def sample(count, ns, pid, tid, comm, stack, state="", longest=""):

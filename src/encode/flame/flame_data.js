@@ -29,19 +29,49 @@ class Reader {
     }
   }
 
+  // Numbers of equal width: their low bytes come first, then the next bytes.
   column(Type, n) {
-    if (n > this.bytes.length - this.at)
+    const width = n ? this.number() : 0, {bytes, at} = this;
+    if (n * width > bytes.length - at)
       throw new Error("the data of this page is cut off");
     const ret = new Type(n);
-    for (let i = 0; i < n; i++)
-      ret[i] = this.number();
+    for (let k = 0, unit = 1; k < width; k++, unit *= 256)
+      for (let i = 0; i < n; i++)
+        ret[i] += bytes[at + k * n + i] * unit;
+    this.at += n * width;
     return ret;
   }
 
-  signed() {
-    const v = this.number();
-    return v % 2 ? -(v + 1) / 2 : v / 2;
+  signedColumn(n) {
+    return this.column(Float64Array, n).map(unzigzag);
   }
+
+  // Numbers as differences from the one before.
+  steps(n) {
+    const ret = new Uint32Array(n);
+    this.signedColumn(n).forEach((v, i) => ret[i] = v + (i ? ret[i - 1] : 0));
+    return ret;
+  }
+
+  // Places among the numbers that were met in the same group, and those numbers. Returns (group) => the next number.
+  places(n, read) {
+    const places = this.column(Uint32Array, n), fresh = read(places.reduce((sum, v) => sum + !v, 0)), met = [];
+    let at = 0, next = 0;
+    return (group) => {
+      const place = places[at++], of = met[group] = met[group] || [];
+      if (!place)
+        of.push(fresh[next++]);
+      return of[place ? place - 1 : of.length - 1];
+    };
+  }
+
+  signed() {
+    return unzigzag(this.number());
+  }
+}
+
+function unzigzag(v) {
+  return v % 2 ? -(v + 1) / 2 : v / 2;
 }
 
 function readStrings(r) {
@@ -52,20 +82,13 @@ function readStrings(r) {
 function readNodes(r, frameCount) {
   const n = r.number() + 1, up = r.column(Uint32Array, n - 1);
   const nodes = {n, parent: new Int32Array(n), frame: new Int32Array(n), depth: new Int32Array(n)};
-  const met = []; // by frame of the parent: frames below it, in the order in which they were met
+  const next = r.places(n - 1, (many) => r.column(Uint32Array, many)); // of the frames below a frame
   nodes.parent[0] = nodes.frame[0] = -1;
   for (let i = 1; i < n; i++) {
     let parent = i - 1;
     for (let k = up[i - 1]; k > 0; k--)
       parent = nodes.parent[parent];
-    const above = parent ? nodes.frame[parent] : frameCount, place = r.number();
-    let frame;
-    if (place) {
-      frame = met[above][place - 1];
-    } else {
-      frame = r.number();
-      (met[above] = met[above] || []).push(frame);
-    }
+    const frame = next(parent ? nodes.frame[parent] : frameCount);
     if (!(frame < frameCount))
       throw new Error("the data of this page is damaged");
     nodes.parent[i] = parent;
@@ -75,25 +98,34 @@ function readNodes(r, frameCount) {
   return nodes;
 }
 
-// The time line: null without one. The value of an event is a correction: of its duration, or of the mean of its sample.
+// A value but the count: of one event it is one of few in its set; of more it is near their number times the period.
+function readValues(r, samples, period) {
+  const many = samples.count.reduce((sum, v) => sum + (v !== 1), 0), rest = r.signedColumn(many);
+  const next = r.places(samples.n - many, (n) => r.signedColumn(n).map((v) => v + period));
+  let at = 0;
+  return samples.count.map((count, i) => count === 1 ? next(samples.set[i]) : rest[at++] + count * period);
+}
+
+// The time line: null without one. Events of an on-CPU sample are worth the same.
 function readTimes(r, samples) {
   const n = r.number(), lost = r.number();
   if (!n)
     return null;
-  const slice = r.number(), start = r.column(Float64Array, n), sample = r.column(Uint32Array, n);
-  const duration = r.column(Float64Array, n), value = new Float64Array(n), of = new Uint32Array(samples.n);
-  for (let i = 0, at = 0; i < n; i++) {
-    if (i && !start[i])
-      sample[i] += sample[i - 1];
-    at += start[i];
-    start[i] = at * slice / 100;
-    if (sample[i] >= samples.n)
-      throw new Error("the data of this page is damaged");
-    of[sample[i]]++;
+  const slice = r.number(), many = r.signedColumn(samples.n).map((v, i) => v + samples.count[i]);
+  const start = r.column(Float64Array, n), duration = r.column(Float64Array, n);
+  const sample = new Uint32Array(n), value = new Float64Array(n), whole = samples.values[samples.values.length - 1];
+  let i = 0;
+  for (let k = 0; k < samples.n; k++) {
+    const each = whole[k] / (samples.values.length > 1 ? Math.max(many[k], samples.count[k]) : many[k]);
+    for (let left = many[k], at = 0; left > 0 && i < n; left--, i++) {
+      at += start[i];
+      start[i] = at * slice / TIME_ROWS;
+      sample[i] = k;
+      value[i] = duration[i] || each;
+    }
   }
-  const whole = samples.values[samples.values.length - 1];
-  for (let i = 0; i < n; i++)
-    value[i] = (duration[i] || Math.floor(whole[sample[i]] / of[sample[i]])) + r.signed();
+  if (i < n)
+    throw new Error("the data of this page is damaged");
   return {n, lost, slice, start, sample, duration, value};
 }
 
@@ -108,23 +140,24 @@ function readProfile(r, strings) {
   p.period = r.number();
   p.comments = Array.from({length: r.number()}, text);
   const n = r.number();
-  p.frames = {n, name: r.column(Uint32Array, n), file: r.column(Uint32Array, n), line: r.column(Float64Array, n),
-    module: r.column(Uint32Array, n), buildId: r.column(Uint32Array, n), kind: r.column(Uint8Array, n),
-    reason: r.column(Uint8Array, n)};
+  const f = p.frames = {n, name: r.steps(n), file: r.steps(n), line: r.column(Float64Array, n), module: r.column(Uint32Array, n)};
+  f.buildId = Uint32Array.from(r.signedColumn(n), (v, i) => v + f.module[i]);
+  f.kind = r.column(Uint8Array, n);
+  f.reason = r.column(Uint8Array, n);
   p.nodes = readNodes(r, n);
   p.labels = Array.from({length: r.number()}, () => {
     const key = text(), id = r.number();
     return {key, text: id ? strings[id] : String(r.signed())};
   });
-  p.sets = Array.from({length: r.number()}, () => r.column(Uint32Array, r.number()));
+  p.sets = Array.from({length: r.number()}, () => Uint32Array.from({length: r.number()}, () => r.number()));
   p.amounts = Array.from({length: r.number()}, () => ({name: text(), unit: text()}));
   const s = p.samples = {n: r.number()};
   s.node = r.column(Uint32Array, s.n);
   for (let i = 1; i < s.n; i++)
     s.node[i] += s.node[i - 1];
   s.set = r.column(Uint32Array, s.n);
-  s.values = p.types.map(() => r.column(Float64Array, s.n));
-  s.count = s.values[0];
+  s.count = r.column(Float64Array, s.n);
+  s.values = p.types.map((_, i) => i ? readValues(r, s, p.period) : s.count);
   for (const a of p.amounts)
     a.values = r.column(Float64Array, s.n);
   p.times = readTimes(r, s);
@@ -133,7 +166,7 @@ function readProfile(r, strings) {
 }
 
 function readData(bytes) {
-  const magic = "PAFLAME2", r = new Reader(bytes);
+  const magic = "PAFLAME3", r = new Reader(bytes);
   if (new TextDecoder().decode(bytes.subarray(0, magic.length)) !== magic)
     throw new Error("the data of this page has another version");
   r.at = magic.length;
@@ -149,12 +182,24 @@ function readData(bytes) {
   return [merged, ...profiles];
 }
 
+// Base 85: digits from "#" on, without "<" and "\\"; five are four bytes, and n + 1 at the end are n.
+function unpackDigits(text) {
+  const bytes = new Uint8Array(Math.floor(text.length * 4 / 5));
+  for (let i = 0, at = 0; i < text.length; i += 5, at += 4) {
+    let v = 0;
+    for (let k = i; k < i + 5; k++) {
+      const c = k < text.length ? text.charCodeAt(k) : 121;
+      v = v * 85 + c - 35 - (c > 60) - (c > 92);
+    }
+    for (let k = 3; k >= 0; k--, v = Math.floor(v / 256))
+      bytes[at + k] = v % 256;
+  }
+  return bytes;
+}
+
 async function unpackData(text) {
   if (typeof DecompressionStream === "undefined")
     throw new Error("this browser cannot unpack the data; Chrome 80, Firefox 113, Safari 16.4 and later can");
-  const binary = atob(text.trim()), bytes = new Uint8Array(binary.length);
-  for (let i = 0; i < binary.length; i++)
-    bytes[i] = binary.charCodeAt(i);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const stream = new Blob([unpackDigits(text.trim())]).stream().pipeThrough(new DecompressionStream("deflate"));
   return readData(new Uint8Array(await new Response(stream).arrayBuffer()));
 }
