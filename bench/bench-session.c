@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bench-session TARGET RATE SECONDS OUTPUT: makes one capture through the public library and prints
- * one JSON line with its cost. TARGET: a pid, or "all". Holds BPF_ENABLE_STATS unless NO_BPF_STATS
- * is set (statistics cost two clock reads a run).
+ * bench-session TARGET RATE SECONDS OUTPUT [MORE]: makes one capture through the public library and
+ * prints one JSON line with its cost. TARGET: a pid, or "all". MORE: a second output; its name ends in
+ * .data (perf.data), .html (a page) or .timed.html (a page with a time line). Holds BPF_ENABLE_STATS
+ * unless NO_BPF_STATS is set (statistics cost two clock reads a run).
  */
 #include <perfagent/perfagent.h>
 
 #include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -76,6 +78,24 @@ static unsigned long long rss_kib(const char *key)
 	return v;
 }
 
+static bool ends_with(const char *s, const char *end)
+{
+	return strlen(s) >= strlen(end) && strcmp(s + strlen(s) - strlen(end), end) == 0;
+}
+
+/* @more: more[2], kept by the caller; its second element is the end of the list. */
+static void add_output(struct pfa_options *o, const char *path, struct pfa_extra_output *more)
+{
+	const bool data = ends_with(path, ".data");
+
+	more[0] = (struct pfa_extra_output){
+	        .format = data ? PFA_PROFILE_PERF_DATA : PFA_PROFILE_FLAME_HTML, .to.path = path};
+	more[1] = (struct pfa_extra_output){.format = PFA_PROFILE_END};
+	o->extra_outputs = more;
+	if (ends_with(path, ".timed.html"))
+		o->flags |= PFA_TIMELINE;
+}
+
 static void die(const struct pfa_error *e)
 {
 	fprintf(stderr, "bench-session: %s\n", e->message);
@@ -85,6 +105,7 @@ static void die(const struct pfa_error *e)
 int main(int argc, char **argv)
 {
 	struct pfa_options o = PFA_OPTIONS_INIT;
+	struct pfa_extra_output more[2];
 	struct pfa_stats st = {.size = sizeof(st)}, warm = {.size = sizeof(warm)};
 	struct pfa_session *s;
 	struct pfa_error e = {0};
@@ -96,8 +117,8 @@ int main(int argc, char **argv)
 	struct rusage child_usage;
 	int warm_s, child;
 
-	if (argc != 5) {
-		fprintf(stderr, "usage: bench-session PID|all RATE SECONDS OUTPUT\n");
+	if (argc != 5 && argc != 6) {
+		fprintf(stderr, "usage: bench-session PID|all RATE SECONDS OUTPUT [MORE]\n");
 		return 2;
 	}
 	o.target = strcmp(argv[1], "all") == 0 ? PFA_TARGET_ALL : PFA_TARGET_PID;
@@ -108,6 +129,8 @@ int main(int argc, char **argv)
 	o.sample_rate_hz = (uint32_t)strtoul(argv[2], NULL, 10);
 	seconds = strtod(argv[3], NULL);
 	o.profile.path = argv[4];
+	if (argc == 6)
+		add_output(&o, argv[5], more);
 	if (!getenv("NO_BPF_STATS"))
 		bench_stats_enable();
 	if (pfa_new(&o, &s, &e) < 0 || pfa_start(s, &e) < 0)
@@ -144,6 +167,7 @@ int main(int argc, char **argv)
 	printf(",\"steady_user_cpu_pct\":%.3f,\"steady_agent_cpu_pct\":%.3f",
 	       100 * (cpu_end - cpu_warm) / (before_stop - t_warm),
 	       100 * (double)(st.agent_cpu_ns - warm.agent_cpu_ns) / 1e9 / (before_stop - t_warm));
+	printf(",\"agent_cpu_ms\":%.1f", (double)st.agent_cpu_ns / 1e6);
 	printf(",\"stop_cpu_ms\":%.1f,\"stop_child_cpu_ms\":%.1f,\"child_cpu_ms\":%.1f",
 	       1e3 * (cpu_stopped - cpu_end),
 	       child > 0 ? 1e3 * (cpu(RUSAGE_CHILDREN) - child_end) : 0.0,

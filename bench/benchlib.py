@@ -45,14 +45,16 @@ def emit(name, **figures):
     print(json.dumps({"bench": name, **figures}), flush=True)
 
 
-def session(target, rate, seconds, stats=True):
+def session(target, rate, seconds, stats=True, more=None):
+    """One capture of bench-session. more: name of a second output. "output_bytes": sizes of both outputs."""
     with tempfile.TemporaryDirectory() as d:
         env = dict(os.environ)
         if not stats:
             env["NO_BPF_STATS"] = "1"
-        out = subprocess.run([SESSION, str(target), str(rate), str(seconds), f"{d}/p.pb.gz"], check=True, env=env,
-                             stdout=subprocess.PIPE, text=True).stdout
-    return json.loads(out)
+        paths = [f"{d}/p.pb.gz"] + ([f"{d}/{more}"] if more else [])
+        out = subprocess.run([SESSION, str(target), str(rate), str(seconds), *paths], check=True, env=env, stdout=subprocess.PIPE,
+                             text=True).stdout
+        return {**json.loads(out), "output_bytes": [os.path.getsize(path) for path in paths]}
 
 
 def baseline(what, rate, seconds, tgid=0):
