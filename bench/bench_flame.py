@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmarks of flame graphs: the parts flame of bench/run.
+"""Benchmarks of flame graphs and encoders: the parts flame and instructions of bench/run.
 
 bench-flame makes a model of 100,000 stacks and writes it in each format. Headless Chromium opens the page (python3-selenium,
 chromium-driver) and says how long it takes until it is drawn, and for a search, the inverted view, groups by thread and a
@@ -17,6 +17,7 @@ import time
 from benchlib import BUILD, ROUNDS, emit, median
 
 STACKS = 100000
+COUNTED = 20000  # where a program runs 50 times slower
 CHROMIUM = "/usr/bin/chromium"
 CLICKS = {
     "search": "flame.state.search = 'vector.*commit'; flame.search(); flame.draw()",
@@ -67,6 +68,27 @@ def peer(argv, output):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return cpu * 1000, os.path.getsize(output)
+
+
+def instructions(function, argv):
+    """Instructions within calls of a function, by callgrind."""
+    out = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--toggle-collect={function}", *argv],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
+    return int(re.search(r"Collected : (\d+)", out.stderr)[1])
+
+
+def bench_instructions():
+    """Instructions of each encoder, which do not depend on the load of the machine: COUNTED stacks of the model of bench-flame
+    (each is one sample or more), and as many samples of bench-perf-data."""
+    if not shutil.which("valgrind"):
+        emit("instructions", absent=["valgrind"])
+        return
+    more = {f"{name.replace('.', '_')}_per_stack": round(instructions("encode", [f"{BUILD}/bench/bench-flame", str(COUNTED), "-", name]) / COUNTED)
+            for name in ("html", "timed.html", "svg", "folded", "pb.gz")}
+    for name in ("classic", "zstd"):
+        count = instructions("enc_perf_data", [f"{BUILD}/bench/bench-perf-data", str(COUNTED), "30", name])
+        more[f"perf_data_{name}_per_sample"] = round(count / COUNTED)
+    emit("instructions", stacks=COUNTED, absent=[], **more)
 
 
 def bench_flame():
