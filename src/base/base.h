@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/columns.h"
 #include "base/imap.h"
 
 #define ARRAY_SIZE(a)    (sizeof(a) / sizeof((a)[0]))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli_say.c - lines on standard error. Names in them come from other processes: bytes that a
  * terminal would obey are replaced. */
+#include "base/columns.h"
 #include "cli_priv.h"
 
 #include <errno.h>
@@ -49,43 +50,27 @@ void cli_make_printable(char *s)
 
 size_t cli_columns(const char *s)
 {
-	size_t n = 0;
-
-	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80;
-	return n;
-}
-
-/* Returns the offset of the byte at which column @n begins. */
-static size_t column_offset(const char *s, size_t n)
-{
-	size_t i = 0;
-
-	while (s[i]) {
-		if (((unsigned char)s[i] & 0xc0) != 0x80 && n-- == 0)
-			break;
-		i++;
-	}
-	return i;
+	return columns_of(s, strlen(s));
 }
 
 void cli_shorten(char *s, size_t columns, bool keep_end)
 {
-	size_t have = cli_columns(s), from;
+	const size_t len = strlen(s);
+	size_t from, kept;
 
-	if (have <= columns)
+	if (columns_of(s, len) <= columns)
 		return;
 	if (columns < 2) {
-		s[column_offset(s, columns)] = '\0';
+		s[columns_walk(s, len, columns, &kept)] = '\0';
 		return;
 	}
+	/* At least three columns are removed, which have as many bytes or more. */
 	if (!keep_end) {
-		/* At least two columns are removed, so two bytes are free. */
-		from = column_offset(s, columns - 2);
+		from = columns_walk(s, len, columns - 2, &kept);
 		memcpy(s + from, "..", 3);
 		return;
 	}
-	from = column_offset(s, have - (columns - 2));
+	from = columns_tail(s, len, columns - 2);
 	memmove(s + 2, s + from, strlen(s + from) + 1);
 	memcpy(s, "..", 2);
 }

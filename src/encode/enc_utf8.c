@@ -33,9 +33,9 @@ size_t enc_utf8_len(const uint8_t *s, size_t left)
 size_t enc_put_name(struct sbuf *b, const char *name, size_t len)
 {
 	const uint8_t *s = (const uint8_t *)name;
-	size_t columns = 0;
+	const size_t from = b->len;
 
-	for (size_t at = 0; at < len; columns++) {
+	for (size_t at = 0; at < len;) {
 		size_t n = enc_utf8_len(s + at, len - at);
 		/* U+0080 to U+009F are control characters, too. */
 		bool c1 = n == 2 && s[at] == 0xc2 && s[at + 1] < 0xa0;
@@ -46,7 +46,7 @@ size_t enc_put_name(struct sbuf *b, const char *name, size_t len)
 			(void)sbuf_add(b, s + at, n);
 		at += MAX_OF(n, (size_t)1);
 	}
-	return columns;
+	return b->len > from ? columns_of(b->p + from, b->len - from) : 0;
 }
 
 void enc_put_json_string(struct sbuf *b, const char *str, size_t len)

@@ -14,7 +14,7 @@
 /**
  * enc_put_name - write an untrusted name as text: control characters and bytes that are not UTF-8
  * become '?'
- * Returns: its columns, one for each character.
+ * Returns: its columns on a terminal.
  */
 size_t enc_put_name(struct sbuf *b, const char *name, size_t len);
 /**

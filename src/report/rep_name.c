@@ -11,15 +11,6 @@
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-size_t rep_columns(const char *s, size_t len)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < len; i++)
-		n += ((unsigned char)s[i] & 0xc0) != 0x80;
-	return n;
-}
-
 static bool is_word(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -104,17 +95,6 @@ static void fold_arguments(struct sbuf *to, const char *name)
 	}
 }
 
-/* Returns the offset of the byte at which column @n begins. */
-static size_t column_offset(const char *s, size_t len, size_t n)
-{
-	size_t i = 0;
-
-	for (; i < len; i++)
-		if (((unsigned char)s[i] & 0xc0) != 0x80 && n-- == 0)
-			break;
-	return i;
-}
-
 /* Returns the offset of the function in a qualified name: "f(int)" of "ns::Class::f(int)". 0: the name has
  * no qualifier. */
 static size_t function_offset(const char *s, size_t len)
@@ -132,34 +112,34 @@ static size_t function_offset(const char *s, size_t len)
 	return from;
 }
 
-/* Appends text with its middle cut out, where it has a qualifier inside of that. */
+/* Appends text with its middle cut out, where it has a qualifier inside of that. Returns its columns. */
 static size_t put_cut(struct sbuf *b, const char *s, size_t len, size_t columns)
 {
-	const size_t have = rep_columns(s, len);
-	size_t from, keep, head, tail;
+	const size_t have = columns_of(s, len);
+	size_t from, keep, head, tail, kept;
 
 	if (columns == 0 || have <= columns) {
 		(void)sbuf_add(b, s, len);
 		return have;
 	}
 	from = function_offset(s, len);
-	keep = rep_columns(s + from, len - from);
+	keep = columns_of(s + from, len - from);
 	if (from && keep > columns - 1 && columns > 2) {
 		/* The function's name, without the end of its arguments. */
 		(void)sbuf_str(b, ELLIPSIS); /* failures stick in .err */
-		(void)sbuf_add(b, s + from, column_offset(s + from, len - from, columns - 2));
+		(void)sbuf_add(b, s + from, columns_walk(s + from, len - from, columns - 2, &kept));
 		(void)sbuf_str(b, ELLIPSIS);
-		return columns;
+		return kept + 2;
 	}
 	/* The end of a name says more than its beginning, which is often a namespace. */
 	keep = from ? MIN_OF(keep + strlen("::"), columns - 1) : 0;
 	keep = MAX_OF(keep, columns - 1 - (columns - 1) / 2);
-	head = column_offset(s, len, columns - 1 - keep);
-	tail = column_offset(s, len, have - keep);
+	head = columns_walk(s, len, columns - 1 - keep, &kept);
+	tail = columns_tail(s, len, keep);
 	(void)sbuf_add(b, s, head);
 	(void)sbuf_str(b, ELLIPSIS);
 	(void)sbuf_add(b, s + tail, len - tail);
-	return columns;
+	return kept + 1 + columns_of(s + tail, len - tail);
 }
 
 size_t rep_put_name(struct sbuf *b, const char *name, size_t columns, bool fold)

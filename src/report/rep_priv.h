@@ -174,10 +174,6 @@ void rep_put_pct(struct sbuf *b, double pct, int64_t samples);
  * rep_put_fixed - append a number with @decimals, at most 4, and a point, in every locale
  */
 void rep_put_fixed(struct sbuf *b, double v, uint32_t decimals);
-/**
- * rep_columns - returns the columns of UTF-8 text
- */
-size_t rep_columns(const char *s, size_t len);
 
 /* ---- profiles that go together (rep_group.c), and in other formats (rep_convert.c) ------------ */
 

@@ -51,7 +51,7 @@ static size_t put_cell(const struct rep_doc *d, const struct rep_section *s, enu
 		(void)rep_put_name(b, c->text, 0, false);
 		break;
 	}
-	return b->len > from ? rep_columns(b->p + from, b->len - from) : 0;
+	return b->len > from ? columns_of(b->p + from, b->len - from) : 0;
 }
 
 /* The width of each column; that of names is what is left of the line. */
@@ -64,7 +64,7 @@ static int measure(const struct rep_doc *d, const struct rep_section *s, const s
 	sbuf_init(&b, CELL_MAX);
 	for (size_t i = 0; i < t->n_columns; i++) {
 		widths[i] = t->columns[i].title
-		                    ? rep_columns(t->columns[i].title, strlen(t->columns[i].title))
+		                    ? columns_of(t->columns[i].title, strlen(t->columns[i].title))
 		                    : 0;
 		for (size_t k = i; t->columns[i].title && k < t->cells.n; k += t->n_columns) {
 			size_t n;

@@ -20,6 +20,7 @@ static const struct cli_top_row rows[] = {
          .module = "/bin/x",
          .last = {300 * MS, 1000 * MS}},
         {.name = "evil\033[2J\n", .module = "[kernel]", .last = {100 * MS, 100 * MS}},
+        {.name = "漢字e\u0301()", .module = "/bin/x", .last = {50 * MS, 50 * MS}},
 };
 
 static struct cli_top_screen *screen(size_t n_rows, size_t columns)
@@ -61,6 +62,9 @@ static void test_80_columns(void **state)
 	assert_string_equal(s->line[5], "   30.0  100.0 |    0.0    0.0  gr\xc3\xbc\xc3\x9f"
 	                                "e                       x");
 	assert_non_null(strstr(s->line[6], "evil?[2J?"));
+	/* Modules begin in one column. */
+	*strrchr(s->line[5], 'x') = *strrchr(s->line[7], 'x') = '\0';
+	assert_int_equal(cli_columns(s->line[5]), cli_columns(s->line[7]));
 	assert_int_equal(s->look[4], CLI_TOP_SELECTED);
 	for (size_t i = 0; i < s->n; i++)
 		assert_true(cli_columns(s->line[i]) <= 80);

@@ -250,6 +250,37 @@ static void test_profile_names(void **state)
 	                 -ENAMETOOLONG);
 }
 
+static void test_wide_and_combining_characters(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t columns, cut_to;
+		const char *begin, *end;
+	} cases[] = {
+	        {"漢字かな", 8, 6, "漢字..", "..かな"},
+	        {"漢字かな", 8, 5, "漢..", "..な"}, /* no half of a character */
+	        {"漢字かな", 8, 3, "..", ".."},
+	        {"漢字かな", 8, 1, "", ""},
+	        {"e\u0301a\u0308o\u0308u\u0308", 4, 3, "e\u0301..", "..u\u0308"},
+	        {"a\U0001f600b", 4, 3, "a..", "..b"},
+	        {"a\u200bb\ufe0f", 2, 2, "a\u200bb\ufe0f", "a\u200bb\ufe0f"},
+	        {"\xe6\xbc", 2, 2, "\xe6\xbc", "\xe6\xbc"}, /* cut off: each byte is one */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char begin[64], end[64];
+
+		assert_int_equal(cli_columns(cases[i].text), cases[i].columns);
+		(void)snprintf(begin, sizeof(begin), "%s", cases[i].text);
+		(void)snprintf(end, sizeof(end), "%s", cases[i].text);
+		cli_shorten(begin, cases[i].cut_to, false);
+		assert_string_equal(begin, cases[i].begin);
+		cli_shorten(end, cases[i].cut_to, true);
+		assert_string_equal(end, cases[i].end);
+	}
+}
+
 static void test_terminal_text(void **state)
 {
 	char esc[] = "a\x1b]0;x\x07\tb\xc2\x9b\x7f", umlaut[] = "\u00e4\u00f6\u00fc\u00df\u00e9",
@@ -322,6 +353,7 @@ int main(void)
 	        cmocka_unit_test(test_counts_have_commas),
 	        cmocka_unit_test(test_names_are_safe_in_paths),
 	        cmocka_unit_test(test_profile_names),
+	        cmocka_unit_test(test_wide_and_combining_characters),
 	        cmocka_unit_test(test_terminal_text),
 	};
 

@@ -15,12 +15,33 @@ static const char *name_of(const char *name, size_t columns, bool fold)
 	sbuf_init(&b, 1 << 20);
 	n = rep_put_name(&b, name, columns, fold);
 	assert_int_equal(b.err, 0);
-	assert_int_equal(n, rep_columns(b.p ? b.p : "", b.len));
+	assert_int_equal(n, columns_of(b.p ? b.p : "", b.len));
 	(void)str_copy(text, sizeof(text), b.p ? b.p : "");
 	return text;
 }
 
 #define E "\xe2\x80\xa6"
+
+static void test_names_are_cut_to_columns_not_characters(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t columns;
+		const char *cut;
+	} cases[] = {
+	        {"漢字漢字", 8, "漢字漢字"}, /* two columns each */
+	        {"漢字漢字", 7,
+	         "漢" E "字"}, /* three columns are free at either side: one is left */
+	        {"漢字漢字", 6, "漢" E "字"},
+	        {"漢字漢字", 2, E},
+	        {"e\u0301a\u0308o\u0308u\u0308", 4, "e\u0301a\u0308o\u0308u\u0308"},
+	        {"e\u0301a\u0308o\u0308u\u0308", 3, "e\u0301" E "u\u0308"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_string_equal(name_of(cases[i].name, cases[i].columns, true), cases[i].cut);
+}
 
 static void test_template_arguments_are_folded(void **state)
 {
@@ -234,7 +255,7 @@ static void test_lines_fit_the_terminal(void **state)
 	text = written(&o, &in, 1);
 	for (char *line = strtok_r(strstr(text, "\n\n"), "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save))
-		assert_true(rep_columns(line, strlen(line)) <= 70);
+		assert_true(columns_of(line, strlen(line)) <= 70);
 	free(text);
 }
 
@@ -458,6 +479,7 @@ static void test_profiles_are_converted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_names_are_cut_to_columns_not_characters),
 	        cmocka_unit_test(test_template_arguments_are_folded),
 	        cmocka_unit_test(test_brackets_without_end_are_searched_once),
 	        cmocka_unit_test(test_long_names_lose_their_middle),
