@@ -20,6 +20,7 @@
 
 static const char ENTER[] = "\033[?1049h\033[?25l\033[2J";
 static const char LEAVE[] = "\033[?25h\033[?1049l";
+#define HOME "\033[H"
 
 /* Signal handlers and exit handlers have no argument. */
 static struct {
@@ -172,26 +173,25 @@ void cli_term_size(size_t *rows, size_t *columns)
 	*columns = w.ws_col > CLI_TOP_COLUMNS_MAX ? CLI_TOP_COLUMNS_MAX : w.ws_col;
 }
 
-void cli_term_show(const struct cli_top_screen *s)
+void cli_term_show(struct cli_top_screen *s)
 {
 	static const char *const on[] = {[CLI_TOP_PLAIN] = "",
 	                                 [CLI_TOP_TITLE] = "\033[1m",
 	                                 [CLI_TOP_HEADING] = "\033[4m",
 	                                 [CLI_TOP_SELECTED] = "\033[7m"};
+	size_t n = 0;
 
-	put("\033[H", 3);
+	/* Lines are erased before they are written: after the last column of a full line the cursor is
+	 * still on that column, which would be erased. */
 	for (size_t i = 0; i < s->n; i++) {
 		const char *look = term.attributes ? on[s->look[i]] : "";
 
-		put(look, strlen(look));
-		put(s->line[i], strlen(s->line[i]));
-		if (*look)
-			put("\033[0m", 4);
-		put("\033[K", 3);
-		if (i + 1 < s->n)
-			put("\r\n", 2);
+		n += (size_t)snprintf(s->frame + n, sizeof(s->frame) - n, "%s%s%s%s%s",
+		                      i ? "\r\n" : HOME, i + 1 < s->n ? "\033[K" : "\033[J", look,
+		                      s->line[i], *look ? "\033[0m" : "");
 	}
-	put("\033[J", 3);
+	n += (size_t)snprintf(s->frame + n, sizeof(s->frame) - n, HOME);
+	put(s->frame, n); /* in one piece: a slow connection shows no halves */
 }
 
 int cli_term_keys_fd(void)

@@ -81,6 +81,7 @@ struct cli_top_screen {
 	size_t n;             /* lines that are used */
 	enum cli_top_look look[CLI_TOP_ROWS_MAX];
 	char line[CLI_TOP_ROWS_MAX][CLI_TOP_LINE_MAX]; /* printable, at most columns wide */
+	char frame[CLI_TOP_ROWS_MAX * (CLI_TOP_LINE_MAX + 16) + 8]; /* of cli_term_show */
 };
 
 /* Draws the view into lines. Keeps the selected row on the screen. */
@@ -156,7 +157,7 @@ void cli_term_close(void);
 /* Gives it back, stops the process, and takes it again when it continues. */
 int cli_term_suspend(void);
 void cli_term_size(size_t *rows, size_t *columns);
-void cli_term_show(const struct cli_top_screen *s);
+void cli_term_show(struct cli_top_screen *s);
 /* Descriptors to poll: of keys; readable once a signal came. */
 int cli_term_keys_fd(void);
 int cli_term_signals_fd(void);

@@ -25,7 +25,7 @@ ENTER, LEAVE = '\x1b[?1049h', '\x1b[?1049l'
 
 def screen(text):
     """The last screen of what a program wrote: its lines, without attributes."""
-    last = text.rpartition('\x1b[J')[0].rpartition('\x1b[H')[2]
+    last = next((part for part in reversed(text.split('\x1b[H')[:-1]) if part), '')
     return re.sub(r'\x1b\[[0-9;?]*[a-zA-Z]', '', last).split('\r\n')
 
 
@@ -203,6 +203,21 @@ def a_stop_gives_the_terminal_back_and_a_continue_takes_it_again():
     t.read_until('ended 0')
     check(LEAVE in t.text, repr(t.text[-300:]))
     t.finish()
+
+
+@test
+def a_line_as_wide_as_the_terminal_is_not_erased():
+    t = Top()
+    t.resize(10, 30)
+    end = time.monotonic() + WAIT_S
+    while len(screen(t.text)) != 10:
+        check(time.monotonic() < end, *screen(t.text))
+        t.read_until_more(len(t.text))
+    check(any(len(line) == 30 for line in screen(t.text)), *screen(t.text))
+    # The cursor is still on the last column after it was written.
+    check(not re.search(r'[^\nH]\x1b\[[KJ]', t.text.partition(ENTER)[2].partition('\x1b[2J')[2]), repr(t.text[-600:]))
+    t.type(b'q')
+    equal(t.finish(), 0)
 
 
 @test

@@ -42,7 +42,7 @@ class View:
                 pass
 
     def screen(self):
-        last = self.text.rpartition('\x1b[J')[0].rpartition('\x1b[H')[2]
+        last = next((part for part in reversed(self.text.split('\x1b[H')[:-1]) if part), '')
         return re.sub(r'\x1b\[[0-9;?]*[a-zA-Z]', '', last).split('\r\n')
 
     def until(self, condition, what):
