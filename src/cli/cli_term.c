@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -197,6 +198,25 @@ void cli_term_show(struct cli_top_screen *s)
 int cli_term_keys_fd(void)
 {
 	return term.in;
+}
+
+ssize_t cli_term_read(unsigned char *bytes, size_t size)
+{
+	enum { REST_MS = 50 }; /* longest between the bytes of one key over a slow connection */
+	struct pollfd more = {.fd = term.in, .events = POLLIN};
+	ssize_t n = read(term.in, bytes, size);
+
+	if (n < 0)
+		return -errno;
+	while (n > 0 && (size_t)n < size && cli_key_is_cut(bytes, (size_t)n) &&
+	       poll(&more, 1, REST_MS) > 0) {
+		ssize_t rest = read(term.in, bytes + n, size - (size_t)n);
+
+		if (rest <= 0)
+			break; /* the next read reports it */
+		n += rest;
+	}
+	return n;
 }
 
 int cli_term_signals_fd(void)

@@ -184,14 +184,17 @@ static bool act(struct top *t, enum cli_top_act what)
 	return true;
 }
 
-static bool read_keys(struct top *t)
+/* @gone: the terminal hung up. Returns false if the view ends. */
+static bool read_keys(struct top *t, bool gone)
 {
 	unsigned char bytes[64];
-	ssize_t n = read(cli_term_keys_fd(), bytes, sizeof(bytes));
+	ssize_t n = cli_term_read(bytes, sizeof(bytes));
 	bool on = true;
 
-	if (n <= 0)
-		return n < 0 && (errno == EINTR || errno == EAGAIN); /* else the terminal is gone */
+	if (n == 0)
+		return !gone; /* a stop or a continue has discarded them */
+	if (n < 0)
+		return n == -EINTR || n == -EAGAIN;
 	for (size_t at = 0, used; on && at < (size_t)n; at += used) {
 		int key;
 
@@ -243,7 +246,7 @@ static void loop(struct top *t)
 		if (fds[0].revents)
 			on = on_signals(t);
 		if (on && fds[1].revents)
-			on = read_keys(t);
+			on = read_keys(t, fds[1].revents & ~POLLIN);
 		if (on && fds[2].revents) {
 			fds[2].fd = -1;
 			on = on_ended(t);

@@ -125,6 +125,8 @@ void cli_top_view_done(struct cli_top_view *v);
  * Returns: bytes used, at least 1. A sequence that is cut off, or not known, is CLI_KEY_NONE.
  */
 size_t cli_key_decode(const unsigned char *p, size_t n, int *ret);
+/* Whether bytes end within a sequence of the terminal. An escape alone may be a key or begin one. */
+bool cli_key_is_cut(const unsigned char *p, size_t n);
 
 /* ---- rows ---- */
 
@@ -160,6 +162,8 @@ void cli_term_size(size_t *rows, size_t *columns);
 void cli_term_show(struct cli_top_screen *s);
 /* Descriptors to poll: of keys; readable once a signal came. */
 int cli_term_keys_fd(void);
+/* Reads keys, the last one completely. Returns bytes, 0 (there are none), or a negative errno. */
+ssize_t cli_term_read(unsigned char *bytes, size_t size);
 int cli_term_signals_fd(void);
 /* Returns and clears the signals that came. */
 unsigned int cli_term_signals(void);

@@ -218,6 +218,28 @@ void cli_top_view_done(struct cli_top_view *v)
 
 /* ---- from a terminal ------------------------------------------------------------------------------------ */
 
+/* Returns the bytes of a sequence with its last byte; 0: that is missing. @p: begins with ESC [ or ESC O. */
+static size_t sequence_end(const unsigned char *p, size_t n)
+{
+	for (size_t i = 2; i < n; i++)
+		if (p[i] >= 0x40 && p[i] <= 0x7e)
+			return i + 1;
+	return 0;
+}
+
+bool cli_key_is_cut(const unsigned char *p, size_t n)
+{
+	size_t at = n;
+
+	while (at > 0 && p[at - 1] != CLI_KEY_ESCAPE)
+		at--;
+	if (at == 0)
+		return false;
+	p += at - 1;
+	n -= at - 1;
+	return n == 1 || ((p[1] == '[' || p[1] == 'O') && !sequence_end(p, n));
+}
+
 size_t cli_key_decode(const unsigned char *p, size_t n, int *ret)
 {
 	static const struct {
@@ -229,18 +251,17 @@ size_t cli_key_decode(const unsigned char *p, size_t n, int *ret)
 	        {"H", CLI_KEY_HOME}, {"F", CLI_KEY_END},      {"1~", CLI_KEY_HOME},
 	        {"4~", CLI_KEY_END},
 	};
-	size_t end = 2;
+	size_t used;
 
 	*ret = p[0] == '\n' ? CLI_KEY_ENTER : p[0] == '\b' ? CLI_KEY_BACKSPACE : p[0];
 	if (p[0] != CLI_KEY_ESCAPE || n == 1 || (p[1] != '[' && p[1] != 'O'))
 		return 1;
 	*ret = CLI_KEY_NONE;
-	while (end < n && (p[end] < 0x40 || p[end] > 0x7e))
-		end++;
-	if (end == n)
-		return n; /* the rest does not come: terminals send a key at once */
+	used = sequence_end(p, n);
+	if (!used)
+		return n; /* the rest did not come in time */
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		if (strlen(keys[i].text) == end - 1 && !memcmp(keys[i].text, p + 2, end - 1))
+		if (strlen(keys[i].text) == used - 2 && !memcmp(keys[i].text, p + 2, used - 2))
 			*ret = keys[i].key;
-	return end + 1;
+	return used;
 }

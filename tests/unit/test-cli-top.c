@@ -236,6 +236,24 @@ static void test_keys_of_terminals(void **state)
 	}
 }
 
+static void test_keys_that_are_cut(void **state)
+{
+	static const struct {
+		const char *bytes;
+		bool cut;
+	} cases[] = {
+	        {"a", false},      {"ab\033", true},     {"\033[", true},        {"\033[1;", true},
+	        {"\033[A", false}, {"\033[A\033", true}, {"\033O", true},        {"\033OB", false},
+	        {"\033x", false},  {"\033[5~q", false},  {"\033[5\033[5", true}, {"q\033[12", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		assert_int_equal(cli_key_is_cut((const unsigned char *)cases[i].bytes,
+		                                strlen(cases[i].bytes)),
+		                 cases[i].cut);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,6 +263,7 @@ int main(void)
 	        cmocka_unit_test(test_the_selected_row_is_on_the_screen),
 	        cmocka_unit_test(test_keys),
 	        cmocka_unit_test(test_keys_of_terminals),
+	        cmocka_unit_test(test_keys_that_are_cut),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
