@@ -57,10 +57,35 @@ static void leave(void)
 	(void)tcsetattr(term.in, TCSAFLUSH, &term.saved);
 }
 
+/* Stops the process while it is in the background, as "perf-agent top &" or a shell's bg leave it: the
+ * terminal belongs to another program. Returns 0; -EIO: it cannot be stopped. */
+static int await_foreground(void)
+{
+	enum {
+		TRIES = 100
+	}; /* each ends with a SIGCONT; without job control they all end at once */
+
+	for (int i = 0; i < TRIES; i++) {
+		const pid_t owner = tcgetpgrp(term.in);
+
+		if (owner < 0 || owner == getpgrp())
+			return 0; /* -1: not the controlling terminal, so there is no other program */
+		(void)raise(SIGTTIN);
+	}
+	return -EIO;
+}
+
 static int enter(void)
 {
-	struct termios raw = term.saved;
+	struct termios raw;
+	int rc = await_foreground();
 
+	if (rc < 0)
+		return rc;
+	(void)atomic_fetch_and(&term.came, ~(unsigned int)CLI_TERM_CONTINUED);
+	if (tcgetattr(term.in, &term.saved) < 0)
+		return -errno;
+	raw = term.saved;
 	raw.c_iflag &= ~(tcflag_t)(BRKINT | ICRNL | INPCK | ISTRIP | IXON);
 	raw.c_oflag &= ~(tcflag_t)OPOST;
 	raw.c_lflag &= ~(tcflag_t)(ECHO | ICANON | IEXTEN | ISIG);
@@ -79,9 +104,10 @@ static void on_signal(int number)
 {
 	const uint64_t one = 1;
 	int saved_errno = errno;
-	unsigned int bit = number == SIGWINCH || number == SIGCONT ? CLI_TERM_RESIZED
-	                   : number == SIGTSTP                     ? CLI_TERM_SUSPEND
-	                                                           : CLI_TERM_ENDED;
+	unsigned int bit = number == SIGWINCH  ? CLI_TERM_RESIZED
+	                   : number == SIGCONT ? CLI_TERM_CONTINUED
+	                   : number == SIGTSTP ? CLI_TERM_SUSPEND
+	                                       : CLI_TERM_ENDED;
 
 	if (bit == CLI_TERM_ENDED) {
 		struct pfa_session *s = atomic_load(&term.session);
@@ -129,8 +155,6 @@ int cli_term_open(void)
 	const char *no_colour = getenv("NO_COLOR");
 	int rc;
 
-	if (tcgetattr(STDIN_FILENO, &term.saved) < 0)
-		return -errno;
 	term.in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	term.out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	term.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -158,9 +182,13 @@ int cli_term_suspend(void)
 	if (sigaction(SIGTSTP, &by_default, NULL) < 0 || raise(SIGTSTP) < 0 ||
 	    sigaction(SIGTSTP, &on, NULL) < 0)
 		return -errno;
-	/* Others may have changed it meanwhile. */
-	if (tcgetattr(term.in, &term.saved) < 0)
-		return -errno;
+	return enter(); /* with the attributes that it has now */
+}
+
+int cli_term_resume(void)
+{
+	/* A shell takes the terminal when its job stops, and gives it back with its own attributes. */
+	atomic_store(&term.raw, false);
 	return enter();
 }
 

@@ -68,6 +68,22 @@ static int check(const struct cli_options *o, char message[CLI_MESSAGE_MAX])
 	return 0;
 }
 
+static int check_terminal(char message[CLI_MESSAGE_MAX])
+{
+	const char *kind = getenv("TERM");
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return cli_refuse(message, "top: standard input and output must be a terminal; for "
+		                           "a file use perf-agent --profile");
+	if (!kind || !*kind || !strcmp(kind, "dumb"))
+		return cli_refuse(
+		        message,
+		        "top: a terminal of the kind '%s' (TERM) cannot show a live view; "
+		        "use perf-agent --profile",
+		        kind ? kind : "");
+	return 0;
+}
+
 /* The words of a capture: top left out, and both modes if none is given. Owned. */
 static char **words_of(int argc, char **argv, int *ret_n)
 {
@@ -165,6 +181,15 @@ static void write_file(struct top *t)
 	}
 }
 
+/* @rc: of a call that takes the terminal again. Returns false if that failed. */
+static bool has_terminal(struct top *t, int rc)
+{
+	if (rc < 0)
+		(void)snprintf(t->failure, sizeof(t->failure), "cannot use the terminal: %s",
+		               cli_error(-rc));
+	return rc == 0;
+}
+
 /* Returns false if the view ends. */
 static bool act(struct top *t, enum cli_top_act what)
 {
@@ -176,7 +201,7 @@ static bool act(struct top *t, enum cli_top_act what)
 	case CLI_TOP_QUIT:
 		return false;
 	case CLI_TOP_SUSPEND:
-		return cli_term_suspend() == 0;
+		return has_terminal(t, cli_term_suspend());
 	case CLI_TOP_WRITE:
 		write_file(t);
 		return true;
@@ -210,10 +235,11 @@ static bool on_signals(struct top *t)
 {
 	unsigned int came = cli_term_signals();
 
-	(void)t;
 	if (came & CLI_TERM_ENDED)
 		return false;
-	return !(came & CLI_TERM_SUSPEND) || cli_term_suspend() == 0;
+	if (came & CLI_TERM_SUSPEND)
+		return has_terminal(t, cli_term_suspend());
+	return !(came & CLI_TERM_CONTINUED) || has_terminal(t, cli_term_resume());
 }
 
 /* The target has ended: its last samples, then the view stays. */
@@ -364,10 +390,8 @@ int cli_top(int argc, char **argv, uint32_t max_rate_hz)
 	}
 	if (rc == 0) {
 		rc = check(&options, message);
-		if (rc == 0 && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
-			rc = cli_refuse(message,
-			                "top: standard input and output must be a terminal; "
-			                "for a file use perf-agent --profile");
+		if (rc == 0)
+			rc = check_terminal(message);
 		if (rc < 0)
 			cli_options_done(&options);
 	}

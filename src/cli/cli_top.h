@@ -150,6 +150,7 @@ enum {
 	CLI_TERM_ENDED = 1,
 	CLI_TERM_RESIZED = 2,
 	CLI_TERM_SUSPEND = 4,
+	CLI_TERM_CONTINUED = 8,
 };
 
 /* Takes standard input and output as a terminal. @colour: with attributes. Returns 0 or a negative errno. */
@@ -158,6 +159,8 @@ int cli_term_open(void);
 void cli_term_close(void);
 /* Gives it back, stops the process, and takes it again when it continues. */
 int cli_term_suspend(void);
+/* Takes it again after a stop that no handler knew of: SIGSTOP. */
+int cli_term_resume(void);
 void cli_term_size(size_t *rows, size_t *columns);
 void cli_term_show(struct cli_top_screen *s);
 /* Descriptors to poll: of keys; readable once a signal came. */

@@ -188,9 +188,7 @@ def an_error_gives_the_terminal_back_and_is_a_line():
 
 @test
 def a_stop_gives_the_terminal_back_and_a_continue_takes_it_again():
-    # Below a shell: the kernel stops no process whose group has no parent in its session.
-    t = Terminal('/bin/bash', ['-m', '-c', f'{FAKE} top -p 1; echo "was stopped"; read x; fg; echo "ended $?"'],
-                 env=ENV, stdout=None)
+    t = below_a_shell(f'{FAKE} top -p 1; echo "was stopped"; read x; fg; echo "ended $?"')
     t.read_until('hot_function')
     t.type(b'\x1a')
     t.read_until('was stopped')
@@ -202,6 +200,48 @@ def a_stop_gives_the_terminal_back_and_a_continue_takes_it_again():
     t.type(b'q')
     t.read_until('ended 0')
     check(LEAVE in t.text, repr(t.text[-300:]))
+    t.finish()
+
+
+def below_a_shell(script):
+    """A shell with job control: the kernel stops no process whose group has no parent in its session."""
+    return Terminal('/bin/bash', ['-m', '-c', script], env=ENV, stdout=None)
+
+
+def is_raw(t):
+    return not termios.tcgetattr(t.master)[3] & termios.ICANON
+
+
+@test
+def in_the_background_it_stops_before_it_takes_the_terminal():
+    t = below_a_shell(f'{FAKE} top -p 1 & while [ -z "$(jobs -s)" ]; do sleep 0.01; done; echo "stopped"; read x; fg; echo "ended $?"')
+    t.read_until('stopped')
+    check(ENTER not in t.text and not is_raw(t), repr(t.text))
+    t.type(b'\n')
+    t.read_until('hot_function')
+    check(is_raw(t), repr(t.text))
+    t.type(b'q')
+    t.read_until('ended 0')
+    t.finish()
+
+
+@test
+def a_stop_that_cannot_be_caught_leaves_a_view_that_works():
+    t = below_a_shell(f'{FAKE} top -p 1; stty sane; echo "was stopped"; read x; bg >/dev/null; sleep 0.1; '
+                      'while [ -z "$(jobs -s)" ]; do sleep 0.01; done; echo "still stopped"; read x; fg; echo "ended $?"')
+    t.read_until('hot_function')
+    with open(f'/proc/{t.p.pid}/task/{t.p.pid}/children', encoding='ascii') as f:
+        os.kill(int(f.read().split()[0]), signal.SIGSTOP)
+    t.read_until('was stopped')
+    t.type(b'\n')
+    t.read_until('still stopped')
+    check(not is_raw(t), repr(t.text[-300:]))
+    t.text = ''
+    t.type(b'\n')
+    t.read_until('hot_function')
+    check(is_raw(t), repr(t.text[-300:]))
+    t.type(b'q')  # without Enter
+    t.read_until('ended 0')
     t.finish()
 
 
@@ -218,6 +258,14 @@ def a_line_as_wide_as_the_terminal_is_not_erased():
     check(not re.search(r'[^\nH]\x1b\[[KJ]', t.text.partition(ENTER)[2].partition('\x1b[2J')[2]), repr(t.text[-600:]))
     t.type(b'q')
     equal(t.finish(), 0)
+
+
+@test
+def a_terminal_that_cannot_move_its_cursor_is_refused():
+    for kind in ('dumb', ''):
+        t = Top(env={'TERM': kind})
+        equal(t.finish(), 2)
+        check(f"a terminal of the kind '{kind}' (TERM) cannot show a live view" in t.text and '\x1b' not in t.text, repr(t.text))
 
 
 @test
