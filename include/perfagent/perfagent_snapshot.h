@@ -40,6 +40,11 @@ struct pfa_profile;
  * Nothing is read from the kernel, so several views of one moment agree and cost less. At the first
  * snapshot of a capture it has no effect. */
 #define PFA_SNAPSHOT_SAME_MOMENT (1u << 1)
+/* OFFCPU: with the open intervals of threads that are off-CPU for a second or more, up to this moment; with
+ * SINCE_LAST, the part of them since the last snapshot. Without the flag an interval is in the profile
+ * of the time in which it ended, as a whole. Together with SAME_MOMENT it needs the flag at the
+ * snapshot before, of whatever kind. */
+#define PFA_SNAPSHOT_OPEN (1u << 2)
 
 /* RUNNING: makes a profile of one kind, enum pfa_kind. *@ret is written on success only.
  *
@@ -47,7 +52,7 @@ struct pfa_profile;
  *     one have their address until a later snapshot.
  *   - Weights of on-CPU samples are scaled to the CPU time of the same interval. So weights of
  *     consecutive profiles add up to the CPU time, and samples to the samples of the capture.
- *   - Off-CPU intervals are in the profile once they have ended.
+ *   - Off-CPU intervals are in the profile once they have ended, or with PFA_SNAPSHOT_OPEN.
  *   - From the first snapshot on, the session keeps a copy of its counts: twice the memory.
  *   - Enrichers are called, in the calling thread, for processes that are new.
  *

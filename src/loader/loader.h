@@ -345,7 +345,8 @@ typedef void (*load_offcpu_thread_fn)(void *arg, uint32_t kernel_tid,
                                       const struct abi_offcpu_thread *t);
 /**
  * load_offcpu_threads - hand on all threads of the table; out_ns != 0: its interval is open
- * Returns: how many, or negative errno of bpf(2). For after load_offcpu_end.
+ * Before load_offcpu_end the programs change entries meanwhile: some may be missing.
+ * Returns: how many, or negative errno of bpf(2).
  */
 int load_offcpu_threads(struct load_offcpu *l, load_offcpu_thread_fn fn, void *arg);
 /* A thread that was blocked when the capture began; borrowed until it returns. */

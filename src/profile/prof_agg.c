@@ -203,9 +203,9 @@ int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c)
 	return prof_agg_add_count_id(a, c, &id);
 }
 
-int prof_agg_add_count_id(struct prof_agg *a, const struct ev_count *c, uint32_t *ret_id)
+static struct count_key count_key_of(const struct ev_count *c)
 {
-	struct count_key key = {
+	return (struct count_key){
 	        .start_ns = c->proc.start_ns,
 	        .pid = c->proc.pid,
 	        .exec_id = c->proc.exec_id,
@@ -219,6 +219,25 @@ int prof_agg_add_count_id(struct prof_agg *a, const struct ev_count *c, uint32_t
 	        .cgroup_id = c->cgroup_id,
 	        .waker = c->waker,
 	};
+}
+
+void prof_agg_subtract_interval(struct prof_agg *a, const struct ev_count *c)
+{
+	const struct count_key key = count_key_of(c);
+	const uint32_t id = intern_find(a->count_ids, &key, sizeof(key));
+	struct ev_count *from = id == INTERN_NONE ? NULL : &a->counts.p[id];
+
+	if (!from)
+		return;
+	a->stats.intervals -= MIN_OF(c->samples, from->samples);
+	from->samples -= MIN_OF(c->samples, from->samples);
+	from->weight -= MIN_OF(c->weight, from->weight);
+	from->runq_ns -= MIN_OF(c->runq_ns, from->runq_ns);
+}
+
+int prof_agg_add_count_id(struct prof_agg *a, const struct ev_count *c, uint32_t *ret_id)
+{
+	const struct count_key key = count_key_of(c);
 	uint32_t id = intern_find(a->count_ids, &key, sizeof(key));
 	int r;
 

@@ -16,6 +16,7 @@ struct smp_offcpu {
 	uint64_t counts_drained;     /* entries added when the table was last drained */
 	uint64_t threads_drained;    /* thread names; likewise */
 	const struct smp_sink *sink; /* during a call */
+	uint64_t moment_ns;          /* likewise; of smp_offcpu_open_intervals */
 	bool tables;
 	_Atomic bool ending, ended;
 	int end_error;       /* of load_offcpu_end */
@@ -150,38 +151,53 @@ int smp_offcpu_drain_all(struct smp_offcpu *o, const struct smp_sink *sink)
 	return keep_first(o, 0, load_offcpu_drain(o->loader, on_interval, o));
 }
 
-/* Closes an open interval at the end of the capture; the blocked time of a thread that was woken
- * and has not run yet ends at its wake-up. */
-static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_offcpu_thread *t)
+static void hand_on_pending(struct smp_offcpu *o, const struct abi_offcpu_thread *t)
 {
-	struct smp_offcpu *o = arg;
+	const struct ev_count c = interval_of(&t->pending_key.k, t->pending_key.waker, &t->pending);
+
+	if (t->pending.intervals)
+		o->sink->count(o->sink->arg, &c);
+}
+
+/* The open interval of a thread up to @end_ns. The blocked time of a thread that was woken and has not run
+ * yet ends at its wake-up. Returns false if the options leave it out. */
+static bool open_interval(const struct smp_offcpu *o, const struct abi_offcpu_thread *t,
+                          uint64_t end_ns, struct ev_count *ret)
+{
 	struct abi_offcpu_count v = {.intervals = 1};
-	struct ev_count c;
 	const uint64_t begin_ns = o->stats.begin_ns;
-	/* ended_ns is of an earlier interval where a program was about to open this one. */
-	const uint64_t end_ns =
-	        t->ended_ns && t->ended_ns >= t->out_ns ? t->ended_ns : o->stats.end_ns;
 	/* A preempted thread needs no wake-up. */
 	const bool woken = (t->key.flags & ABI_KEY_STATE_MASK) >> ABI_KEY_STATE_SHIFT !=
 	                           ABI_OFFCPU_PREEMPTED &&
 	                   t->wake_ns >= t->out_ns && t->wake_ns <= end_ns;
 	const uint64_t wake_ns = woken ? MAX_OF(t->wake_ns, begin_ns) : end_ns;
 
-	(void)kernel_tid;
-	if (o->tgids.n == 0 || o->tgids.p[o->tgids.n - 1] != t->key.tgid)
-		(void)vec_push(&o->tgids, t->key.tgid); /* a failure gives one note too many */
-	if (t->pending.intervals) {
-		c = interval_of(&t->pending_key.k, t->pending_key.waker, &t->pending);
-		o->sink->count(o->sink->arg, &c);
-	}
-	if (!t->out_ns || t->out_ns >= o->stats.end_ns || end_ns <= begin_ns)
-		return;
+	if (end_ns <= begin_ns)
+		return false;
 	v.ns = wake_ns - MAX_OF(t->out_ns, begin_ns);
 	v.longest_ns = v.ns;
 	v.runq_ns = end_ns - wake_ns;
 	if (v.ns < o->options.min_ns || v.ns > o->options.max_ns)
+		return false;
+	*ret = interval_of(&t->key, woken ? t->waker : 0, &v);
+	return true;
+}
+
+/* Closes an open interval at the end of the capture. */
+static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_offcpu_thread *t)
+{
+	struct smp_offcpu *o = arg;
+	struct ev_count c;
+	/* ended_ns is of an earlier interval where a program was about to open this one. */
+	const uint64_t end_ns =
+	        t->ended_ns && t->ended_ns >= t->out_ns ? t->ended_ns : o->stats.end_ns;
+
+	(void)kernel_tid;
+	if (o->tgids.n == 0 || o->tgids.p[o->tgids.n - 1] != t->key.tgid)
+		(void)vec_push(&o->tgids, t->key.tgid); /* a failure gives one note too many */
+	hand_on_pending(o, t);
+	if (!t->out_ns || t->out_ns >= o->stats.end_ns || !open_interval(o, t, end_ns, &c))
 		return;
-	c = interval_of(&t->key, woken ? t->waker : 0, &v);
 	if (smp_walker_streams(o->base)) {
 		c.time_ns = end_ns;
 		c.cpu = t->cpu;
@@ -191,6 +207,27 @@ static void on_thread(void *arg, uint32_t kernel_tid, const struct abi_offcpu_th
 	else
 		o->stats.ended_intervals++;
 	o->sink->count(o->sink->arg, &c);
+}
+
+/* The programs may change an entry while it is read, but not one that is open for SMP_OPEN_NS. */
+static void on_open_thread(void *arg, uint32_t kernel_tid, const struct abi_offcpu_thread *t)
+{
+	struct smp_offcpu *o = arg;
+	struct ev_count c;
+
+	(void)kernel_tid;
+	if (!t->out_ns || t->out_ns > o->moment_ns || o->moment_ns - t->out_ns < SMP_OPEN_NS)
+		return;
+	hand_on_pending(o, t);
+	if (open_interval(o, t, o->moment_ns, &c))
+		o->sink->count(o->sink->arg, &c);
+}
+
+int smp_offcpu_open_intervals(struct smp_offcpu *o, const struct smp_sink *sink)
+{
+	o->sink = sink;
+	o->moment_ns = now_ns();
+	return keep_first(o, 0, load_offcpu_threads(o->loader, on_open_thread, o));
 }
 
 void smp_offcpu_end(struct smp_offcpu *o)

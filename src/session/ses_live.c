@@ -75,6 +75,15 @@ static void copy_counts(struct ses *s)
 	c->dropped[PFA_KIND_OFFCPU] = as->intervals_dropped;
 }
 
+static void keep_open(void *arg, const struct ev_count *c)
+{
+	struct ses *s = arg;
+	struct ev_count count = *c;
+
+	jit_stamp(s->walk.jit, &count);        /* as when it ends */
+	(void)vec_push(&s->copy->open, count); /* without memory it is missing until it ends */
+}
+
 bool ses_live_asked(struct ses *s)
 {
 	uint64_t n;
@@ -91,12 +100,16 @@ bool ses_live_asked(struct ses *s)
 void ses_live_answer(struct ses *s, const struct smp_sink *sink)
 {
 	struct ses_handover *h = &s->handover;
+	struct smp_sink open = *sink;
 	struct ses_copy *c = s->copy;
 
+	open.count = keep_open;
+	if (!c->same)
+		c->open.n = 0;
 	/* Counts before the rings, which have their stacks. */
 	ses_each_source (s, i, src)
 		if (!c->same && src_all[i]->drain_all)
-			src_all[i]->drain_all(src, sink, &c->now);
+			src_all[i]->drain_all(src, sink, c->with_open ? &open : NULL, &c->now);
 	if (!c->same) {
 		(void)smp_walker_drain(s->walker, sink); /* counted: read_errors */
 		(void)smp_walker_drain_threads(s->walker, sink);
@@ -151,6 +164,8 @@ struct ses_copy *ses_copy_free(struct ses_copy *c)
 		prof_agg_free(c->all);
 		prof_seen_done(&c->seen);
 		deferred_seen_done(&c->walked);
+		vec_done(&c->open);
+		vec_done(&c->open_before);
 		result_cpu_reading_done(&c->now);
 		result_cpu_reading_done(&c->before);
 		free(c);

@@ -9,7 +9,8 @@
 
 #include <poll.h>
 
-#define NAMES_MS 100 /* longest wait for names */
+#define NAMES_MS 100        /* longest wait for names */
+#define OPEN_MAX (1U << 21) /* intervals that have not ended: twice the most threads */
 #define POLL_MS  5 /* between looks at names and at an interrupt, which comes from signal handlers */
 
 static bool interrupted(struct ses *s)
@@ -32,7 +33,7 @@ static int check(const struct ses *s, enum pfa_kind kind, uint32_t flags, struct
 {
 	if (s->state != SES_RUNNING)
 		return err_set(err, -EINVAL, "snapshot: the session is not running");
-	if (flags & ~(PFA_SNAPSHOT_SINCE_LAST | PFA_SNAPSHOT_SAME_MOMENT))
+	if (flags & ~(PFA_SNAPSHOT_SINCE_LAST | PFA_SNAPSHOT_SAME_MOMENT | PFA_SNAPSHOT_OPEN))
 		return err_set(err, -EINVAL, "snapshot: unknown flags 0x%x", flags);
 	if (source_of(s, kind) == SRC_CNT)
 		return err_set(err, -EINVAL, "snapshot: the capture has no %s profile",
@@ -52,6 +53,7 @@ static int new_copy(struct ses *s)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(c->since_ns); i++)
 		c->since_ns[i] = s->env.start_ns;
+	c->open.max = c->open_before.max = OPEN_MAX;
 	s->copy = c;
 	return 0;
 }
@@ -111,9 +113,35 @@ static int comment(const struct ses *s, const struct ses_profile *p, bool last)
 	return r == 0 ? prof_model_comment(m, "dropped: %llu", (unsigned long long)p->dropped) : r;
 }
 
-/* Builds the profile of source @i. Owns the tracker's state. */
-static int build(struct ses *s, size_t i, bool last, struct ses_meaning *k, struct ses_profile *p)
+/* The off-CPU counts of an aggregation with what intervals have that have not ended (@open), less what such
+ * intervals had in the profile before (@last). */
+static int with_open(const struct ses_copy *c, const struct prof_agg *of, bool open, bool last,
+                     struct prof_agg **ret)
 {
+	_cleanup_(prof_agg_freep) struct prof_agg *sum = NULL;
+	int r = prof_agg_new(NULL, &sum);
+
+	if (r < 0)
+		return r;
+	prof_agg_look_up_in(sum, c->all);
+	for (size_t i = 0; i < prof_agg_count_cnt(of) && r == 0; i++)
+		if (prof_agg_count_at(of, i)->offcpu)
+			r = prof_agg_add_count(sum, prof_agg_count_at(of, i));
+	for (size_t i = 0; open && i < c->open.n && r == 0; i++)
+		r = prof_agg_add_count(sum, &c->open.p[i]);
+	for (size_t i = 0; last && i < c->open_before.n; i++)
+		prof_agg_subtract_interval(sum, &c->open_before.p[i]);
+	if (r == 0)
+		*ret = TAKE_PTR(sum);
+	return r;
+}
+
+/* Builds the profile of source @i. Owns the tracker's state. */
+static int build(struct ses *s, size_t i, uint32_t flags, struct ses_meaning *k,
+                 struct ses_profile *p)
+{
+	_cleanup_(prof_agg_freep) struct prof_agg *sum = NULL;
+	const bool last = flags & PFA_SNAPSHOT_SINCE_LAST, open = flags & PFA_SNAPSHOT_OPEN;
 	struct ses_copy *c = s->copy;
 	const struct source *source = src_all[i];
 	const uint32_t kind = source->profile_kind;
@@ -137,8 +165,10 @@ static int build(struct ses *s, size_t i, bool last, struct ses_meaning *k, stru
 		                            : c->before.few ? &c->before
 		                                            : NULL,
 		                            &c->now, &time);
+	if (r == 0 && p->kind.offcpu && (open || (last && c->open_before.n)))
+		r = with_open(c, agg, open, last, &sum);
 	if (r == 0)
-		r = result_build(agg, &p->kind, &src, time, 0, &p->result);
+		r = result_build(sum ? sum : agg, &p->kind, &src, time, 0, &p->result);
 	(void)result_cpu_time_free(time); /* NULL */
 	p->dropped = dropped_now(s, (enum pfa_kind)kind);
 	if (last)
@@ -148,10 +178,19 @@ static int build(struct ses *s, size_t i, bool last, struct ses_meaning *k, stru
 	return r < 0 ? r : comment(s, p, last);
 }
 
-/* Begins the next profile since the last one. @next: an empty aggregation. */
-static void turn_over(struct ses *s, enum pfa_kind kind, struct prof_agg *next)
+/* Begins the next profile since the last one. @next: an empty aggregation; @open: the last one had
+ * intervals that have not ended. Returns 0, -ENOMEM. */
+static int turn_over(struct ses *s, enum pfa_kind kind, struct prof_agg *next, bool open)
 {
 	struct ses_copy *c = s->copy;
+	int r = 0;
+
+	if (kind == PFA_KIND_OFFCPU) {
+		c->open_before.n = 0;
+		r = open ? vec_reserve(&c->open_before, c->open.n) : 0;
+		for (size_t i = 0; open && r == 0 && i < c->open.n; i++)
+			c->open_before.p[c->open_before.n++] = c->open.p[i];
+	}
 
 	prof_agg_free(c->since[kind]);
 	c->since[kind] = next;
@@ -160,10 +199,12 @@ static void turn_over(struct ses *s, enum pfa_kind kind, struct prof_agg *next)
 	c->dropped_before[kind] = dropped_now(s, kind);
 	if (kind == PFA_KIND_ONCPU)
 		c->is_before = true;
+	return r;
 }
 
-static int take_profile(struct ses *s, enum pfa_kind kind, bool last, struct ses_profile *p)
+static int take_profile(struct ses *s, enum pfa_kind kind, uint32_t flags, struct ses_profile *p)
 {
+	const bool last = flags & PFA_SNAPSHOT_SINCE_LAST;
 	_cleanup_(ses_meaning_done) struct ses_meaning k;
 	_cleanup_(prof_agg_freep) struct prof_agg *next = NULL;
 	struct ses_copy *c = s->copy;
@@ -182,10 +223,10 @@ static int take_profile(struct ses *s, enum pfa_kind kind, bool last, struct ses
 		return r;
 	ses_live_take(s);
 	k.held_ns = now_ns();
-	r = build(s, source_of(s, kind), last, &k, p);
+	r = build(s, source_of(s, kind), flags, &k, p);
 	ses_live_give(s);
 	if (r == 0 && last)
-		turn_over(s, kind, TAKE_PTR(next));
+		r = turn_over(s, kind, TAKE_PTR(next), flags & PFA_SNAPSHOT_OPEN);
 	return r;
 }
 
@@ -204,9 +245,10 @@ int ses_snapshot(struct ses *s, enum pfa_kind kind, uint32_t flags, struct ses_p
 	if (r == 0) {
 		/* From the copy on, so that the drain thread is not ending one. */
 		atomic_store(&s->keep_epoch, true);
+		s->copy->with_open = flags & PFA_SNAPSHOT_OPEN;
 		r = ses_live_copy(s, same);
 		if (r == 0)
-			r = take_profile(s, kind, flags & PFA_SNAPSHOT_SINCE_LAST, &p);
+			r = take_profile(s, kind, flags, &p);
 		atomic_store(&s->keep_epoch, false);
 	}
 	if (r < 0) {

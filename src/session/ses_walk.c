@@ -31,7 +31,7 @@ static void on_jit_epoch(void *arg, void *drain, uint16_t epoch)
 
 	ses_each_source (s, i, src)
 		if (src_all[i]->drain_all)
-			src_all[i]->drain_all(src, drain, NULL);
+			src_all[i]->drain_all(src, drain, NULL, NULL);
 	load_control(smp_walker_loader(s->walker))->jit_epoch = epoch;
 }
 

@@ -83,8 +83,10 @@ struct source {
 	size_t (*backlog)(void *src, bool tables, size_t room, const struct smp_sink *sink);
 	void (*drain)(void *src, const struct smp_sink *sink, uint64_t now); /* thread: drain */
 	/* Hands on all counts up to now: for a snapshot, and adds the measured time to @ret; or
-	 * (@ret NULL) those to which the end of a JIT epoch matters. Thread: drain. */
-	void (*drain_all)(void *src, const struct smp_sink *sink, struct result_cpu_reading *ret);
+	 * (@ret NULL) those to which the end of a JIT epoch matters. @open: gets off-CPU intervals
+	 * that have not ended; NULL: they are not read. Thread: drain. */
+	void (*drain_all)(void *src, const struct smp_sink *sink, const struct smp_sink *open,
+	                  struct result_cpu_reading *ret);
 	/* As smp_offcpu_reread. Thread: tracker. */
 	bool (*reread)(const void *src, struct ev_deferred *c, uint8_t *buf);
 	void (*end)(void *src);

@@ -119,12 +119,16 @@ static void offcpu_drain(void *src, const struct smp_sink *sink, uint64_t now)
 }
 
 /* An interval has the epoch of its beginning: the end of one does not matter. */
-static void offcpu_drain_all(void *src, const struct smp_sink *sink, struct result_cpu_reading *ret)
+static void offcpu_drain_all(void *src, const struct smp_sink *sink, const struct smp_sink *open,
+                             struct result_cpu_reading *ret)
 {
 	struct offcpu *s = src;
 
+	/* Errors are counted: read_errors. */
 	if (ret)
-		(void)smp_offcpu_drain_all(s->sampler, sink); /* counted: read_errors */
+		(void)smp_offcpu_drain_all(s->sampler, sink);
+	if (open)
+		(void)smp_offcpu_open_intervals(s->sampler, open);
 }
 
 static bool offcpu_reread(const void *src, struct ev_deferred *c, uint8_t *buf)

@@ -142,7 +142,8 @@ static void add_reading(void *arg, const struct smp_cpu_time *v)
 		a->error = result_cpu_reading_add(a->to, v);
 }
 
-static void oncpu_drain_all(void *src, const struct smp_sink *sink, struct result_cpu_reading *ret)
+static void oncpu_drain_all(void *src, const struct smp_sink *sink, const struct smp_sink *open,
+                            struct result_cpu_reading *ret)
 {
 	struct oncpu *s = src;
 	struct reading_arg a = {.to = ret};
@@ -150,6 +151,7 @@ static void oncpu_drain_all(void *src, const struct smp_sink *sink, struct resul
 	struct smp_cpu_time_cost cost;
 	int r;
 
+	(void)open;
 	(void)smp_oncpu_drain_all(s->sampler, sink); /* counted: read_errors */
 	if (!ret || s->cycles)
 		return;

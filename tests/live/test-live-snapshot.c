@@ -178,6 +178,52 @@ static void test_intervals_since_the_last_add_up(void **state)
 	follow(argv, PFA_MODE_PROFILE | PFA_MODE_OFFCPU, PFA_KIND_OFFCPU);
 }
 
+static uint64_t blocked_in(struct pfa_session *s, const char *name, uint32_t flags)
+{
+	struct pfa_profile *p = snapshot(s, PFA_KIND_OFFCPU, flags);
+	uint64_t ns = cum_of(p, name);
+
+	pfa_profile_free(p);
+	return ns;
+}
+
+/* A thread that waits for a signal, then runs on. */
+static void test_an_open_interval_is_in_the_profile_on_request(void **state)
+{
+	const char *const argv[] = {"sh", "-c", "exec \"$0\" stuck --seconds 100 >/dev/null", waits,
+	                            NULL};
+	const uint32_t open = PFA_SNAPSHOT_OPEN, last = PFA_SNAPSHOT_SINCE_LAST,
+	               same = PFA_SNAPSHOT_SAME_MOMENT;
+	struct pfa_session *s = start(argv, PFA_MODE_OFFCPU);
+	struct pfa_error err = {0};
+	uint64_t sum = 0, before;
+	int n = 0;
+
+	(void)state;
+	while (sum == 0 && n++ < TIMES) {
+		wait_ms(150);
+		sum += blocked_in(s, "wait_stuck", open | last);
+	}
+	assert_true(sum >= 1000000000);
+	assert_int_equal(blocked_in(s, "wait_stuck", same), 0); /* none has ended */
+	assert_int_equal(blocked_in(s, "wait_stuck", open | same), sum);
+	wait_ms(1000);
+	before = sum;
+	sum += blocked_in(s, "wait_stuck", open | last);
+	assert_true(sum >= before + 1000000000);
+	assert_int_equal(blocked_in(s, "wait_stuck", open | same), sum);
+	assert_int_equal(kill(pfa_command_pid(s), SIGUSR1), 0);
+	for (n = 0; n < TIMES && blocked_in(s, "wait_stuck", same) == 0; n++) {
+		wait_ms(150);
+		sum += blocked_in(s, "wait_stuck", open | last);
+	}
+	assert_int_equal(blocked_in(s, "wait_stuck", open | same), sum);
+	assert_true(sum > before + 1000000000);
+	assert_int_equal(kill(pfa_command_pid(s), SIGKILL), 0);
+	ok(pfa_stop(s, &err));
+	pfa_free(s);
+}
+
 static void test_lists_of_a_snapshot(void **state)
 {
 	const char *const argv[] = {"sh", "-c", "exec \"$0\" --seconds 100 >/dev/null", spin, NULL};
@@ -335,6 +381,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_profiles_since_the_last_add_up),
 	        cmocka_unit_test(test_intervals_since_the_last_add_up),
+	        cmocka_unit_test(test_an_open_interval_is_in_the_profile_on_request),
 	        cmocka_unit_test(test_lists_of_a_snapshot),
 	        cmocka_unit_test(test_a_snapshot_is_written_in_each_format),
 	        cmocka_unit_test(test_an_interrupted_snapshot_loses_nothing),

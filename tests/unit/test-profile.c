@@ -209,6 +209,36 @@ static void test_random_counts_add_up_exactly(void **state)
 	free(nv);
 }
 
+static void test_intervals_are_subtracted_as_far_as_they_are_there(void **state)
+{
+	struct ev_count c = {.ustack = 1,
+	                     .offcpu = 1,
+	                     .samples = 3,
+	                     .weight = 100,
+	                     .runq_ns = 7,
+	                     .longest_ns = 50};
+	struct prof_agg *a;
+
+	(void)state;
+	assert_int_equal(prof_agg_new(NULL, &a), 0);
+	assert_int_equal(prof_agg_add_count(a, &c), 0);
+	c.samples = 1;
+	c.weight = 60;
+	c.runq_ns = 9;
+	prof_agg_subtract_interval(a, &c);
+	assert_int_equal(prof_agg_count_at(a, 0)->samples, 2);
+	assert_int_equal(prof_agg_count_at(a, 0)->weight, 40);
+	assert_int_equal(prof_agg_count_at(a, 0)->runq_ns, 0);
+	assert_int_equal(prof_agg_count_at(a, 0)->longest_ns, 50);
+	assert_int_equal(prof_agg_stats(a)->intervals, 2);
+	prof_agg_subtract_interval(a, &c);
+	assert_int_equal(prof_agg_count_at(a, 0)->weight, 0);
+	c.ustack = 2; /* not there */
+	prof_agg_subtract_interval(a, &c);
+	assert_int_equal(prof_agg_count_cnt(a), 1);
+	prof_agg_free(a);
+}
+
 static void test_newest_thread_name_stays(void **state)
 {
 	struct ev_thread t = {.proc = {.pid = 4, .exec_id = 1, .start_ns = 10}, .tid = 5};
@@ -349,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_stack_without_frames_is_kept),
 		cmocka_unit_test(test_stack_limits_are_exact_and_counted),
 		cmocka_unit_test(test_random_counts_add_up_exactly),
+		cmocka_unit_test(test_intervals_are_subtracted_as_far_as_they_are_there),
 		cmocka_unit_test(test_newest_thread_name_stays),
 #if OWN_ALLOCATOR
 		cmocka_unit_test(test_aggregation_without_memory),

@@ -94,6 +94,66 @@ static void test_differences_add_up(void **state)
 	end(s);
 }
 
+const struct smp_offcpu_stats *__wrap_smp_offcpu_stats(const struct smp_offcpu *o);
+const struct smp_offcpu_stats *__wrap_smp_offcpu_stats(const struct smp_offcpu *o)
+{
+	static const struct smp_offcpu_stats none;
+
+	(void)o;
+	return &none;
+}
+
+/* Weight of an off-CPU profile. @intervals: what it must have. */
+static uint64_t blocked_in(struct ses *s, uint32_t flags, uint64_t intervals)
+{
+	struct ses_profile p = {0};
+	struct err err = {0};
+	uint64_t weight;
+
+	if (ses_snapshot(s, PFA_KIND_OFFCPU, flags, &p, &err) < 0)
+		fail_msg("%s", err.msg);
+	weight = p.result.weight;
+	assert_int_equal(p.result.kept, intervals);
+	ses_profile_done(&p);
+	return weight;
+}
+
+static void test_open_intervals_are_subtracted_from_the_next_profile(void **state)
+{
+	const uint32_t last = PFA_SNAPSHOT_SINCE_LAST, open = PFA_SNAPSHOT_OPEN;
+	struct ev_count c = {
+	        .proc = {.pid = 77, .start_ns = 5}, .tid = 1, .offcpu = 1, .samples = 1};
+	struct ses *s = new_running();
+
+	(void)state;
+	assert_int_equal(src_offcpu.open(&s->env, &s->src[SRC_OFFCPU], NULL), 0);
+	assert_int_equal(blocked_in(s, last | open, 0), 0);
+	c.weight = 10;
+	assert_int_equal(vec_push(&s->copy->open, c), 0);
+	assert_int_equal(blocked_in(s, open, 1), 10);
+	assert_int_equal(blocked_in(s, 0, 0), 0);
+	assert_int_equal(blocked_in(s, last | open, 1), 10);
+	s->copy->open.p[0].weight = 25;
+	assert_int_equal(blocked_in(s, last | open, 0), 15);
+	assert_int_equal(blocked_in(s, open, 1), 25);
+	/* It ends. */
+	s->copy->open.n = 0;
+	c.weight = 30;
+	assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
+	assert_int_equal(blocked_in(s, last | open, 0), 5);
+	assert_int_equal(blocked_in(s, open, 1), 30);
+	assert_int_equal(blocked_in(s, last | open, 0), 0);
+	/* Another one, which is not asked for any more. */
+	c.weight = 50;
+	assert_int_equal(vec_push(&s->copy->open, c), 0);
+	assert_int_equal(blocked_in(s, last | open, 1), 50);
+	assert_int_equal(blocked_in(s, last, 0), 0);
+	c.weight = 60;
+	assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
+	assert_int_equal(blocked_in(s, last, 1), 60);
+	end(s);
+}
+
 static void test_times_and_losses_are_of_the_same_span(void **state)
 {
 	const uint32_t last = PFA_SNAPSHOT_SINCE_LAST;
@@ -208,6 +268,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup(test_differences_add_up, setup),
+	        cmocka_unit_test_setup(test_open_intervals_are_subtracted_from_the_next_profile,
+	                               setup),
 	        cmocka_unit_test_setup(test_times_and_losses_are_of_the_same_span, setup),
 	        cmocka_unit_test_setup(test_a_name_comes_with_a_later_snapshot, setup),
 	        cmocka_unit_test_setup(test_refusals, setup),

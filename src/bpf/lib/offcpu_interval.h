@@ -28,7 +28,7 @@ struct offcpu_count_map offcpu_counts_b SEC(".maps");
 /*
  * The kernel's tid -> its open interval. A thread of the target has an entry from its first
  * switch-out until its end.
- * Writers: the off-CPU programs; the initial task scan. Reader: user space, at the end.
+ * Writers: the off-CPU programs; the initial task scan. Reader: user space, for snapshots and at the end.
  * Size: load_offcpu_options.thread_entries. Full: dropped_counts_full, for each interval.
  */
 struct {
