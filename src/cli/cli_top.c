@@ -120,7 +120,7 @@ static bool list(struct top *t)
 static bool refresh(struct top *t)
 {
 	struct pfa_error err = {0};
-	int rc = cli_top_data_refresh(t->data, t->session, t->modes, &err);
+	int rc = cli_top_data_refresh(t->data, t->session, t->modes, t->view.ended_only, &err);
 
 	t->due_ns = now_ns() + REFRESH_NS;
 	if (rc == -EINTR)
@@ -356,7 +356,8 @@ static int run(struct top *t)
 
 static int run_options(const struct cli_options *o)
 {
-	struct top t = {.o = o, .view.unit = "nanoseconds"};
+	/* Most threads of a machine are idle. */
+	struct top t = {.o = o, .view = {.unit = "nanoseconds", .ended_only = o->all}};
 	int rc = CLI_FAILED;
 
 	name_target(o, t.view.target, sizeof(t.view.target));

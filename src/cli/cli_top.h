@@ -59,6 +59,7 @@ struct cli_top_view {
 	bool offcpu; /* the profile that is shown */
 	bool both;   /* the capture has both profiles */
 	bool by_cum, by_all;
+	bool ended_only; /* without off-CPU intervals that have not ended */
 	bool paused, help, ended;
 	char target[CLI_NAME_MAX];
 	const char *unit; /* of weights */
@@ -134,10 +135,11 @@ struct cli_top_data;
 /* NULL: out of memory. */
 struct cli_top_data *cli_top_data_new(void);
 void cli_top_data_free(struct cli_top_data *d);
-/* Takes new profiles. @modes: PFA_MODE_…, those of the capture. Returns 0, -EINTR (the user wants to
+/* Takes new profiles. @modes: PFA_MODE_…, those of the capture. @ended_only: without off-CPU intervals that
+ * have not ended. Returns 0, -EINTR (the user wants to
  * end), or a negative errno with @err. */
 int cli_top_data_refresh(struct cli_top_data *d, struct pfa_session *s, uint32_t modes,
-                         struct pfa_error *err);
+                         bool ended_only, struct pfa_error *err);
 /* Makes the rows of the view's page, which are valid until the next call. */
 int cli_top_data_list(struct cli_top_data *d, struct cli_top_view *v);
 /* The profile since the start of what is shown; NULL: none yet. */

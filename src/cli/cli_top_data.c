@@ -71,7 +71,7 @@ static int take_window(struct cli_top_data *d, struct pfa_session *s, uint32_t k
 	return 0;
 }
 
-static int take_all(struct cli_top_data *d, struct pfa_session *s, uint32_t kind,
+static int take_all(struct cli_top_data *d, struct pfa_session *s, uint32_t kind, uint32_t more,
                     struct pfa_error *err)
 {
 	const uint64_t before = now_ns();
@@ -80,7 +80,7 @@ static int take_all(struct cli_top_data *d, struct pfa_session *s, uint32_t kind
 
 	if (before < d->all_due_ns[kind])
 		return 0;
-	rc = pfa_snapshot(s, kind, PFA_SNAPSHOT_SAME_MOMENT, &p, err);
+	rc = pfa_snapshot(s, kind, PFA_SNAPSHOT_SAME_MOMENT | more, &p, err);
 	if (rc < 0)
 		return rc;
 	pfa_profile_free(d->all[kind]);
@@ -90,21 +90,22 @@ static int take_all(struct cli_top_data *d, struct pfa_session *s, uint32_t kind
 }
 
 int cli_top_data_refresh(struct cli_top_data *d, struct pfa_session *s, uint32_t modes,
-                         struct pfa_error *err)
+                         bool ended_only, struct pfa_error *err)
 {
 	static const uint32_t bits[KINDS] = {PFA_MODE_PROFILE, PFA_MODE_OFFCPU};
-	uint32_t more = 0; /* of the first one: a new moment */
+	const uint32_t open = ended_only ? 0 : PFA_SNAPSHOT_OPEN;
+	uint32_t more = open; /* of the first one: a new moment */
 	int rc = 0;
 
 	for (uint32_t k = 0; k < KINDS && rc == 0; k++) {
 		if (!(modes & bits[k]))
 			continue;
 		rc = take_window(d, s, k, more, err);
-		more = PFA_SNAPSHOT_SAME_MOMENT;
+		more = open | PFA_SNAPSHOT_SAME_MOMENT;
 	}
 	for (uint32_t k = 0; k < KINDS && rc == 0; k++)
 		if (modes & bits[k])
-			rc = take_all(d, s, k, err);
+			rc = take_all(d, s, k, open, err);
 	return rc;
 }
 

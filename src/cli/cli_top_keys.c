@@ -136,6 +136,15 @@ static enum cli_top_act begin_typing(struct cli_top_view *v, enum cli_top_prompt
 	return CLI_TOP_NOTHING;
 }
 
+static enum cli_top_act toggle_open(struct cli_top_view *v)
+{
+	v->ended_only = !v->ended_only;
+	(void)snprintf(v->message, sizeof(v->message),
+	               "off-CPU: %s intervals that have not ended, from now on",
+	               v->ended_only ? "without" : "with");
+	return CLI_TOP_LIST;
+}
+
 static enum cli_top_act sort(struct cli_top_view *v, int key)
 {
 	if (key == 't')
@@ -189,6 +198,8 @@ enum cli_top_act cli_top_key(struct cli_top_view *v, int key, size_t page_rows)
 		return sort(v, key);
 	case 'm':
 		return switch_mode(v);
+	case 'o':
+		return toggle_open(v);
 	case '1':
 	case '2':
 	case '3':

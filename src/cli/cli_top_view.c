@@ -21,6 +21,7 @@ static const char *const help_lines[] = {
         "  Backspace, left, Esc      back",
         "  1 2 3 4                   functions, processes, threads, off-CPU waits",
         "  m                         on-CPU or off-CPU time",
+        "  o                         off-CPU time with or without what has not ended",
         "  s c                       sort by self time, by cumulative time",
         "  t                         sort by the last seconds, or since the start",
         "  /                         search: rows that contain the text; empty: all",
@@ -92,13 +93,14 @@ static void add_page(const struct cli_top_view *v, struct cli_top_screen *s)
 		                        i == v->n_path ? " " : " > ", v->path[i - 1]);
 	if (v->search[0])
 		(void)snprintf(search, sizeof(search), ", with '%s'", v->search);
-	add(s, CLI_TOP_PLAIN, "%s%s by %s, %s%s", pages[v->page], path,
+	add(s, CLI_TOP_PLAIN, "%s%s by %s, %s%s%s", pages[v->page], path,
 	    v->page == CLI_TOP_CALLERS || v->page == CLI_TOP_PROCESSES ||
 	                    v->page == CLI_TOP_THREADS || v->page == CLI_TOP_WAITS
 	            ? "time"
 	    : v->by_cum ? "cumulative time"
 	                : "self time",
-	    v->by_all ? "since start" : "last seconds", search);
+	    v->by_all ? "since start" : "last seconds",
+	    v->offcpu && v->ended_only ? ", ended ones" : "", search);
 }
 
 /* Pages whose rows have one weight. */

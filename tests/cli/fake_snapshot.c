@@ -3,6 +3,7 @@
  * fake_snapshot.c - snapshots of the scripted library, fake_perfagent.c
  *
  *   FAKE_LIVE, FAKE_LIVE_OFF   functions of each snapshot, one a line: self cum module name…
+ *   FAKE_LIVE_OPEN             as FAKE_LIVE_OFF, with intervals that have not ended; default: FAKE_LIVE_OFF
  *   FAKE_LIVE_TASKS            tasks, one a line: pid tid weight name…
  *   FAKE_LIVE_ABORT            "1": abort() in the first snapshot
  *   FAKE_SNAPSHOT              "<errno> <message>": pfa_snapshot fails so
@@ -49,7 +50,6 @@ int pfa_snapshot(struct pfa_session *s, uint32_t kind, uint32_t flags, struct pf
 	int code;
 
 	(void)s;
-	(void)flags;
 	if (getenv("FAKE_LIVE_ABORT"))
 		abort();
 	if (script) {
@@ -62,7 +62,10 @@ int pfa_snapshot(struct pfa_session *s, uint32_t kind, uint32_t flags, struct pf
 	if (!p)
 		return -ENOMEM;
 	p->kind = kind;
-	if (split(p, 0, kind == PFA_KIND_OFFCPU ? "FAKE_LIVE_OFF" : "FAKE_LIVE") < 0 ||
+	if (split(p, 0,
+	          kind == PFA_KIND_ONCPU                                  ? "FAKE_LIVE"
+	          : flags & PFA_SNAPSHOT_OPEN && getenv("FAKE_LIVE_OPEN") ? "FAKE_LIVE_OPEN"
+	                                                                  : "FAKE_LIVE_OFF") < 0 ||
 	    split(p, 1, "FAKE_LIVE_TASKS") < 0) {
 		pfa_profile_free(p);
 		return -ENOMEM;

@@ -112,6 +112,23 @@ def keys_change_the_view():
 
 
 @test
+def intervals_that_have_not_ended_are_shown_on_request():
+    t = Top(env={'FAKE_LIVE_OPEN': '9000000000 9000000000 /bin/made-up stuck_function'})
+    t.see('hot_function')
+    t.press(b'4', 'stuck_function')
+    t.press(b'o', 'without intervals that have not ended')
+    check('last seconds, ended ones' in t.see('waiting_function')[2], *screen(t.text))
+    t.press(b'o', 'with intervals that have not ended')
+    t.type(b'q')
+    equal(t.finish(), 0)
+    t = Top(args=['-a'], env={'FAKE_LIVE_OPEN': '9000000000 9000000000 /bin/made-up stuck_function'})
+    t.see('hot_function')
+    t.press(b'4', 'waiting_function')  # most threads of a machine are idle
+    t.type(b'q')
+    equal(t.finish(), 0)
+
+
+@test
 def a_profile_is_written_under_the_name_that_was_typed():
     t = Top()
     t.see('hot_function')

@@ -183,6 +183,10 @@ static void test_keys(void **state)
 	assert_int_equal(v.page, CLI_TOP_FUNCTIONS);
 	press(&v, "4", CLI_TOP_LIST);
 	assert_true(v.offcpu && v.page == CLI_TOP_WAITS);
+	press(&v, "o", CLI_TOP_LIST);
+	assert_true(v.ended_only && strstr(v.message, "without"));
+	press(&v, "o", CLI_TOP_LIST);
+	assert_false(v.ended_only);
 	press(&v, "m", CLI_TOP_LIST);
 	assert_true(!v.offcpu && v.page == CLI_TOP_FUNCTIONS);
 	v.both = false;
