@@ -19,10 +19,12 @@ def reader(*parts):
     return path if os.path.exists(path) else None
 
 
-def run(*argv, data=None, **more):
-    """Standard output, as text; the program must not fail, and say nothing on standard error."""
-    r = subprocess.run(argv, input=data, capture_output=True, text=True, timeout=5 * WAIT_S, check=False, **more)
-    check(r.returncode == 0 and not r.stderr.strip(), f'{argv}: exit status {r.returncode}', r.stderr)
+def run(*argv, data=''):
+    """Standard output, as text; the program must not fail, and say nothing on standard error but that samples were lost."""
+    r = subprocess.run(argv, input=data, capture_output=True, text=True, timeout=5 * WAIT_S, check=False,
+                       env={**os.environ, 'LC_ALL': 'C.UTF-8'})
+    silent = not r.stderr.strip() or 'lost' in r.stderr
+    check(r.returncode == 0 and silent, f'{argv}: exit status {r.returncode}', r.stderr)
     return r.stdout
 
 
@@ -86,14 +88,13 @@ TextSample = collections.namedtuple('TextSample', 'comm pid tid time event names
 
 def perf_script(path, *options):
     """(text, [TextSample]) of a perf.data file, without inlined calls."""
-    text = run('perf', 'script', '-i', path, '-F', '+pid', '--no-inline', *options, stdin=subprocess.DEVNULL,
-               env={**os.environ, 'LC_ALL': 'C'})
+    text = run('perf', 'script', '-i', path, '-F', '+pid', '--no-inline', *options)
     samples = []
     for block in re.split(r'\n{2,}', text):
         lines = block.splitlines()
         if not lines:
             continue
-        m = re.match(r'\s*(\S.*?)\s+(\d+)/(\d+)\s+\[\d+\]\s+(\d+)\.(\d+):\s+\d+\s+(\S+?):\s*$', lines[0])
+        m = re.match(r'\s*(\S.*?)\s+(\d+)/(\d+)\s+\[\d+\]\s+(\d+)\.(\d+):\s+(?:\d+\s+)?(\S+?):\s*$', lines[0])
         check(m, block)
         comm, pid, tid, s, fraction, event = m.groups()
         names = []
