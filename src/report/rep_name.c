@@ -101,13 +101,13 @@ static size_t function_offset(const char *s, size_t len)
 {
 	size_t depth = 0, from = 0;
 
-	for (size_t i = 0; i + 1 < len; i++) {
+	for (size_t i = 0; i + 2 < len; i++) {
 		if (strchr("<([{", s[i]))
 			depth++;
 		else if (depth && strchr(">)]}", s[i]) && !(s[i] == '>' && s[i - 1] == '-'))
 			depth--;
-		else if (depth == 0 && s[i] == ':' && s[i + 1] == ':')
-			from = i + 2;
+		else if (depth == 0 && s[i] == ':' && s[i + 1] == ':' && s[i + 2] != '<')
+			from = i + 2; /* in Rust's "f::<T>" that is f */
 	}
 	return from;
 }

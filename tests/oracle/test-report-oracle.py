@@ -54,9 +54,9 @@ def pprof(folder, *argv):
 
 
 def ours(*argv):
-    """The tables; none if no sample matches."""
+    """The tables; none if the filters leave no sample."""
     got = subprocess.run([agent, 'report', '--format', 'json', '--rows', 'all', *argv], capture_output=True, text=True, check=False)
-    if got.returncode == 1 and 'no sample matches' in got.stderr:
+    if got.returncode == 1 and 'the filters leave no sample' in got.stderr:
         return [{'rows': []}]
     if got.returncode:
         print(f'# {got.stderr}')

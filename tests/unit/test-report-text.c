@@ -130,6 +130,8 @@ static void test_long_names_keep_their_function(void **state)
 	                    E "function(std::vect" E);
 	assert_string_equal(name_of("<a::b::Reader as c::d::Stream>::poll", 20, false),
 	                    "<a::b::Re" E "eam>::poll");
+	assert_string_equal(name_of("std::sys::backtrace::run::<T>", 15, false),
+	                    "std:" E "::run::<T>");
 	assert_string_equal(name_of("a::b", 2, false), E "b");
 	assert_string_equal(name_of("a::b", 1, false), E);
 }
