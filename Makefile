@@ -24,7 +24,7 @@ help:
 	@echo 'sudo make check       install what is missing, run every test (sanitizers, an installation, Linux 5.10)'
 	@echo 'make check-vm         tests under 5.10, 6.1, 6.12, the newest kernel and arm64, in virtual machines (KERNELS=6.1: only that)'
 	@echo 'make check-totals     totals of redis, nginx, postgres and others against the scheduler, in every mode (some 5 minutes)'
-	@echo 'make check-viewers    our files in speedscope, flamegraph.pl, inferno, samply and others, fetched or built first (some minutes)'
+	@echo 'make check-viewers    our files in speedscope, flamegraph.pl, inferno and others, fetched or built first (some minutes)'
 	@echo 'make check-abi        compare the ABI of the library with the last tag (SKIP without one)'
 	@echo 'make install          DESTDIR= and PREFIX= as usual (default prefix /usr/local)'
 	@echo 'make lint | format    check style and spelling | reformat the sources'
@@ -77,7 +77,7 @@ check-totals: bootstrap-test
 .PHONY: check-viewers
 check-viewers: bootstrap-test
 	@$(MAKE) --no-print-directory all
-	@tools/fetch-readers debian speedscope flamegraph inferno samply pyroscope || :
+	@tools/fetch-readers debian speedscope flamegraph inferno pyroscope || :
 	@/usr/bin/python3 tests/live/test-live-viewers.py ./perf-agent $(BUILD)/tests/workloads/demo; status=$$?; tools/give-back; exit $$status
 
 # 77: nothing to compare, and it said why.
