@@ -279,4 +279,25 @@ struct ev_thread {
 	char comm[EV_COMM_LEN];
 };
 
+/* A source file as text. */
+struct ev_source {
+	const char *path; /* the file that was read */
+	const char *text; /* text[len] */
+	size_t len;
+	int64_t changed_realtime_ns; /* last modification */
+};
+
+/* An address of code in an ELF file. */
+struct ev_site {
+	uint64_t addr;       /* virtual address, as the file has it */
+	uint64_t start, end; /* of the symbol that contains it; end 0: none does */
+	const char *symbol;  /* demangled; NULL: none */
+};
+
+/* One line of a disassembly. */
+struct ev_instruction {
+	uint64_t addr;
+	const char *text;
+};
+
 #endif

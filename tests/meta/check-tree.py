@@ -49,7 +49,7 @@ MAX_MEMBERS = 30
 # Prefixes of files and functions, where they are not the module's name.
 PREFIXES = {
     "api": ("api_", "pfa_"), "decode": ("dec_",), "dwarf": ("dw_",), "encode": ("enc_",), "image": ("img_",),
-    "loader": ("load_",),
+    "listing": ("lst_",), "loader": ("load_",),
     "metrics": ("met_",), "perfevent": ("pev_",), "profile": ("prof_",), "report": ("rep_",), "sampler": ("smp_",), "session": ("ses_",),
     "source": ("src_",), "symbolize": ("sym_",), "track": ("trk_",), "unwind": ("uw_",),
 }
