@@ -122,6 +122,35 @@ void rep_put_listed(struct sbuf *b, const struct rep_part *f, int64_t samples);
 void rep_put_files(struct sbuf *b, const struct rep_items *it, const char *key, int64_t samples);
 void rep_put_reasons(struct sbuf *b, const struct rep_items *it, int64_t samples);
 
+/* ---- values of one function by line and by address (rep_sites.c) ------------------------------ */
+
+struct rep_line_sum {
+	uint32_t file;     /* string: source file, 0 unknown */
+	int64_t line;      /* 0 unknown */
+	int64_t self, cum; /* a sample counts once in cum */
+	size_t seen;       /* private */
+};
+struct rep_address_sum {
+	uint32_t path, build_id; /* strings: of its mapping; 0 unknown */
+	uint64_t off;            /* in the file; without a mapping the address, 0 unknown */
+	int64_t line;            /* of the function, 0 unknown */
+	int64_t self, cum;
+	size_t seen;
+};
+/* Each of the two lists has all of the function's self value. */
+struct rep_sites {
+	VEC(struct rep_line_sum) lines;        /* by file and line */
+	VEC(struct rep_address_sum) addresses; /* by path, build-id and offset */
+};
+/**
+ * rep_sites_of - the places where a function is in the stacks, inlined or not
+ * @name: string, not 0
+ * Returns: 0, -E2BIG, -ENOMEM. Cost: O(frames of all samples).
+ */
+int rep_sites_of(const struct prof_model *m, uint32_t type_idx, uint32_t name,
+                 struct rep_sites *ret);
+void rep_sites_done(struct rep_sites *s);
+
 /* ---- what is known of a profile (rep_quality.c) ----------------------------------------------- */
 
 /* Percentages; negative: not known. */
