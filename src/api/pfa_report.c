@@ -57,7 +57,7 @@ static int check_view(const struct pfa_report_options *o, struct err *err)
 		        "view: a format of profiles has no views; use text, markdown or json");
 	if (o->min_permille > 1000)
 		return err_set(err, -EINVAL, "min_permille: %u is above 1,000", o->min_permille);
-	return o->view == PFA_REPORT_PEEK ? rep_peek_check(o->subject, err) : 0;
+	return o->view == PFA_REPORT_PEEK ? rep_subject_check("peek", o->subject, err) : 0;
 }
 
 static int count_files(const char *const *files, const char *what, size_t *ret, struct err *err)

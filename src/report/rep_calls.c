@@ -127,49 +127,6 @@ static int add_table(struct calls *c, const struct rep_fn *fn, uint32_t node, bo
 	return r;
 }
 
-static uint32_t node_of(const struct prof_model *m, const struct rep_fn *fn)
-{
-	return fn->name ? fn->name : intern_count(m->strings) + fn->path;
-}
-
-/* Marks the functions asked for: that of exactly this name, else those that match. Returns how many
- * of the first @n of @all there are, which come first then. */
-static int select_functions(struct calls *c, struct rep_fns *all, size_t *ret_n, struct err *err)
-{
-	const char *want = c->v->doc->o->subject;
-	_cleanup_(rep_regex_freep) struct rep_regex *re = NULL;
-	bool exact = false;
-	size_t n = 0;
-	int r = 0;
-
-	for (size_t i = 0; i < all->n && !exact; i++)
-		exact = !strcmp(want, prof_model_str(c->v->m, all->p[i].name));
-	if (!exact)
-		r = rep_regex_new("peek", want, &re, err);
-	for (size_t i = 0; i < all->n && r == 0; i++) {
-		const char *name = rep_node_name(c->v->doc, c->v->m, node_of(c->v->m, &all->p[i]));
-
-		if (!name)
-			return -ENOMEM;
-		if (exact ? strcmp(want, name) != 0 : !rep_regex_matches(re, name))
-			continue;
-		c->subject[node_of(c->v->m, &all->p[i])] = 1;
-		all->p[n++] = all->p[i];
-	}
-	if (r == 0 && n == 0)
-		return err_set(err, -ENOENT, "%s: no function matches '%s'",
-		               c->v->group->first->name, want);
-	*ret_n = n;
-	return r;
-}
-
-int rep_peek_check(const char *subject, struct err *err)
-{
-	_cleanup_(rep_regex_freep) struct rep_regex *re = NULL;
-
-	return rep_regex_new("peek", subject, &re, err);
-}
-
 int rep_view_peek(struct rep_view *v, struct err *err)
 {
 	_cleanup_(calls_done) struct calls c = {.v = v, .edges.max = EDGES_MAX};
@@ -182,7 +139,9 @@ int rep_view_peek(struct rep_view *v, struct err *err)
 	c.subject = calloc(2 * (size_t)intern_count(v->m->strings), 1);
 	r = c.subject ? intern_new(EDGES_MAX, EDGE_BYTES_MAX, &c.keys) : -ENOMEM;
 	if (r == 0)
-		r = select_functions(&c, &all, &n, err);
+		r = rep_select(v, &all, &n, err);
+	for (size_t i = 0; i < n; i++)
+		c.subject[rep_fn_node(v->m, &all.p[i])] = 1;
 	for (size_t i = 0; i < v->m->samples.n && r == 0; i++)
 		r = visit_sample(&c, i);
 	if (r < 0)
@@ -190,9 +149,9 @@ int rep_view_peek(struct rep_view *v, struct err *err)
 	all.n = n;
 	r = rep_top_table(v, &all, n);
 	for (size_t i = 0; i < MIN_OF(n, (size_t)FUNCTIONS_SHOWN) && r == 0; i++) {
-		r = add_table(&c, &all.p[i], node_of(v->m, &all.p[i]), true);
+		r = add_table(&c, &all.p[i], rep_fn_node(v->m, &all.p[i]), true);
 		if (r == 0)
-			r = add_table(&c, &all.p[i], node_of(v->m, &all.p[i]), false);
+			r = add_table(&c, &all.p[i], rep_fn_node(v->m, &all.p[i]), false);
 	}
 	return r;
 }

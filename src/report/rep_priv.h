@@ -335,6 +335,15 @@ int rep_view_peek(struct rep_view *v, struct err *err);
 int rep_view_tree(struct rep_view *v);
 int rep_view_by(struct rep_view *v, struct err *err);
 /**
+ * rep_select - move the functions that the view's subject selects to the front of a list
+ * Those are the function of exactly this name, else those that match. Their order stays.
+ * @ret_n: how many, at least 1
+ * Returns: 0, -ENOENT (none), -EINVAL (no regular expression; both with @err), -ENOMEM.
+ */
+int rep_select(struct rep_view *v, struct rep_fns *all, size_t *ret_n, struct err *err);
+/* Returns the node of a function, as in rep_frame. */
+uint32_t rep_fn_node(const struct prof_model *m, const struct rep_fn *fn);
+/**
  * rep_view_diff - add the table of changes to the section of @after
  * Returns: 0, -E2BIG, -ENOMEM.
  */

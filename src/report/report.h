@@ -85,10 +85,11 @@ enum rep_format {
 };
 
 /**
- * rep_peek_check - whether .subject of REP_PEEK is a regular expression
+ * rep_subject_check - whether .subject of REP_PEEK is a regular expression
+ * @view: its name, for messages
  * Returns: 0, -EINVAL (@err), -ENOMEM.
  */
-int rep_peek_check(const char *subject, struct err *err);
+int rep_subject_check(const char *view, const char *subject, struct err *err);
 
 /**
  * rep_put_name - append a function's name, shortened
