@@ -46,6 +46,9 @@ enum pfa_report_view {
 	PFA_REPORT_TREE = 2, /* calls, from the outermost function down */
 	PFA_REPORT_BY = 3,   /* subject: process, thread, module, file, line, or a label's key */
 	PFA_REPORT_DIFF = 4, /* changes from base to files; also HTML and SVG */
+	/* Source lines and instructions of the functions that match subject. Reads the source files
+	 * and programs that the profile names, and runs objdump (binutils) from PATH. */
+	PFA_REPORT_ANNOTATE = 5,
 };
 
 enum pfa_report_sort {
@@ -75,7 +78,8 @@ struct pfa_report_options {
 	uint32_t min_permille;
 	uint32_t view; /* enum pfa_report_view; TEXT, MARKDOWN and JSON only */
 	uint32_t reserved0;
-	/* PEEK: the name of a function, or a regular expression if none has it; BY: see there. */
+	/* PEEK, ANNOTATE: the name of a function, or a regular expression if none has it; BY: see
+	 * there. */
 	const char *subject;
 	/* DIFF: the earlier profiles, as files. They are scaled to the duration of the later ones,
 	 * numbers of samples also to their rate; without durations, to their total. */
@@ -90,6 +94,12 @@ struct pfa_report_options {
 	const char *focus, *ignore;       /* keep samples with a matching frame; drop them */
 	const char *hide, *show;          /* remove matching frames; all others */
 	const char *tagfocus, *tagignore; /* labels: "KEY=REGEX", "KEY=N", "KEY=N:M", "N:" */
+
+	/* NULL-terminated, or NULL. Directories that are searched first: for source files (ANNOTATE),
+	 * by their whole path and without its first folders; for debug files (ANNOTATE, and names of
+	 * a perf.data), before /usr/lib/debug. */
+	const char *const *source_dirs;
+	const char *const *debug_dirs;
 };
 #define PFA_REPORT_OPTIONS_INIT                                                                    \
 	{                                                                                          \

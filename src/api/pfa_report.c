@@ -4,6 +4,7 @@
 
 #include "decode/decode.h"
 #include "encode/encode.h"
+#include "listing/listing.h"
 #include "perfagent/perfagent_report.h"
 #include "report/report.h"
 
@@ -20,12 +21,14 @@ _Static_assert((int)PFA_REPORT_TEXT == (int)REP_TEXT &&
 
 _Static_assert((int)PFA_REPORT_TOP == (int)REP_TOP && (int)PFA_REPORT_PEEK == (int)REP_PEEK &&
                        (int)PFA_REPORT_TREE == (int)REP_TREE && (int)PFA_REPORT_BY == (int)REP_BY &&
-                       (int)PFA_REPORT_DIFF == (int)REP_DIFF,
+                       (int)PFA_REPORT_DIFF == (int)REP_DIFF &&
+                       (int)PFA_REPORT_ANNOTATE == (int)REP_ANNOTATE,
                "one numbering");
 
 struct inputs {
 	struct dec_profile *profiles; /* profiles[n_files] */
 	size_t n_files;
+	struct dec_options how;
 	VEC(struct rep_input) v;
 };
 
@@ -39,9 +42,10 @@ static void inputs_done(struct inputs *in)
 
 static int check_view(const struct pfa_report_options *o, struct err *err)
 {
-	const bool needs = o->view == PFA_REPORT_PEEK || o->view == PFA_REPORT_BY;
+	const bool by_function = o->view == PFA_REPORT_PEEK || o->view == PFA_REPORT_ANNOTATE;
+	const bool needs = by_function || o->view == PFA_REPORT_BY;
 
-	if (o->view > PFA_REPORT_DIFF)
+	if (o->view > PFA_REPORT_ANNOTATE)
 		return err_set(err, -EINVAL, "view: %u is unknown", o->view);
 	if (needs != (o->subject && *o->subject))
 		return err_set(err, -EINVAL, "subject: %s",
@@ -57,7 +61,9 @@ static int check_view(const struct pfa_report_options *o, struct err *err)
 		        "view: a format of profiles has no views; use text, markdown or json");
 	if (o->min_permille > 1000)
 		return err_set(err, -EINVAL, "min_permille: %u is above 1,000", o->min_permille);
-	return o->view == PFA_REPORT_PEEK ? rep_subject_check("peek", o->subject, err) : 0;
+	if (!by_function)
+		return 0;
+	return rep_subject_check(o->view == PFA_REPORT_PEEK ? "peek" : "annotate", o->subject, err);
 }
 
 static int count_files(const char *const *files, const char *what, size_t *ret, struct err *err)
@@ -120,10 +126,19 @@ static int take_options(const struct pfa_report_options *from, struct pfa_report
 	return rep_filter_check(&ret->filter, err);
 }
 
+static size_t count_dirs(const char *const *dirs)
+{
+	size_t n = 0;
+
+	while (dirs && dirs[n])
+		n++;
+	return n;
+}
+
 static int read_file(struct inputs *in, size_t i, const char *path, struct err *err)
 {
 	struct dec_profile *p = &in->profiles[i];
-	int r = dec_file(path, NULL, p, err);
+	int r = dec_file(path, &in->how, p, err);
 
 	for (uint32_t k = 0; k < p->n_models && r == 0; k++) {
 		struct rep_input one = {.name = strcmp(path, "-") == 0 ? "standard input" : path,
@@ -153,14 +168,45 @@ static int read_files(struct inputs *in, const char *const *files, size_t n, str
 	return r;
 }
 
+/* ---- listings of code, for REP_ANNOTATE ------------------------------------------------------- */
+
+static int read_source(void *arg, const char *path, struct ev_source *ret, struct err *err)
+{
+	return lst_source(arg, path, ret, err);
+}
+
+static int read_sites(void *arg, const char *path, const char *build_id, const uint64_t *offs,
+                      size_t n, struct ev_site *ret, struct err *err)
+{
+	return lst_sites(arg, path, build_id, offs, n, ret, err);
+}
+
+static int read_instructions(void *arg, uint64_t start, uint64_t end,
+                             const struct ev_instruction **ret, size_t *ret_n, struct err *err)
+{
+	return lst_instructions(arg, start, end, ret, ret_n, err);
+}
+
 static int report(const struct pfa_report_options *from, struct sbuf *out, struct err *err)
 {
 	_cleanup_(inputs_done) struct inputs in = {0}, base = {0};
+	_cleanup_(lst_freep) struct lst *listings = NULL;
+	struct rep_reader reader = {
+	        .source = read_source, .sites = read_sites, .instructions = read_instructions};
 	struct pfa_report_options o;
 	struct rep_options opts;
 	size_t n = 0, n_base = 0;
 	int r = take_options(from, &o, &opts, &n, &n_base, err);
 
+	if (r < 0)
+		return r;
+	in.how = base.how = (struct dec_options){.debug_dirs = o.debug_dirs,
+	                                         .n_debug_dirs = count_dirs(o.debug_dirs)};
+	r = lst_new(&(struct lst_options){.source_dirs = o.source_dirs,
+	                                  .n_source_dirs = count_dirs(o.source_dirs),
+	                                  .debug_dirs = o.debug_dirs,
+	                                  .n_debug_dirs = in.how.n_debug_dirs},
+	            &listings);
 	if (r == 0)
 		r = read_files(&base, o.base, n_base, err);
 	if (r == 0)
@@ -169,6 +215,8 @@ static int report(const struct pfa_report_options *from, struct sbuf *out, struc
 		return r;
 	opts.base = base.v.p;
 	opts.n_base = base.v.n;
+	reader.arg = listings;
+	opts.reader = &reader;
 	return rep_write(&opts, in.v.p, in.v.n, out, err);
 }
 

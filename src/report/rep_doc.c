@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A report as data: sources, sections, tables. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "report/rep_priv.h"
@@ -70,8 +71,16 @@ void rep_put_number(const struct rep_section *s, enum rep_kind kind, const struc
 	(void)sbuf_str(b, plus ? "+" : ""); /* failures stick in .err */
 	if (kind == REP_VALUE || kind == REP_CHANGE)
 		rep_put_value(b, c->num, s->unit);
+	else if (kind == REP_WEIGHT && c->num == 0)
+		(void)sbuf_char(b, '.');
+	else if (kind == REP_WEIGHT)
+		rep_put_value(b, c->num, s->unit);
 	else if (kind == REP_COUNT)
 		rep_put_count(b, c->num);
+	else if (kind == REP_LINE && c->num)
+		(void)sbuf_addf(b, "%" PRId64, c->num);
+	else if (kind == REP_ADDRESS && c->num)
+		(void)sbuf_addf(b, "0x%" PRIx64, (uint64_t)c->num);
 	else if (kind == REP_REAL)
 		rep_put_fixed(b, c->real, 1);
 	if (kind == REP_SHARE || kind == REP_SHARE_CHANGE) {

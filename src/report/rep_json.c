@@ -98,8 +98,13 @@ static void put_cell(const char *table_key, const struct rep_column *c, const st
 	switch (c->kind) {
 	case REP_VALUE:
 	case REP_CHANGE:
+	case REP_WEIGHT:
 	case REP_COUNT:
+	case REP_LINE:
 		(void)sbuf_addf(b, "\"%s\": %" PRId64, c->key, cell->num);
+		break;
+	case REP_ADDRESS: /* a number would lose bits in most readers */
+		(void)sbuf_addf(b, "\"%s\": \"0x%" PRIx64 "\"", c->key, (uint64_t)cell->num);
 		break;
 	case REP_SHARE:
 	case REP_SHARE_CHANGE:
@@ -123,6 +128,7 @@ static void put_cell(const char *table_key, const struct rep_column *c, const st
 	}
 	case REP_PATH:
 	case REP_WORD:
+	case REP_CODE:
 		put_string(b, c->key, cell->text);
 		break;
 	}
@@ -133,6 +139,16 @@ static void put_table(const struct rep_table *t, struct sbuf *b)
 	(void)sbuf_addf(b, "\n    {\"table\": \"%s\", ", t->key);
 	if (t->subject) {
 		put_string(b, "of", t->subject);
+		(void)sbuf_str(b, ", ");
+	}
+	if (t->file) {
+		put_string(b, "file", t->file);
+		(void)sbuf_str(b, ", ");
+		put_string(b, "read", t->read);
+		(void)sbuf_str(b, ", ");
+		put_string(b, "symbol", t->symbol);
+		(void)sbuf_str(b, ", ");
+		put_string(b, "note", t->note);
 		(void)sbuf_str(b, ", ");
 	}
 	(void)sbuf_str(b, "\"rows\": [");

@@ -8,6 +8,7 @@
 
 #define NAME_BYTES_MAX ((size_t)1 << 20)
 #define ELLIPSIS       "\xe2\x80\xa6" /* one column */
+#define TAB_COLUMNS    8
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
@@ -157,6 +158,56 @@ size_t rep_put_name(struct sbuf *b, const char *name, size_t columns, bool fold)
 	if (from->err && !b->err)
 		b->err = from->err;
 	return put_cut(b, from->p ? from->p : "", from->len, columns);
+}
+
+/* ---- code ------------------------------------------------------------------------------------ */
+
+/* Returns the bytes of a character that changes the direction of text: it would show lines that are
+ * not those of the file. U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069. */
+static size_t direction_len(const char *s)
+{
+	if (s[0] == '\xd8' && s[1] == '\x9c')
+		return 2;
+	if (s[0] != '\xe2')
+		return 0;
+	if (s[1] == '\x80')
+		return (s[2] >= '\x8e' && s[2] <= '\x8f') || (s[2] >= '\xaa' && s[2] <= '\xae') ? 3
+		                                                                                : 0;
+	return s[1] == '\x81' && s[2] >= '\xa6' && s[2] <= '\xa9' ? 3 : 0;
+}
+
+size_t rep_put_code(struct sbuf *b, const char *text, size_t columns)
+{
+	_cleanup_(sbuf_done) struct sbuf plain, clean;
+	size_t at = 0, kept;
+
+	sbuf_init(&plain, NAME_BYTES_MAX);
+	sbuf_init(&clean, NAME_BYTES_MAX);
+	for (const char *p = text; *p; p++) {
+		const size_t n = direction_len(p);
+
+		(void)sbuf_char(&plain, n            ? '?'
+		                        : *p == '\t' ? ' '
+		                                     : *p); /* failures stick in .err */
+		at += n || ((unsigned char)*p & 0xc0) != 0x80;
+		for (; *p == '\t' && at % TAB_COLUMNS; at++)
+			(void)sbuf_char(&plain, ' ');
+		p += n ? n - 1 : 0;
+	}
+	if (plain.p)
+		(void)enc_put_name(&clean, plain.p, plain.len);
+	if ((plain.err || clean.err) && !b->err)
+		b->err = plain.err ? plain.err : clean.err;
+	if (!clean.p)
+		return 0;
+	at = columns_of(clean.p, clean.len);
+	if (!columns || at <= columns) {
+		(void)sbuf_add(b, clean.p, clean.len);
+		return at;
+	}
+	(void)sbuf_add(b, clean.p, columns_walk(clean.p, clean.len, columns - 1, &kept));
+	(void)sbuf_str(b, ELLIPSIS);
+	return kept + 1;
 }
 
 /* ---- numbers -------------------------------------------------------------------------------- */

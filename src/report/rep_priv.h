@@ -191,6 +191,14 @@ int rep_quality_lines(const struct rep_input *in, const struct rep_quality *q, r
 /* ---- names and numbers as text (rep_name.c) --------------------------------------------------- */
 
 /**
+ * rep_put_code - append a line of code
+ * @columns: room; 0: any. A longer line loses its end.
+ * Tabs become blanks up to the next multiple of 8; other characters are as in rep_put_name, and
+ * those that change the direction of text become '?' too.
+ * Returns: columns written.
+ */
+size_t rep_put_code(struct sbuf *b, const char *text, size_t columns);
+/**
  * rep_put_value - append a value with its unit: "1.23 s", "4.5 MB", "1,234"
  * rep_put_count - append a number with commas
  * rep_put_pct - append a share in percent, without sign, as precise as the number of samples allows
@@ -247,13 +255,17 @@ int rep_convert(const struct rep_options *o, const struct rep_groups *g, struct 
 enum rep_kind {
 	REP_VALUE,        /* .num, in the unit of the section */
 	REP_CHANGE,       /* .num, with a sign */
+	REP_WEIGHT,       /* .num, in the unit of the section; 0 is "." */
 	REP_COUNT,        /* .num */
+	REP_LINE,         /* .num; 0: none */
+	REP_ADDRESS,      /* .num, in hexadecimal */
 	REP_SHARE,        /* .real, percent */
 	REP_SHARE_CHANGE, /* .real, percent, with a sign */
 	REP_REAL,         /* .real; NAN: none */
 	REP_NAME,         /* .text: a function; folded and shortened; indented by .depth */
 	REP_PATH,         /* .text: a file; text shows its last part */
 	REP_WORD,         /* .text */
+	REP_CODE,         /* .text: a line of code */
 };
 struct rep_column {
 	const char *key, *title; /* of JSON, of text; a title that is NULL: not in text */
@@ -273,6 +285,9 @@ struct rep_table {
 	size_t n_columns;
 	VEC(struct rep_cell) cells; /* row by row */
 	const char *rest;           /* a line after the table; NULL: none */
+	/* Listings of code only: the file of the profile, that which was read (NULL: none), the
+	 * symbol (NULL: none), and what its reader should know (NULL: nothing). */
+	const char *file, *read, *symbol, *note;
 };
 /* A profile, or several that were merged. */
 struct rep_section {
@@ -305,6 +320,9 @@ int rep_table_row(struct rep_table *t, const struct rep_cell *cells);
 const char *rep_doc_text(struct rep_doc *d, const char *format, ...) PRINTF_FMT(2, 3);
 
 int rep_doc_write_text(const struct rep_doc *d, struct sbuf *out);
+/* Writes one table as text; 0, -E2BIG, -ENOMEM. */
+int rep_table_write_text(const struct rep_doc *d, const struct rep_section *s,
+                         const struct rep_table *t, struct sbuf *out);
 int rep_doc_write_markdown(const struct rep_doc *d, struct sbuf *out);
 int rep_doc_write_json(const struct rep_doc *d, struct sbuf *out);
 
@@ -327,13 +345,15 @@ struct rep_view {
  */
 int rep_view_functions(struct rep_view *v, bool by_cum, struct rep_fns *ret);
 /**
- * rep_view_top, rep_view_peek, rep_view_tree, rep_view_by - add the tables of a view to its section
+ * rep_view_top, rep_view_peek, rep_view_tree, rep_view_by, rep_view_annotate - add the tables of a
+ * view to its section
  * Returns: 0, -EINVAL, -ENOENT (both with @err), -E2BIG, -ENOMEM.
  */
 int rep_view_top(struct rep_view *v);
 int rep_view_peek(struct rep_view *v, struct err *err);
 int rep_view_tree(struct rep_view *v);
 int rep_view_by(struct rep_view *v, struct err *err);
+int rep_view_annotate(struct rep_view *v, struct err *err);
 /**
  * rep_select - move the functions that the view's subject selects to the front of a list
  * Those are the function of exactly this name, else those that match. Their order stays.

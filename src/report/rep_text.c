@@ -27,7 +27,10 @@ static size_t put_cell(const struct rep_doc *d, const struct rep_section *s, enu
 	switch (kind) {
 	case REP_VALUE:
 	case REP_CHANGE:
+	case REP_WEIGHT:
 	case REP_COUNT:
+	case REP_LINE:
+	case REP_ADDRESS:
 	case REP_SHARE:
 	case REP_SHARE_CHANGE:
 	case REP_REAL:
@@ -50,8 +53,16 @@ static size_t put_cell(const struct rep_doc *d, const struct rep_section *s, enu
 	case REP_WORD:
 		(void)rep_put_name(b, c->text, 0, false);
 		break;
+	case REP_CODE:
+		(void)rep_put_code(b, c->text, width);
+		break;
 	}
 	return b->len > from ? columns_of(b->p + from, b->len - from) : 0;
+}
+
+static bool is_flexible(enum rep_kind kind)
+{
+	return kind == REP_NAME || kind == REP_CODE;
 }
 
 /* The width of each column; that of names is what is left of the line. */
@@ -71,10 +82,10 @@ static int measure(const struct rep_doc *d, const struct rep_section *s, const s
 
 			sbuf_reset(&b);
 			n = put_cell(d, s, t->columns[i].kind, &t->cells.p[k],
-			             t->columns[i].kind == REP_NAME ? 0 : d->o->width, &b);
+			             is_flexible(t->columns[i].kind) ? 0 : d->o->width, &b);
 			widths[i] = MAX_OF(widths[i], n);
 		}
-		if (t->columns[i].kind == REP_NAME) {
+		if (is_flexible(t->columns[i].kind)) {
 			names = i;
 			longest = widths[i];
 		} else if (t->columns[i].title) {
@@ -111,6 +122,8 @@ static const char *colour_of(const struct rep_doc *d, enum rep_kind kind,
 		return NULL;
 	if (!cell)
 		return BOLD;
+	if (kind == REP_WEIGHT)
+		return cell->num ? BOLD : NULL;
 	if (kind == REP_CHANGE)
 		return cell->num > 0 ? RED : GREEN; /* more time is worse */
 	return kind == REP_PATH ? DIM : NULL;
@@ -158,8 +171,8 @@ static void put_row(const struct rep_doc *d, const struct rep_section *s, const 
 	end_line(out);
 }
 
-static int put_table(const struct rep_doc *d, const struct rep_section *s,
-                     const struct rep_table *t, struct sbuf *out)
+int rep_table_write_text(const struct rep_doc *d, const struct rep_section *s,
+                         const struct rep_table *t, struct sbuf *out)
 {
 	size_t widths[COLUMNS_MAX];
 	int r;
@@ -168,6 +181,38 @@ static int put_table(const struct rep_doc *d, const struct rep_section *s,
 	r = measure(d, s, t, widths);
 	if (r < 0)
 		return r;
+	put_row(d, s, t, NULL, widths, out);
+	for (size_t k = 0; k < t->cells.n; k += t->n_columns)
+		put_row(d, s, t, &t->cells.p[k], widths, out);
+	return out->err;
+}
+
+/* The lines before a listing: its files and its note. */
+static void put_place(const struct rep_table *t, struct sbuf *out)
+{
+	if (t->symbol) {
+		(void)rep_put_name(out, t->symbol, 0, false);
+		(void)sbuf_str(out, " of ");
+	}
+	(void)rep_put_name(out, t->file, 0, false);
+	if (t->read && strcmp(t->read, t->file) != 0) {
+		(void)sbuf_str(out, ", read from ");
+		(void)rep_put_name(out, t->read, 0, false);
+	}
+	if (*t->file || t->symbol)
+		(void)sbuf_char(out, '\n');
+	if (t->note) {
+		(void)sbuf_str(out, "note: ");
+		(void)rep_put_name(out, t->note, 0, false);
+		(void)sbuf_char(out, '\n');
+	}
+}
+
+static int put_table(const struct rep_doc *d, const struct rep_section *s,
+                     const struct rep_table *t, struct sbuf *out)
+{
+	int r = 0;
+
 	(void)sbuf_char(out, '\n');
 	if (t->title) {
 		(void)sbuf_str(out, t->title);
@@ -177,14 +222,15 @@ static int put_table(const struct rep_doc *d, const struct rep_section *s,
 		}
 		(void)sbuf_char(out, '\n');
 	}
-	put_row(d, s, t, NULL, widths, out);
-	for (size_t k = 0; k < t->cells.n; k += t->n_columns)
-		put_row(d, s, t, &t->cells.p[k], widths, out);
+	if (t->file)
+		put_place(t, out);
+	if (!t->file || t->cells.n)
+		r = rep_table_write_text(d, s, t, out);
 	if (t->rest) {
 		(void)sbuf_str(out, t->rest);
 		(void)sbuf_char(out, '\n');
 	}
-	return out->err;
+	return r < 0 ? r : out->err;
 }
 
 struct lines {

@@ -42,6 +42,8 @@ static int add_section(struct rep_doc *d, const struct rep_group *g, struct err 
 		return rep_view_tree(&v);
 	case REP_BY:
 		return rep_view_by(&v, err);
+	case REP_ANNOTATE:
+		return rep_view_annotate(&v, err);
 	case REP_DIFF:
 		break; /* not of one group */
 	}
@@ -121,11 +123,14 @@ static int write_document(const struct rep_options *o, const struct rep_input *i
                           const struct rep_groups *base, const struct rep_groups *g,
                           struct sbuf *out, struct err *err)
 {
-	static const char *const names[] = {"top", "peek", "tree", "by", "diff"};
+	static const char *const names[] = {"top", "peek", "tree", "by", "diff", "annotate"};
 	_cleanup_(rep_doc_done) struct rep_doc d;
+	struct rep_options shown = *o;
 	int r;
 
-	rep_doc_init(&d, o);
+	shown.colours = o->colours && o->format == REP_TEXT;
+	shown.width = o->format == REP_TEXT ? o->width : 0;
+	rep_doc_init(&d, &shown);
 	d.view = names[o->view];
 	r = add_sources(&d, base, o->base, o->n_base);
 	if (r == 0)

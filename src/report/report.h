@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report - views of finished profiles: filters, tables, conversions. Pure functions over models.
+ * report - views of finished profiles: filters, tables, conversions. Pure functions over models;
+ * only the caller's struct rep_reader reads files.
  * Thread: any; objects belong to one thread at a time.
  */
 #ifndef PA_REPORT_H
@@ -85,7 +86,7 @@ enum rep_format {
 };
 
 /**
- * rep_subject_check - whether .subject of REP_PEEK is a regular expression
+ * rep_subject_check - whether .subject of REP_PEEK or REP_ANNOTATE is a regular expression
  * @view: its name, for messages
  * Returns: 0, -EINVAL (@err), -ENOMEM.
  */
@@ -161,11 +162,26 @@ struct rep_input {
 };
 
 enum rep_view_kind {
-	REP_TOP = 0,  /* functions */
-	REP_PEEK = 1, /* callers and callees of the functions that match .subject */
-	REP_TREE = 2, /* calls, from the outermost function down */
-	REP_BY = 3,   /* .subject: process, thread, module, file, line, or the key of a label */
-	REP_DIFF = 4, /* changes from .base */
+	REP_TOP = 0,      /* functions */
+	REP_PEEK = 1,     /* callers and callees of the functions that match .subject */
+	REP_TREE = 2,     /* calls, from the outermost function down */
+	REP_BY = 3,       /* .subject: process, thread, module, file, line, or the key of a label */
+	REP_DIFF = 4,     /* changes from .base */
+	REP_ANNOTATE = 5, /* source lines and instructions of the functions that match .subject */
+};
+
+/* Reads the files that REP_ANNOTATE shows. Results are borrowed until the next call of the same
+ * function. Each returns 0, or a negative errno with @err, which the report then shows instead;
+ * -ENOMEM ends it. */
+struct rep_reader {
+	void *arg;
+	int (*source)(void *arg, const char *path, struct ev_source *ret, struct err *err);
+	/* Sites ret[n] of file offsets offs[n], which ascend. @build_id: in hex, "": not known. */
+	int (*sites)(void *arg, const char *path, const char *build_id, const uint64_t *offs,
+	             size_t n, struct ev_site *ret, struct err *err);
+	/* Instructions from @start to @end in the file of the last call of .sites, ascending. */
+	int (*instructions)(void *arg, uint64_t start, uint64_t end,
+	                    const struct ev_instruction **ret, size_t *ret_n, struct err *err);
 };
 
 struct rep_options {
@@ -183,6 +199,7 @@ struct rep_options {
 	bool colours;    /* of terminals, in text */
 	bool full_names; /* template arguments are not folded */
 	bool addresses; /* TREE: code without names has a row for each address, not for each file */
+	const struct rep_reader *reader; /* ANNOTATE */
 };
 /**
  * rep_write - a report of profiles, or the profiles themselves in another format

@@ -12,6 +12,43 @@ static const char *const LINES[] = {
         NULL,
 };
 
+static int read_source(void *arg, const char *path, struct ev_source *ret, struct err *err)
+{
+	static const char text[] = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n";
+
+	(void)arg;
+	(void)err;
+	*ret = (struct ev_source){.path = path, .text = text, .len = sizeof(text) - 1};
+	return 0;
+}
+
+static int read_sites(void *arg, const char *path, const char *build_id, const uint64_t *offs,
+                      size_t n, struct ev_site *ret, struct err *err)
+{
+	(void)arg;
+	(void)build_id;
+	if (strcmp(path, "/bin/app") != 0)
+		return err_set(err, -ENOENT, "no %s", path);
+	for (size_t i = 0; i < n; i++)
+		ret[i] = (struct ev_site){
+		        .addr = offs[i] + 1, .start = 1, .end = UINT64_MAX, .symbol = "symbol"};
+	return 0;
+}
+
+static int read_instructions(void *arg, uint64_t start, uint64_t end,
+                             const struct ev_instruction **ret, size_t *ret_n, struct err *err)
+{
+	static const struct ev_instruction code[] = {{1, "nop"}, {2, "ret"}};
+
+	(void)arg;
+	(void)start;
+	(void)end;
+	(void)err;
+	*ret = code;
+	*ret_n = ARRAY_SIZE(code);
+	return 0;
+}
+
 /* Returns the number of allocations that failed before it went well. */
 static long fail_each(const struct rep_options *o, const struct rep_input *in, size_t n)
 {
@@ -41,7 +78,14 @@ static void test_all_views_fail_as_a_whole(void **state)
 {
 	_cleanup_(prof_model_freep) struct prof_model *a = rm_model(LINES), *b = rm_model(LINES);
 	struct rep_input in[] = {{.name = "a", .model = a}, {.name = "b", .model = b}};
+	const struct rep_reader reader = {
+	        .source = read_source, .sites = read_sites, .instructions = read_instructions};
 	const struct rep_options views[] = {
+	        {.view = REP_ANNOTATE, .subject = "query", .reader = &reader},
+	        {.view = REP_ANNOTATE,
+	         .subject = "read",
+	         .reader = &reader,
+	         .format = REP_MARKDOWN},
 	        {.view = REP_TOP, .filter = {.tagfocus = "pid=1:2"}},
 	        {.view = REP_PEEK, .subject = "query"},
 	        {.view = REP_TREE, .format = REP_MARKDOWN},
