@@ -55,6 +55,8 @@ COMMAND_WORDS = {
     'format': 'text markdown json folded pprof html svg',
     'by': 'process thread module file line',
     'output': 'file',
+    'source-dir': 'file',
+    'debug-dir': 'file',
 }
 
 

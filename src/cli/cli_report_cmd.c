@@ -18,8 +18,10 @@ struct words {
 	struct pfa_report_options o;
 	const char **files; /* owned; NULL-terminated */
 	size_t n_files;
-	const char *before[2]; /* of --diff, NULL-terminated */
-	const char *output;    /* NULL: standard output */
+	const char *before[2];                  /* of --diff, NULL-terminated */
+	const char **source_dirs, **debug_dirs; /* owned; NULL-terminated */
+	size_t n_source_dirs, n_debug_dirs;
+	const char *output; /* NULL: standard output */
 	bool has_format;
 	int page_error;   /* negative errno of the terminal */
 	const char *view; /* name of its option; NULL: the table of functions */
@@ -45,9 +47,8 @@ static const struct {
 	uint32_t view;
 	bool has_subject;
 } views[] = {
-        {"peek", PFA_REPORT_PEEK, true},
-        {"by", PFA_REPORT_BY, true},
-        {"tree", PFA_REPORT_TREE, false},
+        {"peek", PFA_REPORT_PEEK, true},         {"by", PFA_REPORT_BY, true},
+        {"annotate", PFA_REPORT_ANNOTATE, true}, {"tree", PFA_REPORT_TREE, false},
         {"diff", PFA_REPORT_DIFF, false},
 };
 #define VIEW_CNT (sizeof(views) / sizeof(views[0]))
@@ -237,6 +238,14 @@ static int set_value(struct words *w, const char *name, const char *value)
 		return CLI_DONE;
 	if (!strcmp(name, "format"))
 		return set_format(w, value);
+	if (!strcmp(name, "source-dir")) {
+		w->source_dirs[w->n_source_dirs++] = value;
+		return CLI_DONE;
+	}
+	if (!strcmp(name, "debug-dir")) {
+		w->debug_dirs[w->n_debug_dirs++] = value;
+		return CLI_DONE;
+	}
 	if (!strcmp(name, "rows"))
 		return set_rows(w, value);
 	if (!strcmp(name, "min-share"))
@@ -354,6 +363,10 @@ static int read_words(int argc, char *const *argv, struct words *w)
 		        w->n_files);
 		return CLI_USAGE;
 	}
+	if (w->n_source_dirs && w->o.view != PFA_REPORT_ANNOTATE) {
+		cli_say(COMMAND ": --source-dir needs --annotate");
+		return CLI_USAGE;
+	}
 	rc = check_input(w);
 	if (rc == CLI_DONE)
 		rc = format_by_name(w);
@@ -426,6 +439,8 @@ static int run(struct words *w)
 	int rc;
 
 	w->o.files = w->files;
+	w->o.source_dirs = w->source_dirs;
+	w->o.debug_dirs = w->debug_dirs;
 	if (w->o.view == PFA_REPORT_DIFF) {
 		w->before[0] = w->files[0];
 		w->o.base = w->before;
@@ -460,15 +475,20 @@ int cli_report_files(int argc, char *const *argv)
 	if (rc >= 0)
 		return rc;
 	w.files = calloc((size_t)argc + 1, sizeof(*w.files));
-	if (!w.files) {
+	w.source_dirs = calloc((size_t)argc + 1, sizeof(*w.source_dirs));
+	w.debug_dirs = calloc((size_t)argc + 1, sizeof(*w.debug_dirs));
+	if (w.files && w.source_dirs && w.debug_dirs) {
+		w.o.rows = ROWS_DEFAULT;
+		w.o.min_permille = MIN_PERMILLE;
+		rc = read_words(argc, argv, &w);
+		if (rc == CLI_DONE)
+			rc = run(&w);
+	} else {
 		cli_say(COMMAND ": %s", cli_error(ENOMEM));
-		return CLI_FAILED;
+		rc = CLI_FAILED;
 	}
-	w.o.rows = ROWS_DEFAULT;
-	w.o.min_permille = MIN_PERMILLE;
-	rc = read_words(argc, argv, &w);
-	if (rc == CLI_DONE)
-		rc = run(&w);
 	free(w.files);
+	free(w.source_dirs);
+	free(w.debug_dirs);
 	return rc;
 }

@@ -79,6 +79,7 @@ ZSH_CASES = [
     ('perf-agent unwind-info exa', 'perf-agent unwind-info example-file '),
     ('perf-agent unwind-info --p', 'perf-agent unwind-info --pc='),
     ('perf-agent report --format ma', 'perf-agent report --format markdown '),
+    ('perf-agent report --source-dir exa', 'perf-agent report --source-dir example-file '),
     ('perf-agent --profile -- cat exa', 'perf-agent --profile -- cat example-file '),
     ('perf-agent --profile -- /bin/ech', 'perf-agent --profile -- /bin/echo '),
 ]
@@ -135,6 +136,7 @@ FISH_CASES = [
     ('perf-agent unwind-info exa', 'example-file'),
     ('perf-agent unwind-info --p', '--pc'),
     ('perf-agent report --format ma', 'markdown'),
+    ('perf-agent report --debug-dir exa', 'example-file'),
     ('perf-agent --profile -- cat exa', 'example-file'),
     ('perf-agent --profile -- /bin/ech', '/bin/echo'),
     (f'perf-agent -p {os.getpid()}', str(os.getpid())),
