@@ -4,7 +4,8 @@
 
 usage: test-report-oracle.py PERF_AGENT GO_WORKLOADS
 
-Self and cumulative values of all functions are those of -top, with each filter, and callers and callees those of -peek.
+Self and cumulative values of all functions are those of -top, with each filter, callers and callees those of -peek, and the
+lines of functions with their values those of -list.
 Output is TAP.
 """
 
@@ -88,6 +89,40 @@ def peek(text, name):
     return None
 
 
+def listings(text):
+    """The lines of each function that -list has the source of: {name: {line: (flat, cum, text)}}."""
+    found = {}
+    for block in text.split('ROUTINE ======================== ')[1:]:
+        head, _, body = block.partition('\n')
+        rows = re.findall(r'^ *(\.|-?\d+)[a-zA-Z]* +(\.|-?\d+)[a-zA-Z]* +(\d+): ?(.*)$', body, re.M)
+        if rows:
+            found[head.rpartition(' in ')[0]] = {int(line): (int(flat.replace('.', '0')), int(cum.replace('.', '0')), source.strip())
+                                                 for flat, cum, line, source in rows}
+    return found
+
+
+def check_list(folder, name, values, unit, function):
+    path = os.path.join(folder, name + '.pb.gz')
+    goroot = subprocess.run(['go', 'env', 'GOROOT'], capture_output=True, text=True, check=True).stdout.strip()
+    dirs = [sources, goroot]
+    want = listings(pprof(folder, '-list', f'^{re.escape(function)}$', f'-sample_index={values}', f'-unit={unit}',
+                          '-source_path=' + ':'.join(dirs), path)).get(function, {})
+    tables = ours('--value', values, '--annotate', function, *['--source-dir=' + d for d in dirs], path)
+    source = [t for t in tables if t['table'] == 'source']
+    got = {r['line']: (r['self'], r['cum'], ' '.join(r['text'].split())) for t in source[:1] for r in t['rows']}
+    want = {line: (flat, cum, ' '.join(text.split())) for line, (flat, cum, text) in want.items()}
+    # The two begin and end listings at different lines.
+    differ = [line for line in want if line in got and got[line] != want[line]]
+    valued = {line for line, (_, cum, _) in want.items() if cum}
+    same = bool(valued) and not differ and valued == {line for line, (_, cum, _) in got.items() if cum}
+    code = [r for t in tables if t['table'] == 'instructions' for r in t['rows']]
+    own = tables[0]['rows'][0]['self'] if tables else None
+    report(same, f'{name}: {values} of {len(valued)} lines of {function}')
+    report(sum(r['self'] for r in code) == own and bool(code), f'{name}: {values} of instructions of {function} add up')
+    if not same:
+        print(f'# ours:  {got}\n# -list: {want}')
+
+
 def check_case(folder, name, values, unit, filters):
     path = os.path.join(folder, name + '.pb.gz')
     words = [f'-{k}={v}' for k, v in filters.items()]
@@ -120,4 +155,10 @@ with tempfile.TemporaryDirectory() as folder:
         report(want is not None and got == want and any(want), f'callers and callees of {function}')
         if got != want:
             print(f'# ours:  {got}\n# -peek: {want}')
+    for name, values, unit, function in [('cpu', 'cpu', 'ns', 'main.recurse'), ('cpu', 'cpu', 'ns', 'main.spin'),
+                                         ('cpu', 'cpu', 'ns', 'main.main'), ('cpu', 'cpu', 'ns', 'runtime/pprof.Do'),
+                                         ('heap', 'alloc_space', 'B', 'main.allocate'),
+                                         ('heap', 'alloc_space', 'B', 'compress/flate.NewWriter'),
+                                         ('mutex', 'delay', 'ns', 'main.contend')]:
+        check_list(folder, name, values, unit, function)
 end()
