@@ -101,7 +101,7 @@ oracle: bootstrap-build $(BUILD)/build.ninja
 
 .PHONY: bench
 bench: all
-	ninja -C $(BUILD) $(addprefix bench/bench-,session baseline inherit walk tables startup sched programs lines symbolize libdw flame)
+	ninja -C $(BUILD) $(addprefix bench/bench-,session baseline inherit walk tables startup sched programs lines symbolize libdw flame perf-data)
 	@bench/run $(BUILD); status=$$?; tools/give-back; exit $$status
 
 .PHONY: install
