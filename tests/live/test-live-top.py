@@ -104,6 +104,19 @@ def a_profile_is_written_and_sigterm_ends_the_view():
 
 
 @test
+def a_thread_that_hangs_is_among_the_waits():
+    w = Workload('waits', 'stuck', '--seconds', 100)
+    v = View(['-p', w.pid])
+    v.until(lambda lines: 'perf-agent top' in lines[0], 'the view')
+    v.type(b'4')
+    v.until(has('wait_stuck'), 'the thread that hangs')
+    v.type(b'o')
+    v.until(lambda lines: 'ended ones' in lines[2] and not has('wait_stuck')(lines), 'the view without it')
+    v.type(b'q')
+    v.end()
+
+
+@test
 def the_view_of_a_command_stays_when_it_has_ended():
     v = View(['--', livelib.workload['spin'], '--seconds', 2])
     v.until(lambda lines: '[ended]' in lines[0] and has('wl_mix')(lines), 'the end')
