@@ -31,6 +31,7 @@ static int read_mapping(struct dec_pprof *p, struct cursor c, struct prof_mappin
 	struct dec_field f;
 	uint64_t id = 0;
 
+	assert(map);
 	while (cursor_left(&c) > 0) {
 		uint64_t unused, *to = &unused;
 		bool *flag = NULL;

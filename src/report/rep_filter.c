@@ -262,6 +262,7 @@ int rep_filter(const struct prof_model *m, const struct rep_filter *o, struct pr
 		r = prof_model_new(&to);
 	if (r < 0)
 		return r;
+	assert(to);
 	r = copy_selected(&f, to);
 	if (r < 0)
 		return r;
