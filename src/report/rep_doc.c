@@ -69,11 +69,9 @@ void rep_put_number(const struct rep_section *s, enum rep_kind kind, const struc
 	const bool plus = kind == REP_CHANGE ? c->num > 0 : kind == REP_SHARE_CHANGE && c->real > 0;
 
 	(void)sbuf_str(b, plus ? "+" : ""); /* failures stick in .err */
-	if (kind == REP_VALUE || kind == REP_CHANGE)
-		rep_put_value(b, c->num, s->unit);
-	else if (kind == REP_WEIGHT && c->num == 0)
+	if (kind == REP_WEIGHT && c->num == 0)
 		(void)sbuf_char(b, '.');
-	else if (kind == REP_WEIGHT)
+	else if (kind == REP_VALUE || kind == REP_CHANGE || kind == REP_WEIGHT)
 		rep_put_value(b, c->num, s->unit);
 	else if (kind == REP_COUNT)
 		rep_put_count(b, c->num);
