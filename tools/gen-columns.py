@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes src/base/columns.def: characters that take no column of a terminal, or two, by Unicode's data of this Python.
+"""Prints the ranges of src/base/columns.c: characters that take no column of a terminal, or two, by Unicode's data of this Python.
 
 Combining characters, format characters and the later parts of Hangul syllables take none, as in the C library; East Asian wide
 characters, emoji among them, take two. Ranges extend over code points without a character.
@@ -38,9 +38,7 @@ def ranges():
 
 def main():
     items = [f"X({first:#x}, {last:#x}, {width})" for first, last, width in ranges()]
-    print("/* SPDX-License-Identifier: Apache-2.0 */")
-    print(f"/* Made by tools/gen-columns.py of Unicode {unicodedata.unidata_version}: first, last, columns. Ascending. */")
-    print("/* clang-format off */")
+    print(f"/* Unicode {unicodedata.unidata_version}: first, last, columns. Ascending. */")
     line = ""
     for item in items:
         if len(line) + len(item) > 98:
@@ -48,7 +46,6 @@ def main():
             line = ""
         line += item + " "
     print(line.rstrip())
-    print("/* clang-format on */")
 
 
 sys.exit(main())
