@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/columns.h"
+#include "base/utf8.h"
 #include "base/imap.h"
 
 #define ARRAY_SIZE(a)    (sizeof(a) / sizeof((a)[0]))

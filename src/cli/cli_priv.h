@@ -404,8 +404,8 @@ const char *cli_error(int number);
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* As cli_say, without "perf-agent: ". */
 void cli_say_plain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Replaces control characters (C0, DEL, and C1 as UTF-8), which a terminal would obey, and bytes
- * that are not UTF-8, in place by '?'. */
+/* Replaces control characters and direction controls (utf8_is_control) and bytes that are not UTF-8 in
+ * place, each by one '?'. */
 void cli_make_printable(char *s);
 /* Shortens @s in place to @columns with ".." at its end (@keep_end: at its start). Never cuts a
  * UTF-8 sequence. */

@@ -2,6 +2,7 @@
 /* cli_say.c - lines on standard error. Names in them come from other processes: bytes that a
  * terminal would obey are replaced. */
 #include "base/columns.h"
+#include "base/utf8.h"
 #include "cli_priv.h"
 
 #include <errno.h>
@@ -11,41 +12,22 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Returns the length of the UTF-8 sequence of two bytes and more at @p; 0 if it is none. */
-static size_t utf8_sequence(const unsigned char *p)
-{
-	size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-
-	if (p[0] < 0xc2 || p[0] > 0xf4)
-		return 0; /* a continuation byte, overlong, or past U+10FFFF */
-	/* Overlong, a surrogate, past U+10FFFF. */
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-		return 0;
-	for (size_t i = 1; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0; /* stops at the NUL at the latest */
-	return n;
-}
-
 void cli_make_printable(char *s)
 {
-	for (unsigned char *p = (unsigned char *)s; *p; p++) {
-		size_t n;
+	char *to = s;
 
-		if (*p < 0x20 || *p == 0x7f)
-			*p = '?';
-		if (*p < 0x80)
+	for (size_t left = strlen(s), step; left; s += step, left -= step) {
+		const size_t n = utf8_len((const uint8_t *)s, left);
+
+		step = n ? n : 1;
+		if (n == 0 || utf8_is_control((const uint8_t *)s, n)) {
+			*to++ = '?';
 			continue;
-		n = utf8_sequence(p);
-		/* U+0080 … U+009F: terminals treat them as escape sequences */
-		if (n == 2 && p[0] == 0xc2 && p[1] <= 0x9f)
-			p[0] = p[1] = '?';
-		else if (n == 0)
-			p[0] = '?';
-		else
-			p += n - 1;
+		}
+		for (size_t i = 0; i < n; i++)
+			*to++ = s[i];
 	}
+	*to = '\0';
 }
 
 size_t cli_columns(const char *s)

@@ -81,20 +81,21 @@ static void put_escaped(struct sbuf *b, const char *s, size_t len)
 	}
 }
 
-/* A string of the model that is ours: a type. */
-static void put_name_of(struct svg *v, uint32_t string)
-{
-	const char *s = prof_model_str(v->m, string);
-
-	put_escaped(v->out, s, strlen(s));
-}
-
 static void put_name(struct svg *v, uint32_t string)
 {
 	size_t len;
 	const char *s = intern_get(v->t->strings, string, &len);
 
 	put_escaped(v->out, s, len);
+}
+
+/* A string of the model that is not in the tree: a type. */
+static void put_name_of(struct svg *v, uint32_t string)
+{
+	uint32_t id;
+
+	if (flame_string(v->t->strings, prof_model_str(v->m, string), &id) == 0)
+		put_name(v, id);
 }
 
 /* As much of a name as fits, in whole characters; two dots end what was cut. */
@@ -106,7 +107,7 @@ static void put_cut(struct svg *v, uint32_t string, size_t max)
 	for (; at < len; chars++) {
 		if (chars + 2 <= max)
 			cut = at;
-		at += enc_utf8_len((const uint8_t *)s + at, len - at);
+		at += utf8_len((const uint8_t *)s + at, len - at);
 	}
 	put_escaped(v->out, s, chars <= max ? len : cut);
 	if (chars > max)

@@ -48,11 +48,11 @@ static int add_text(struct sbuf *scratch, struct intern *strings, const char *st
 
 	sbuf_reset(scratch);
 	for (size_t left = strlen(str); left > 0;) {
-		size_t n = enc_utf8_len(s, left);
+		size_t n = utf8_len(s, left);
 
 		if (n == 0)
 			(void)sbuf_addf(scratch, "\\x%02x", *s);
-		else if (*s < 0x20 || *s == 0x7f || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0))
+		else if (utf8_is_control(s, n))
 			(void)sbuf_char(scratch, '?');
 		else
 			(void)sbuf_add(scratch, s, n);

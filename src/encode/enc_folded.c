@@ -40,10 +40,9 @@ static void put_name(struct sbuf *b, const char *name)
 	const uint8_t *s = (const uint8_t *)name, *from = s, *end = s + strlen(name);
 
 	while (s < end) {
-		size_t n = enc_utf8_len(s, (size_t)(end - s));
-		const bool control =
-		        *s < 0x20 || *s == 0x7f || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
-		const char *instead = *s == ';' ? ":" : control || !n ? "?" : NULL;
+		size_t n = utf8_len(s, (size_t)(end - s));
+		const bool bad = !n || utf8_is_control(s, n);
+		const char *instead = *s == ';' ? ":" : bad ? "?" : NULL;
 
 		if (instead) {
 			(void)sbuf_add(b, from, (size_t)(s - from));

@@ -44,19 +44,14 @@ void perf_rec_end(struct perf_rec *r)
 	memcpy(r->p + offsetof(struct perf_event_header, size), &size, sizeof(size));
 }
 
-static bool is_control(const uint8_t *s, size_t n)
-{
-	return *s < 0x20 || *s == 0x7f || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
-}
-
 void perf_rec_name(struct perf_rec *r, const char *name, size_t max, size_t align, bool utf8)
 {
 	const uint8_t *s = (const uint8_t *)(name ? name : ""), *end = s + strlen((const char *)s);
 	const size_t start = r->len;
 
 	while (s < end) {
-		const size_t n = enc_utf8_len(s, (size_t)(end - s)), step = MAX_OF(n, (size_t)1);
-		const bool bad = is_control(s, n) || (utf8 && !n);
+		const size_t n = utf8_len(s, (size_t)(end - s)), step = MAX_OF(n, (size_t)1);
+		const bool bad = utf8_is_control(s, n) || (utf8 && !n);
 
 		if (r->len - start + (bad ? 1 : step) >= max)
 			break;

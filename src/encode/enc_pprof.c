@@ -132,7 +132,7 @@ static void put_string(struct pb *pb, const char *str, size_t len)
 	size_t from = 0, at = 0;
 
 	while (at < len) {
-		size_t n = enc_utf8_len(s + at, len - at);
+		size_t n = utf8_len(s + at, len - at);
 
 		if (n == 0) {
 			(void)sbuf_add(&pb->msg, s + from, at - from);

@@ -12,15 +12,15 @@
 #include "profile/profile.h"
 
 /**
- * enc_put_name - write an untrusted name as text: control characters and bytes that are not UTF-8
- * become '?'
+ * enc_put_name - write an untrusted name as text: control characters, direction controls
+ * (utf8_is_control) and bytes that are not UTF-8 become '?'
  * Returns: its columns on a terminal.
  */
 size_t enc_put_name(struct sbuf *b, const char *name, size_t len);
 /**
  * enc_put_json_string - write an untrusted name as a string of JSON
- * Bytes that are not UTF-8 become "\\xNN". Control characters are escaped, also those above U+007F,
- * since the output may go to a terminal.
+ * Bytes that are not UTF-8 become "\\xNN". What utf8_is_control has is escaped, since the output may
+ * go to a terminal.
  */
 void enc_put_json_string(struct sbuf *b, const char *str, size_t len);
 

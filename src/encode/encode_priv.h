@@ -6,13 +6,6 @@
 #include "encode/encode.h"
 
 /**
- * enc_utf8_len - length of the UTF-8 sequence at @s
- * @left: bytes at @s, at least 1
- * Returns: 1 to 4; 0 if it is not UTF-8.
- * Source: Unicode 15, table 3-7.
- */
-size_t enc_utf8_len(const uint8_t *s, size_t left);
-/**
  * enc_put_varint - a number in groups of 7 bits, the lowest first (LEB128, protobuf's varint)
  */
 static inline void enc_put_varint(struct sbuf *b, uint64_t v)

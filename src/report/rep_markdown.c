@@ -3,6 +3,7 @@
 #include "report/rep_priv.h"
 
 #define NAME_BYTES_MAX    ((size_t)1 << 20)
+#define HEADING_BYTES_MAX ((size_t)1 << 20)
 #define LISTING_BYTES_MAX ((size_t)1 << 30)
 
 /* Returns how many backticks the text has in a row. */
@@ -77,13 +78,15 @@ static void put_cell(const struct rep_doc *d, const struct rep_section *s, enum 
 /* The title of a column may be the key of a label. */
 static void put_heading(struct sbuf *b, const char *title)
 {
-	(void)sbuf_char(b, ' ');
-	for (; *title; title++) {
-		const char c = *title;
+	_cleanup_(sbuf_done) struct sbuf clean;
 
-		if (strchr("|\\`*_<>[]&", c))
+	sbuf_init(&clean, HEADING_BYTES_MAX);
+	(void)sbuf_char(b, ' ');
+	(void)rep_put_name(&clean, title, 0, false);
+	for (size_t i = 0; i < clean.len; i++) {
+		if (strchr("|\\`*_<>[]&", clean.p[i]))
 			(void)sbuf_char(b, '\\');
-		(void)sbuf_char(b, (unsigned char)c < ' ' || c == 0x7f ? '?' : c);
+		(void)sbuf_char(b, clean.p[i]);
 	}
 	(void)sbuf_str(b, " |");
 }

@@ -162,20 +162,6 @@ size_t rep_put_name(struct sbuf *b, const char *name, size_t columns, bool fold)
 
 /* ---- code ------------------------------------------------------------------------------------ */
 
-/* Returns the bytes of a character that changes the direction of text: it would show lines that are
- * not those of the file. U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069. */
-static size_t direction_len(const char *s)
-{
-	if (s[0] == '\xd8' && s[1] == '\x9c')
-		return 2;
-	if (s[0] != '\xe2')
-		return 0;
-	if (s[1] == '\x80')
-		return (s[2] >= '\x8e' && s[2] <= '\x8f') || (s[2] >= '\xaa' && s[2] <= '\xae') ? 3
-		                                                                                : 0;
-	return s[1] == '\x81' && s[2] >= '\xa6' && s[2] <= '\xa9' ? 3 : 0;
-}
-
 size_t rep_put_code(struct sbuf *b, const char *text, size_t columns)
 {
 	_cleanup_(sbuf_done) struct sbuf plain, clean;
@@ -184,15 +170,10 @@ size_t rep_put_code(struct sbuf *b, const char *text, size_t columns)
 	sbuf_init(&plain, NAME_BYTES_MAX);
 	sbuf_init(&clean, NAME_BYTES_MAX);
 	for (const char *p = text; *p; p++) {
-		const size_t n = direction_len(p);
-
-		(void)sbuf_char(&plain, n            ? '?'
-		                        : *p == '\t' ? ' '
-		                                     : *p); /* failures stick in .err */
-		at += n || ((unsigned char)*p & 0xc0) != 0x80;
+		(void)sbuf_char(&plain, *p == '\t' ? ' ' : *p); /* failures stick in .err */
+		at += ((unsigned char)*p & 0xc0) != 0x80;
 		for (; *p == '\t' && at % TAB_COLUMNS; at++)
 			(void)sbuf_char(&plain, ' ');
-		p += n ? n - 1 : 0;
 	}
 	if (plain.p)
 		(void)enc_put_name(&clean, plain.p, plain.len);

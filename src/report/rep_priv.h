@@ -193,8 +193,7 @@ int rep_quality_lines(const struct rep_input *in, const struct rep_quality *q, r
 /**
  * rep_put_code - append a line of code
  * @columns: room; 0: any. A longer line loses its end.
- * Tabs become blanks up to the next multiple of 8; other characters are as in rep_put_name, and
- * those that change the direction of text become '?' too.
+ * Tabs become blanks up to the next multiple of 8; other characters are as in rep_put_name.
  * Returns: columns written.
  */
 size_t rep_put_code(struct sbuf *b, const char *text, size_t columns);

@@ -540,7 +540,8 @@ def names_that_are_no_text_are_text_on_standard_error():
                         (b'\xf0\x9f\x90', b'???'), (b'\xe2\x82x', b'??x'), (b'\xc0\xaf\xc1\x81', b'????'),
                         (b'\xe0\x80\xaf', b'???'), (b'\xed\xa0\x80', b'???'), (b'\xf0\x80\x80\xaf', b'????'),
                         (b'\xf4\x90\x80\x80', b'????'), (b'\xf5\x80\x80\x80', b'????'), (b'\x9b31m', b'?31m'),
-                        (b'a\xc2\x9b31m', b'a??31m')]:
+                        (b'a\xc2\x9b31m', b'a?31m'),
+                        (b'a\xe2\x80\xaeb\xd8\x9cc\xe2\x81\xa6', b'a?b?c?')]:
         p = start_fake(['--profile', *SHORT, '--comm', name, '-a', '--profile-output=p'])
         err = p.communicate(timeout=WAIT_S)[1]
         equal(p.returncode, 0, err)

@@ -21,7 +21,8 @@ from cli_schema import follows
 
 AGENT, SCHEMA = map(os.path.abspath, sys.argv[1:3])
 STACKS = b'main;serve;parse 30\nmain;serve;read 10\nmain;idle 60\n'
-ODD = [b'<script>alert(1)</script>', b'quote"\'s', b'\x1b[31mred', b'\xff\xfe', b'a|b`c', b'x\xc2\x9by', b'_Z<b>&amp;']
+ODD = [b'<script>alert(1)</script>', b'quote"\'s', b'\x1b[31mred', b'\xff\xfe', b'a|b`c', b'x\xc2\x9by', b'_Z<b>&amp;',
+       'u\u202ev\u2066w\u061c'.encode()]
 
 
 def write(name, data):
@@ -153,7 +154,7 @@ def names_are_text_everywhere():
         out, err = p.communicate(timeout=30)
         equal((p.returncode, err), (0, b''))
         text = out.decode('utf-8')
-        check(not any(c < ' ' and c != '\n' or '\x7f' <= c < '\xa0' for c in text), form, out)
+        check(not any(c < ' ' and c != '\n' or '\x7f' <= c < '\xa0' or c in '\u202e\u2066\u061c' for c in text), form, out)
         equal(text.count('alert(1)</script>'), 1, text)
     equal(len(rows(report_json('odd'))), 3 + len(ODD))
     # A bar in a name is no cell of a table.

@@ -243,6 +243,38 @@ static void test_cursor_lines(void **state)
 	                 -ENODATA); /* no empty line after the last \n */
 }
 
+/* ---- characters ------------------------------------------------------------------------------ */
+
+static void test_characters_that_a_terminal_obeys(void **state)
+{
+	static const struct {
+		const char *s;
+		size_t len;
+		bool control;
+	} cases[] = {
+	        {"a", 1, false},        {"\x1b", 1, true},        {"\x1f", 1, true},
+	        {" ", 1, false},        {"~", 1, false},          {"\x7f", 1, true},
+	        {"\x9b", 0, false},     {"\xc2\x80", 2, true},    {"\xc2\x9f", 2, true},
+	        {"\xc2\xa0", 2, false}, {"\u061b", 2, false},     {"\u061c", 2, true},
+	        {"\u061d", 2, false},   {"\u200d", 3, false}, /* joins emoji */
+	        {"\u200e", 3, true},    {"\u200f", 3, true},      {"\u2010", 3, false},
+	        {"\u2029", 3, false},   {"\u202a", 3, true},      {"\u202e", 3, true},
+	        {"\u202f", 3, false},   {"\u2065", 3, false},     {"\u2066", 3, true},
+	        {"\u2069", 3, true},    {"\u206a", 3, false},     {"\u20ae", 3, false},
+	        {"\u302e", 3, false},   {"\U0001f427", 4, false}, {"\xed\xa0\x80", 0, false},
+	        {"\xe2\x80", 0, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const uint8_t *s = (const uint8_t *)cases[i].s;
+		const size_t n = utf8_len(s, strlen(cases[i].s));
+
+		if (n != cases[i].len || utf8_is_control(s, n) != cases[i].control)
+			fail_msg("case %zu: %zu bytes", i, n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +286,7 @@ int main(void)
 	        cmocka_unit_test(test_leb_round_trip),
 	        cmocka_unit_test(test_cursor_parts),
 	        cmocka_unit_test(test_cursor_lines),
+	        cmocka_unit_test(test_characters_that_a_terminal_obeys),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

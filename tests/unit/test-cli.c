@@ -289,7 +289,7 @@ static void test_terminal_text(void **state)
 
 	(void)state;
 	cli_make_printable(esc);
-	assert_string_equal(esc, "a?]0;x??b???");
+	assert_string_equal(esc, "a?]0;x??b??");
 	assert_int_equal(cli_columns(umlaut), 5);
 	cli_shorten(umlaut, 4, false);
 	assert_string_equal(umlaut, "\u00e4\u00f6..");

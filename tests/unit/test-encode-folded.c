@@ -141,13 +141,14 @@ static void test_names_cannot_break_a_line(void **state)
 {
 	struct prof_model *m = model();
 	const uint32_t locs[] = {
-	        location(m, 0, 1, (const char *const[]){"a;b\nc\x1b[2J\xc2\x9b d", NULL}),
+	        location(m, 0, 1,
+	                 (const char *const[]){"a;b\nc\x1b[2J\xc2\x9b\xe2\x80\xae d", NULL}),
 	        location(m, 0, 2, (const char *const[]){"\xff\xc3\xa9<script>\"", NULL})};
 
 	(void)state;
 	sample(m, locs, 2, 1, 1, "x;y", 1);
 	expect(m, (struct enc_folded_options){.root = ENC_FOLDED_PROCESS},
-	       "x:y-1;?\xc3\xa9<script>\";a:b?c?[2J? d 1\n");
+	       "x:y-1;?\xc3\xa9<script>\";a:b?c?[2J?? d 1\n");
 	prof_model_free(m);
 }
 

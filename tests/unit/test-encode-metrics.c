@@ -58,10 +58,9 @@ static void assert_harmless(const struct sbuf *b, const char *what)
 {
 	for (size_t i = 0; i < b->len;) {
 		const uint8_t *p = (const uint8_t *)b->p + i;
-		size_t n = enc_utf8_len(p, b->len - i);
+		size_t n = utf8_len(p, b->len - i);
 
-		if (n == 0 || (p[0] < 0x20 && p[0] != '\n') || p[0] == 0x7f ||
-		    (p[0] == 0xc2 && p[1] < 0xa0))
+		if (n == 0 || (p[0] != '\n' && utf8_is_control(p, n)))
 			fail_msg("%s: byte %#x at %zu", what, p[0], i);
 		i += n;
 	}

@@ -107,6 +107,7 @@ static void test_names_of_threads(void **state)
 	        {"12345678901234\xc3\xa9", "12345678901234", 16},
 	        {"\xc3\xa9 \xc3", "\xc3\xa9 ?", 8},
 	        {"a\nb\x1b[m", "a?b?[m", 8},
+	        {"a\u202ebc", "a?bc", 8},
 	        {"\xc2\x9b", "?", 8},
 	        {NULL, "", 8},
 	};

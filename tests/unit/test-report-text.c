@@ -139,7 +139,8 @@ static void test_long_names_keep_their_function(void **state)
 static void test_names_cannot_control_a_terminal(void **state)
 {
 	(void)state;
-	assert_string_equal(name_of("a\x1b[31mb\nc\xff\xc2\x9b", 0, true), "a?[31mb?c??");
+	assert_string_equal(name_of("a\x1b[31mb\nc\xff\xc2\x9b\xe2\x80\xae", 0, true),
+	                    "a?[31mb?c???");
 }
 
 static const char *value_of(int64_t v, const char *unit)
