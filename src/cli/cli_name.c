@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli_name.c - names of output files; pure */
+#include "base/utf8.h"
 #include "cli_priv.h"
 
 #include <errno.h>
@@ -10,13 +11,19 @@ static bool is_blank(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static bool is_utf8_tail(char c)
+/* Whether the character s[n] of a file's name needs no quotes in any shell, or is other text that
+ * a terminal shows. */
+static bool is_safe(const char *s, size_t n)
 {
-	return ((unsigned char)c & 0xc0) == 0x80;
+	static const char safe[] =
+	        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+@";
+
+	return n == 1 ? strchr(safe, *s) != NULL : n && !utf8_is_control((const uint8_t *)s, n);
 }
 
 void cli_clean_name(const char *name, char *ret, size_t size)
 {
+	char *to = ret;
 	size_t len;
 
 	while (is_blank(*name))
@@ -24,18 +31,21 @@ void cli_clean_name(const char *name, char *ret, size_t size)
 	len = strlen(name);
 	while (len && is_blank(name[len - 1]))
 		len--;
-	if (len >= size) {
-		len = size - 1;
-		while (len && is_utf8_tail(name[len]))
-			len--;
-	}
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)name[i];
-		bool bad = c < 0x20 || c == 0x7f || c == '/' || (i == 0 && (c == '.' || c == '-'));
+	for (size_t step; len; name += step, len -= step) {
+		const size_t n = utf8_len((const uint8_t *)name, len);
+		const bool hidden = to == ret && (*name == '.' || *name == '-');
 
-		ret[i] = bad ? '_' : name[i];
+		step = n ? n : 1;
+		if (to + step >= ret + size)
+			break;
+		if (hidden || !is_safe(name, n)) {
+			*to++ = '_';
+		} else {
+			memcpy(to, name, n);
+			to += n;
+		}
 	}
-	ret[len] = '\0';
+	*to = '\0';
 }
 
 int cli_output_name(const char *comm, const struct tm *when, unsigned int number,

@@ -297,10 +297,9 @@ void cli_format_pct(double pct, uint64_t samples, char ret[CLI_PCT_MAX]);
 
 /**
  * cli_clean_name - a process's name as part of a file name
- * @name: any bytes. Blanks around it are removed. '/', control characters and a leading '.' or
- *        '-' become '_'.
- * @ret:  at most @size - 1 bytes, without a part of a UTF-8 sequence at its end; "" if nothing is
- *        left
+ * @name: any bytes. Blanks around it are removed. ASCII letters, digits, "._-+@" and other
+ *        UTF-8 that a terminal shows are kept; the rest, and a leading '.' or '-', becomes '_'.
+ * @ret:  at most @size - 1 bytes, cut at the end of a character; "" if nothing is left
  */
 void cli_clean_name(const char *name, char *ret, size_t size);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli_report.c - the report on standard error at the end of a capture */
+#include "base/utf8.h"
 #include "cli_priv.h"
 
 #include <errno.h>
@@ -195,21 +196,37 @@ void cli_report_quality(const struct pfa_session *s, const struct cli_options *o
 
 /* ---- how to go on ---------------------------------------------------------------------------- */
 
-/* Quotes a word with control characters for bash and zsh, "$'a\012b'": a terminal must not obey them. */
-static void quote_control(const char *word, const char *dir, char *ret, size_t size)
+/* Quotes a word for bash and zsh, "$'a\012b'": a terminal must not obey its control characters, and what is
+ * not UTF-8 would be printed as '?'. */
+static void quote_bytes(const char *word, const char *dir, char *ret, size_t size)
 {
-	size_t n = (size_t)snprintf(ret, size, "$'%s", dir);
+	size_t at = (size_t)snprintf(ret, size, "$'%s", dir);
 
-	for (; *word && n + 8 < size; word++) {
-		const unsigned char c = (unsigned char)*word;
+	for (size_t left = strlen(word), step; left && at + 16 < size; word += step, left -= step) {
+		const size_t n = utf8_len((const uint8_t *)word, left);
+		const bool bad = n == 0 || utf8_is_control((const uint8_t *)word, n);
 
-		if (c < 0x20 || c == 0x7f)
-			n += (size_t)snprintf(ret + n, size - n, "\\%03o", c);
-		else
-			n += (size_t)snprintf(ret + n, size - n, "%s%c",
-			                      c == '\'' || c == '\\' ? "\\" : "", c);
+		step = n ? n : 1;
+		for (size_t i = 0; i < step && bad; i++)
+			at += (size_t)snprintf(ret + at, size - at, "\\%03o",
+			                       (unsigned char)word[i]);
+		if (!bad)
+			at += (size_t)snprintf(ret + at, size - at, "%s%.*s",
+			                       *word == '\'' || *word == '\\' ? "\\" : "", (int)n,
+			                       word);
 	}
-	(void)snprintf(ret + n, size - n, "'");
+	(void)snprintf(ret + at, size - at, "'");
+}
+
+/* Whether cli_make_printable would leave the text as it is. */
+static bool is_printable(const char *s)
+{
+	for (size_t left = strlen(s), n; left; s += n, left -= n) {
+		n = utf8_len((const uint8_t *)s, left);
+		if (n == 0 || utf8_is_control((const uint8_t *)s, n))
+			return false;
+	}
+	return true;
 }
 
 void cli_quote(const char *word, char *ret, size_t size)
@@ -217,17 +234,14 @@ void cli_quote(const char *word, char *ret, size_t size)
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	                            "_./:=@%+,-";
 	const char *dir = *word == '-' ? "./" : "";
-	bool control = false;
 	size_t n = 0;
 
 	if (*word && strspn(word, plain) == strlen(word)) {
 		(void)snprintf(ret, size, "%s%s", dir, word);
 		return;
 	}
-	for (const char *p = word; *p; p++)
-		control |= (unsigned char)*p < 0x20 || *p == 0x7f;
-	if (control) {
-		quote_control(word, dir, ret, size);
+	if (!is_printable(word)) {
+		quote_bytes(word, dir, ret, size);
 		return;
 	}
 	n = (size_t)snprintf(ret, size, "'%s", dir);

@@ -107,13 +107,13 @@ def made_names():
         cases = [
             (['--profile', '-a', *SHORT], HOST),
             (['--profile', '-a', '--cgroup', 'x', '--cgroup', 'y', *SHORT], HOST),
-            (['--profile', '--pid', str(child.pid), *SHORT], '_a_b c-'),
+            (['--profile', '--pid', str(child.pid), *SHORT], '_a_b_c-'),
             (['--profile', '--pid', '2147483647', *SHORT], 'pid2147483647-'),
-            (['--profile', '--pid', f'{child.pid},2147483647', *SHORT], '_a_b c-'),
-            (['--profile', '--tid', str(child.pid), *SHORT], '_a_b c-'),
+            (['--profile', '--pid', f'{child.pid},2147483647', *SHORT], '_a_b_c-'),
+            (['--profile', '--tid', str(child.pid), *SHORT], '_a_b_c-'),
             (['--profile', '--tid', '2147483647', *SHORT], 'tid2147483647-'),
             (['--profile', '--cgroup', 'x', *SHORT], 'x-'),
-            (['--profile', '--cgroup', '/sys/fs/cgroup/a.slice/b c.service//', *SHORT], 'b c.service-'),
+            (['--profile', '--cgroup', '/sys/fs/cgroup/a.slice/b c.service//', *SHORT], 'b_c.service-'),
             (['--profile', '--', '/bin/true'], 'true-'),
             (['--profile', '--', 'sh', '-c', ':'], 'sh-'),
         ]

@@ -160,7 +160,8 @@ def verbose_runs_print_all_statistics():
 def how_to_read_the_file_is_quoted_for_a_shell():
     os.mkdir('my dir')
     for path, quoted in [('my dir/it\'s', "'my dir/it'\\''s'"), ('-x', './-x'), ('a+b@c=1,2:%', 'a+b@c=1,2:%'), ('$(x)', "'$(x)'"),
-                         ('-a b', "'./-a b'"), ("a\nb'\\", "$'a\\012b\\'\\\\'")]:
+                         ('-a b', "'./-a b'"), ("a\nb'\\", "$'a\\012b\\'\\\\'"),
+                         (b'\xff\xe2\x80\xae;\xc3\xa9', "$'\\377\\342\\200\\256;\u00e9'")]:
         r = run(*ME[:-1], path, env={'FAKE_TOP': TOP, 'FAKE_SEEN': '9'})
         equal(r.lines[-1], f'to read: perf-agent report {quoted}, or go tool pprof -http=: {quoted}', r)
     r = run(*ME[:-1], '-', env={'FAKE_TOP': TOP, 'FAKE_SEEN': '9'})
