@@ -151,11 +151,18 @@ static int read_stack(struct dec_perf *p, const struct dec_perf_sample *s)
 	return r;
 }
 
+static void add_up(struct dec_perf_sum *sum, uint64_t period)
+{
+	sum->samples++;
+	if (period > INT64_MAX ||
+	    __builtin_add_overflow(sum->weight, (int64_t)period, &sum->weight))
+		sum->weight = INT64_MAX;
+}
+
 static int add_sample(struct dec_perf *p, const struct dec_perf_sample *s)
 {
 	struct dec_perf_key key = {
 	        .attr = s->attr, .pid = s->pid, .tid = s->tid, .comm = dec_perf_comm(p, s->tid)};
-	struct dec_perf_sum *sum;
 	uint32_t id = 0;
 	bool is_new = false;
 	int r = read_stack(p, s);
@@ -171,11 +178,8 @@ static int add_sample(struct dec_perf *p, const struct dec_perf_sample *s)
 		r = vec_push(&p->sums, (struct dec_perf_sum){0});
 	if (r < 0)
 		return r;
-	sum = &p->sums.p[id];
-	sum->samples++;
-	if (s->period > INT64_MAX ||
-	    __builtin_add_overflow(sum->weight, (int64_t)s->period, &sum->weight))
-		sum->weight = INT64_MAX;
+	add_up(&p->sums.p[id], s->period);
+	add_up(&p->attrs.p[s->attr].sum, s->period);
 	if (s->has_time && (p->facts.first_ns == 0 || s->time < p->facts.first_ns))
 		p->facts.first_ns = s->time;
 	if (s->has_time && s->time > p->facts.last_ns)

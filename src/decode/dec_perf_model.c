@@ -280,6 +280,22 @@ static int set_type(struct prof_model *m, struct prof_type *t, const char *type,
 	return r < 0 ? r : prof_model_string(m, unit, &t->unit);
 }
 
+/* Returns the mean period of samples if the kernel changed it to keep a frequency. 0: not known, or
+ * no whole number is within 1 % of it. */
+static int64_t period_of(const struct dec_perf_attr *a)
+{
+	const int64_t n = a->sum.samples, weight = a->sum.weight;
+	int64_t ret, rest;
+
+	if (a->period)
+		return a->period <= INT64_MAX ? (int64_t)a->period : 0;
+	if (!(a->sample_type & PERF_SAMPLE_PERIOD) || n == 0 || weight == INT64_MAX)
+		return 0;
+	ret = weight / n + (weight % n > n / 2);
+	rest = weight > ret * n ? weight - ret * n : ret * n - weight;
+	return rest <= weight / 100 ? ret : 0;
+}
+
 /* The types that profiles of perf-agent have, where the event is one of theirs. */
 static int set_types(struct prof_model *m, const struct dec_perf_attr *a)
 {
@@ -295,10 +311,9 @@ static int set_types(struct prof_model *m, const struct dec_perf_attr *a)
 		r = set_type(m, &m->sample_type[1], a->name, "count");
 	m->n_types = 2;
 	m->default_type = m->sample_type[1].type;
-	if (a->period && a->period <= INT64_MAX) {
+	m->period = period_of(a);
+	if (m->period)
 		m->period_type = m->sample_type[1];
-		m->period = (int64_t)a->period;
-	}
 	return r;
 }
 

@@ -13,11 +13,18 @@
 #define DEC_PERF_FILES_MAX 4194304 /* and names of threads */
 #define DEC_PERF_NAME_MAX  256     /* of an event, a thread; PATH_MAX of a file is 4096 */
 
+/* Numbers of samples, and the sum of their periods. */
+struct dec_perf_sum {
+	int64_t samples, weight;
+};
+
 /* An event of the file. */
 struct dec_perf_attr {
 	uint32_t type;
-	uint64_t config, period, sample_type, read_format, branch_type, regs_user;
-	bool freq, sample_id_all, exclude_callchain_user;
+	uint64_t config, sample_type, read_format, branch_type, regs_user;
+	uint64_t period; /* 0: not fixed (perf record -F) */
+	bool sample_id_all, exclude_callchain_user;
+	struct dec_perf_sum sum;      /* of all its samples */
 	char name[DEC_PERF_NAME_MAX]; /* "": not known */
 	bool has_samples;
 	uint32_t model; /* its number, if it has samples */
@@ -92,9 +99,6 @@ struct dec_perf_frame {
 /* The key of equal samples: hashed as bytes. */
 struct dec_perf_key {
 	uint32_t attr, pid, tid, comm, stack;
-};
-struct dec_perf_sum {
-	int64_t samples, weight;
 };
 
 struct dec_perf {

@@ -250,31 +250,6 @@ static void test_two_events_are_two_models(void **state)
 	pf_done(&f);
 }
 
-static void test_files_of_perf_agent_are_known_by_their_version(void **state)
-{
-	static const char *const versions[] = {"perf-agent 0.1.0", "6.1.0"},
-	                         *const comments[] = {"perf-agent: 0.1.0", "perf: 6.1.0"};
-	const struct perf_event_attr a = cpu_clock();
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
-		struct dec_profile p;
-		struct err err;
-		struct pf f;
-		const struct prof_model *m;
-
-		pf_init(&f);
-		pf_attr(&f, &a);
-		pf_sample(&f, PERF_RECORD_MISC_USER, 1, 1, 1, 1000, 5, user_stack, 2);
-		pf_feature_str(&f, 5, versions[i]);
-		assert_int_equal(decode_file(&f, &p, &err), 0);
-		m = p.models[0];
-		assert_string_equal(str(m, m->comments.p[m->comments.n - 1]), comments[i]);
-		dec_profile_done(&p);
-		pf_done(&f);
-	}
-}
-
 static void test_a_pipe_has_its_events_among_the_records(void **state)
 {
 	const struct perf_event_attr a = cpu_clock();
@@ -579,7 +554,6 @@ int main(void)
 	        cmocka_unit_test(test_forks_pass_mappings_on),
 	        cmocka_unit_test(test_a_word_like_a_marker_among_user_addresses_is_none),
 	        cmocka_unit_test(test_two_events_are_two_models),
-	        cmocka_unit_test(test_files_of_perf_agent_are_known_by_their_version),
 	        cmocka_unit_test(test_a_pipe_has_its_events_among_the_records),
 	        cmocka_unit_test(test_compressed_records),
 	        cmocka_unit_test(test_a_compressed_bomb_is_stopped),
