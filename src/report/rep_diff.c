@@ -21,13 +21,14 @@ static const struct rep_column columns[] = {
 struct entry {
 	const struct rep_fn *before, *after; /* NULL: it is not there */
 	int64_t scaled, change;              /* of before; after - scaled */
-	double z;                            /* NAN: no samples are counted */
+	double z;                            /* NAN: not known */
 };
 
-/* Factors of the values, and of the numbers of samples, of the earlier profile. */
-struct scales {
-	double value, count;
-	bool by_total;
+/* The factor of the earlier profile's values. */
+struct scale {
+	double factor;
+	const char *to;    /* what it brings them to */
+	bool rate_unknown; /* they are numbers of samples, and a profile does not say its period */
 };
 
 static double ratio(int64_t a, int64_t b)
@@ -40,40 +41,48 @@ static bool is_count(const struct prof_model *m, uint32_t i)
 	return i < m->n_types && strcmp(prof_model_str(m, m->sample_type[i].unit), "count") == 0;
 }
 
-static struct scales scales_of(const struct rep_view *before, const struct rep_fns *b,
-                               const struct rep_view *after, const struct rep_fns *a)
+static struct scale scale_of(const struct rep_view *before, const struct rep_fns *b,
+                             const struct rep_view *after, const struct rep_fns *a)
 {
-	struct scales s = {.value = 1, .count = 1};
-	double rate;
+	const int64_t from = before->m->period, to = after->m->period;
+	struct scale s = {.factor = ratio(a->whole, b->whole), .to = "to the total of after"};
 
-	if (before->m->duration_ns <= 0 || after->m->duration_ns <= 0) {
-		s.by_total = true;
-		s.value = ratio(a->whole, b->whole);
-		s.count = ratio(a->samples, b->samples);
+	if (before->m->duration_ns <= 0 || after->m->duration_ns <= 0)
 		return s;
-	}
-	s.value = ratio(after->m->duration_ns, before->m->duration_ns);
-	rate = ratio(before->m->period, after->m->period);
-	s.count = s.value * rate;
+	s.factor = ratio(after->m->duration_ns, before->m->duration_ns);
+	s.to = "to the duration of after";
 	/* Values that are numbers of samples; cycles are not. */
-	if (is_count(after->m, after->type_idx) && after->type_idx == after->count_idx)
-		s.value = s.count;
+	if (!is_count(after->m, after->type_idx) || after->type_idx != after->count_idx)
+		return s;
+	s.rate_unknown = from <= 0 || to <= 0;
+	s.factor *= ratio(from, to);
+	if (s.rate_unknown)
+		s.to = "to the duration of after; the sampling rates are not known";
+	else if (from != to)
+		s.to = "to the duration and the sampling rate of after";
 	return s;
-}
-
-/* Samples come by chance: the difference of two numbers of them has the variance of their sum. */
-static double significance(const struct entry *e, bool by_cum, double scale)
-{
-	const int64_t before = !e->before ? 0 : by_cum ? e->before->cum_cnt : e->before->self_cnt;
-	const int64_t after = !e->after ? 0 : by_cum ? e->after->cum_cnt : e->after->self_cnt;
-	const double variance = (double)after + scale * scale * (double)before;
-
-	return variance > 0 ? ((double)after - scale * (double)before) / sqrt(variance) : 0;
 }
 
 static int64_t value_of(const struct rep_fn *fn, bool by_cum)
 {
 	return !fn ? 0 : by_cum ? fn->cum : fn->self;
+}
+
+/* The variance of a value: samples come by chance, and each is worth the same here. */
+static double variance(const struct rep_fn *fn, int64_t value, bool by_cum)
+{
+	const int64_t samples = !fn ? 0 : rep_size(by_cum ? fn->cum_cnt : fn->self_cnt);
+
+	return (double)value * (double)value / (double)MAX_OF(samples, (int64_t)1);
+}
+
+/* Returns the change in standard deviations. */
+static double significance(const struct entry *e, bool by_cum)
+{
+	const double sum = variance(e->before, e->scaled, by_cum) +
+	                   variance(e->after, value_of(e->after, by_cum), by_cum);
+
+	return sum > 0 ? (double)e->change / sqrt(sum) : 0;
 }
 
 /* Never INT64_MIN, whose negation does not fit. */
@@ -146,16 +155,16 @@ static int pair_functions(struct diff *d)
 	return r;
 }
 
-static void fill(struct diff *d, const struct scales *s, bool by_cum)
+static void fill(struct diff *d, const struct scale *s, bool by_cum)
 {
-	const bool counted = d->b.samples > 0 && d->a.samples > 0;
+	const bool counted = d->b.samples > 0 && d->a.samples > 0 && !s->rate_unknown;
 
 	for (size_t i = 0; i < d->n; i++) {
 		struct entry *e = &d->entries[i];
 
-		e->scaled = scaled(value_of(e->before, by_cum), s->value);
+		e->scaled = scaled(value_of(e->before, by_cum), s->factor);
 		e->change = prof_sat_add(value_of(e->after, by_cum), -e->scaled);
-		e->z = counted ? significance(e, by_cum, s->count) : (double)NAN;
+		e->z = counted ? significance(e, by_cum) : (double)NAN;
 	}
 	qsort(d->entries, d->n, sizeof(*d->entries), compare);
 }
@@ -194,12 +203,12 @@ static int add_row(struct diff *d, struct rep_table *t, const struct entry *e, i
 	return cells[6].text ? rep_table_row(t, cells) : -ENOMEM;
 }
 
-static int add_table(struct diff *d, const struct scales *s)
+static int add_table(struct diff *d, const struct scale *s)
 {
 	struct rep_doc *doc = d->after->doc;
 	const struct rep_options *o = doc->o;
-	const int64_t before = scaled(d->b.total, s->value);
-	const int64_t whole = MAX_OF(scaled(d->b.whole, s->value), d->a.whole);
+	const int64_t before = scaled(d->b.total, s->factor);
+	const int64_t whole = MAX_OF(scaled(d->b.whole, s->factor), d->a.whole);
 	struct rep_table *t =
 	        rep_doc_table(d->after->section, "diff", NULL, columns, ARRAY_SIZE(columns));
 	_cleanup_(sbuf_done) struct sbuf b;
@@ -223,9 +232,9 @@ static int add_table(struct diff *d, const struct scales *s)
 	(void)sbuf_str(&b, " -> ");
 	rep_put_value(&b, d->a.total, d->after->section->unit);
 	(void)sbuf_str(&b, "; before is multiplied by ");
-	rep_put_fixed(&b, s->value, s->value == nearbyint(s->value) ? 0 : 3);
+	rep_put_fixed(&b, s->factor, s->factor == nearbyint(s->factor) ? 0 : 3);
 	(void)sbuf_str(&b, ", ");
-	(void)sbuf_str(&b, s->by_total ? "to the total of after" : "to the duration of after");
+	(void)sbuf_str(&b, s->to);
 	if (changed > shown)
 		(void)sbuf_addf(&b, "; %zu more functions changed", changed - shown);
 	t->rest = b.err ? NULL : rep_doc_text(doc, "%s", b.p);
@@ -235,7 +244,7 @@ static int add_table(struct diff *d, const struct scales *s)
 int rep_view_diff(struct rep_view *before, struct rep_view *after)
 {
 	_cleanup_(diff_done) struct diff d = {.before = before, .after = after};
-	struct scales s;
+	struct scale s;
 	int r = rep_functions(before->m, before->type_idx, before->count_idx, &d.b);
 
 	if (r == 0)
@@ -247,7 +256,7 @@ int rep_view_diff(struct rep_view *before, struct rep_view *after)
 	after->section->total = d.a.total;
 	after->section->whole = d.a.whole;
 	after->section->samples = d.a.samples;
-	s = scales_of(before, &d.b, after, &d.a);
+	s = scale_of(before, &d.b, after, &d.a);
 	fill(&d, &s, after->doc->o->by_cum);
 	return add_table(&d, &s);
 }

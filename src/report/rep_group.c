@@ -58,14 +58,6 @@ static int own_model(struct rep_groups *g, struct prof_model *m, const struct pr
 	return r;
 }
 
-bool rep_has_type(const struct prof_model *m, const char *type)
-{
-	for (uint32_t i = 0; i < m->n_types; i++)
-		if (!strcmp(type, prof_model_str(m, m->sample_type[i].type)))
-			return true;
-	return false;
-}
-
 /* Whether a profile has no values of the type that is asked for, and another one has. */
 static bool is_left_out(const struct rep_options *o, const struct rep_input *in, size_t n, size_t i)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several profiles of one kind as one. */
+#include <math.h>
+
 #include "report/rep_priv.h"
 
 static bool same_text(const struct prof_model *a, uint32_t x, const struct prof_model *b,
@@ -69,6 +71,29 @@ static void places_done(struct rep_places *p)
 	vec_done(&p->ids);
 }
 
+/* Returns the mean period of all samples; 0: not known. */
+static int64_t mean_period(const struct prof_model *const *models, size_t n)
+{
+	double sum = 0, weight = 0;
+	bool same = true, ignored;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t idx = rep_count_idx(models[i], &ignored);
+		double samples = 0;
+
+		for (size_t k = 0; k < models[i]->samples.n && idx != UINT32_MAX; k++)
+			samples += (double)models[i]->samples.p[k].value[idx];
+		if (models[i]->period <= 0)
+			return 0;
+		same &= models[i]->period == models[0]->period;
+		sum += samples;
+		weight += samples * (double)models[i]->period;
+	}
+	if (same)
+		return models[0]->period;
+	return sum > 0 && weight > 0 ? llround(MIN_OF(weight / sum, 9e18)) : 0;
+}
+
 int rep_merge(const struct prof_model *const *models, size_t n, struct prof_model **ret)
 {
 	_cleanup_(prof_model_freep) struct prof_model *m = NULL;
@@ -82,6 +107,7 @@ int rep_merge(const struct prof_model *const *models, size_t n, struct prof_mode
 		                                         : -EINVAL;
 	if (r < 0)
 		return r;
+	m->period = mean_period(models, n);
 	*ret = TAKE_PTR(m);
 	return 0;
 }

@@ -168,6 +168,8 @@ struct rep_quality {
 	double error_pct;   /* bound of the error of a share, at 95 %; negative: none */
 	double complete_pct, lost_pct, heuristic_pct, named_user_pct, named_kernel_pct;
 };
+/* Returns whether a profile has values of this type. */
+bool rep_has_type(const struct prof_model *m, const char *type);
 /* Returns which of the values counts samples, or intervals (@ret_sampled false: none is left out by
  * chance); UINT32_MAX: none does. */
 uint32_t rep_count_idx(const struct prof_model *m, bool *ret_sampled);
@@ -232,8 +234,6 @@ struct rep_groups {
 int rep_groups_of(const struct rep_options *o, const struct rep_input *in, size_t n,
                   struct rep_groups *ret, struct err *err);
 void rep_groups_done(struct rep_groups *g);
-/* Returns whether a profile has values of this type. */
-bool rep_has_type(const struct prof_model *m, const char *type);
 /* Returns the group with the same types of values, NULL without one. */
 const struct rep_group *rep_group_like(const struct rep_groups *g, const struct rep_group *like);
 /**

@@ -59,6 +59,14 @@ static bool counts(const struct prof_model *m, uint32_t i)
 	return strcmp(prof_model_str(m, m->sample_type[i].unit), "count") == 0;
 }
 
+bool rep_has_type(const struct prof_model *m, const char *type)
+{
+	for (uint32_t i = 0; i < m->n_types; i++)
+		if (!strcmp(type, type_name(m, i)))
+			return true;
+	return false;
+}
+
 uint32_t rep_count_idx(const struct prof_model *m, bool *ret_sampled)
 {
 	const bool intervals = rep_has_type(m, "offcpu"); /* a perf.data of them counts "samples" */

@@ -40,7 +40,7 @@ int rep_filter(const struct prof_model *m, const struct rep_filter *o, struct pr
 bool rep_same_types(const struct prof_model *a, const struct prof_model *b);
 /**
  * rep_merge - the sum of models[n], n at least 1
- * Durations add up; comments are those of all. The same part of a file is one mapping, whatever its
+ * Durations add up; the period is the mean of all samples; comments are those of all. The same part of a file is one mapping, whatever its
  * address.
  * Returns: 0, -EINVAL (values of different types), -E2BIG, -ENOMEM.
  */

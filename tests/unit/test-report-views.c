@@ -264,6 +264,67 @@ static void test_changes_are_scaled_and_judged(void **state)
 	sbuf_done(&out);
 }
 
+static char *diff_of(struct prof_model *before, struct prof_model *after, const char *value,
+                     enum rep_format format)
+{
+	struct rep_input a = {.name = "a", .model = before}, b = {.name = "b", .model = after};
+	struct rep_options o = {
+	        .view = REP_DIFF, .format = format, .base = &a, .n_base = 1, .value = value};
+	struct err err = {0};
+	struct sbuf out;
+
+	sbuf_init(&out, 1 << 20);
+	assert_int_equal(rep_write(&o, &b, 1, &out, &err), 0);
+	return sbuf_take(&out);
+}
+
+/* The same program at 99 Hz and at 999 Hz: ten times the samples are the same time. */
+static void test_rates_do_not_change_the_verdict(void **state)
+{
+	static const char *const slow[] = {"|main;hot 90 909090", "|main;cold 10 101010", NULL};
+	static const char *const fast[] = {"|main;hot 880 880880", "|main;cold 120 120120", NULL};
+	_cleanup_(prof_model_freep) struct prof_model *before = rm_model(slow),
+	                                              *after = rm_model(fast);
+
+	(void)state;
+	before->period = 10101;
+	after->period = 1001;
+	in_order(diff_of(before, after, NULL, REP_JSON),
+	         (const char *const[]){"\"change\": -28210, ", "\"z\": -0.281, ",
+	                               "\"verdict\": \"within noise\", \"function\": \"hot\"",
+	                               "\"change\": 19110, ", "\"z\": 0.566, ", NULL});
+	in_order(diff_of(before, after, "samples", REP_JSON),
+	         (const char *const[]){"\"before\": 908, \"after\": 880, \"change\": -28, ",
+	                               "\"z\": -0.279, \"verdict\": \"within noise\"", NULL});
+	in_order(diff_of(before, after, "samples", REP_TEXT),
+	         (const char *const[]){"before is multiplied by 10.091, to the duration and the "
+	                               "sampling rate of after\n",
+	                               NULL});
+	in_order(diff_of(before, after, NULL, REP_TEXT),
+	         (const char *const[]){"before is multiplied by 1, to the duration of after\n",
+	                               NULL});
+}
+
+static void test_numbers_of_samples_without_a_rate_have_no_verdict(void **state)
+{
+	static const char *const slow[] = {"|main;hot 90 909090", NULL};
+	static const char *const fast[] = {"|main;hot 800 800800", NULL};
+	_cleanup_(prof_model_freep) struct prof_model *before = rm_model(slow),
+	                                              *after = rm_model(fast);
+
+	(void)state;
+	before->period = 10101;
+	in_order(diff_of(before, after, "samples", REP_JSON),
+	         (const char *const[]){"\"before\": 90, \"after\": 800, ",
+	                               "\"z\": null, \"verdict\": \"\"", NULL});
+	in_order(diff_of(before, after, "samples", REP_TEXT),
+	         (const char *const[]){"before is multiplied by 1, to the duration of after; the "
+	                               "sampling rates are not known\n",
+	                               NULL});
+	in_order(diff_of(before, after, NULL, REP_JSON), /* time needs no rate */
+	         (const char *const[]){"\"verdict\": \"within noise\"", NULL});
+}
+
 /* As in a profile of changes that `go tool pprof -base` writes. */
 static const char *const SIGNED[] = {"|main;less -300 -30000", "|main;more 100 10000",
                                      "|main;even;plus 100 5000", "|main;even;minus 100 -5000",
@@ -338,6 +399,8 @@ int main(void)
 	        cmocka_unit_test(test_processes_and_threads_have_names),
 	        cmocka_unit_test(test_values_by_label_module_file_and_line),
 	        cmocka_unit_test(test_changes_are_scaled_and_judged),
+	        cmocka_unit_test(test_rates_do_not_change_the_verdict),
+	        cmocka_unit_test(test_numbers_of_samples_without_a_rate_have_no_verdict),
 	        cmocka_unit_test(test_negative_values_are_shares_of_all_changes),
 	        cmocka_unit_test(test_changes_of_negative_values),
 	        cmocka_unit_test(test_all_text_formats_have_all_views),
