@@ -32,6 +32,20 @@ static double sum_of(const struct prof_model *m, uint32_t type)
 	return ret;
 }
 
+/* Whether values are numbers of on-CPU samples. */
+static bool is_samples(const struct prof_model *m, uint32_t type)
+{
+	return type == 0 && strcmp(prof_model_str(m, m->sample_type[0].type), "samples") == 0;
+}
+
+/* Whether values can be compared per second of capture; otherwise as shares of their profile. */
+static bool has_rates(const struct enc_flame_diff *d, uint32_t type)
+{
+	if (d->before->duration_ns <= 0 || d->after->duration_ns <= 0)
+		return false;
+	return !is_samples(d->after, type) || (d->before->period > 0 && d->after->period > 0);
+}
+
 /* Returns the factor of values. Numbers of on-CPU samples are brought to the rate of @after. */
 static double scale_of(const struct prof_model *m, const struct prof_model *after, uint32_t type,
                        bool shares)
@@ -41,8 +55,7 @@ static double scale_of(const struct prof_model *m, const struct prof_model *afte
 
 	if (shares)
 		return whole > 0 ? 100 / whole : 0;
-	if (type == 0 && m->period > 0 && after->period > 0 &&
-	    strcmp(prof_model_str(m, m->sample_type[0].type), "samples") == 0)
+	if (is_samples(m, type))
 		rate = (double)m->period / (double)after->period;
 	return rate * 1e9 / (double)m->duration_ns;
 }
@@ -54,10 +67,8 @@ int flame_changes_new(const struct enc_flame_diff *d, const struct flame_tree *m
 	const size_t n = merged->nodes.n;
 	size_t at = 0;
 
-	*ret = (struct flame_changes){.node = calloc(n, sizeof(*ret->node)),
-	                              .n = n,
-	                              .shares = d->before->duration_ns <= 0 ||
-	                                        d->after->duration_ns <= 0};
+	*ret = (struct flame_changes){
+	        .node = calloc(n, sizeof(*ret->node)), .n = n, .shares = !has_rates(d, type_idx)};
 	if (!ret->node)
 		return -ENOMEM;
 	for (int side = 0; side < 2; side++) {

@@ -148,7 +148,7 @@ struct flame_change {
 struct flame_changes {
 	struct flame_change *node; /* node[n], malloc'ed */
 	size_t n;
-	bool shares;     /* in percent: a capture has no duration */
+	bool shares;     /* in percent: a capture has no duration, or no period of its samples */
 	double vanished; /* value before of stacks that end where nothing is after */
 };
 /**

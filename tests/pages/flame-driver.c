@@ -10,6 +10,7 @@
  *   profile TYPE              "cpu" or "offcpu"; begins a profile
  *   comment TEXT
  *   seconds COUNT             the length of the capture; 10
+ *   period NS                 of sampling; 0: not known
  *   location ID MODULE BUILD-ID ADDRESS REASON FUNCTION…
  *                             functions innermost first, each NAME|LINKAGE|FILE|LINE; MODULE may be empty
  *   uncovered ID              a location whose caller was found heuristically
@@ -188,6 +189,8 @@ static void read_line(char *line)
 		must(prof_model_comment(m, "%s", words[1]), "comment");
 	} else if (m && strcmp(words[0], "seconds") == 0 && n == 2) {
 		m->duration_ns = (int64_t)number(words[1]) * 1000000000;
+	} else if (m && strcmp(words[0], "period") == 0 && n == 2) {
+		m->period = (int64_t)number(words[1]);
 	} else if (m && strcmp(words[0], "location") == 0 && n >= 6) {
 		add_location(words, n);
 	} else if (m && strcmp(words[0], "uncovered") == 0 && n == 2) {

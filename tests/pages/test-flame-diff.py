@@ -14,7 +14,9 @@ import flamelib
 from pagelib import HOSTILE, describe_functions, equal, report, run, screenshots, shown_name
 
 MS = 1000000
-# Count (10 ms each), stack root first. The second capture is twice as long.
+# Count (10 ms each), stack root first. The second capture is twice as long. Its period is half of the first one's, so that
+# as many samples count half.
+PERIODS = {10: 20 * MS, 20: 10 * MS}
 BEFORE = (10, [(200, [1, 2, 3]), (100, [1, 2, 4]), (50, [1, 7]), (40, [9])])
 AFTER = (20, [(100, [1, 2, 3]), (200, [1, 2, 4]), (90, [1, 6]), (84, [9]), (600, [1, 2, 2, 5])])
 NAME = shown_name(HOSTILE)
@@ -33,7 +35,7 @@ WANT = {
 def describe():
     lines = []
     for seconds, samples in (BEFORE, AFTER):
-        lines += ["profile\tcpu", f"seconds\t{seconds}", "comment\t" + flamelib.escaped(f"target: capture of {seconds} s")]
+        lines += ["profile\tcpu", f"seconds\t{seconds}", f"period\t{PERIODS[seconds]}", "comment\t" + flamelib.escaped(f"target: capture of {seconds} s")]
         lines += describe_functions()
         lines += [flamelib.sample(count, count * 10 * MS, 7, 7, "serve", stack[::-1]) for count, stack in samples]
     return "\n".join(lines) + "\n"
@@ -130,7 +132,12 @@ def test_pages(b):
     equal(b.js("return document.getElementById('colour').value"), "kind", "in the colours of kinds")
     b.js("document.getElementById('profile-0').click()")
     b.choose("value", "0")
-    equal([(f["before"], round(f["after"], 1)) for f in b.frames() if f["depth"] == 0], [(39, 53.7)], "numbers of samples are per second, too")
+    equal([(f["before"], round(f["after"], 1)) for f in b.frames() if f["depth"] == 0], [(78, 53.7)], "numbers of samples are per second, at one rate")
+    b.js("flame.profiles[0].sides[0].period = 0; flame.viewOf = null")
+    b.choose("side", "0")
+    equal([(round(f["before"], 6), round(f["after"], 6)) for f in b.frames() if f["depth"] == 0], [(100, 100)], "but shares if a rate is not known")
+    report("as shares of the total" in b.text("#summary"), "which the page says, too", b.text("#summary"))
+    b.choose("side", "1")
     b.choose("value", "1")
 
 

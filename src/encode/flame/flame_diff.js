@@ -57,8 +57,11 @@ function mergeProfiles(before, after, names) {
   return merged;
 }
 
-// Whether values can be compared per second of capture; otherwise as shares of their profile.
+// Whether values can be compared per second of capture; otherwise as shares of their profile. Numbers of on-CPU samples need
+// the period of both.
 const hasDurations = (p) => p.sides.every((side) => side.durationNs > 0);
+const isSamples = (p, type) => type === 0 && p.types[0].name === "samples";
+const hasRates = (p, type) => hasDurations(p) && (!isSamples(p, type) || p.sides.every((side) => side.period > 0));
 
 // What a value of a side is multiplied by. A sampling rate does not change time; numbers of on-CPU samples are brought to
 // the rate of the later profile.
@@ -66,15 +69,16 @@ function diffScale(p, side, type, share) {
   const of = p.sides[side], whole = of.samples.values[type].reduce((a, v) => a + v, 0);
   if (share)
     return whole ? 100 / whole : 0;
-  const rate = type === 0 && of.period && p.sides[1].period && of.types[0].name === "samples" ? of.period / p.sides[1].period : 1;
+  const rate = isSamples(p, type) ? of.period / p.sides[1].period : 1;
   return rate * 1e9 / of.durationNs;
 }
 
 // The merged profile with the values of one side as widths, and those of both for the comparison.
 function viewDiff(p, widthSide, share) {
-  const n = p.samples.n, split = p.sides[0].samples.n, types = p.types.map((t) => ({...t, unit: share ? "percent" : t.unit}));
+  const n = p.samples.n, split = p.sides[0].samples.n, isShare = (type) => share || !hasRates(p, type);
+  const types = p.types.map((t, i) => ({...t, unit: isShare(i) ? "percent" : t.unit}));
   const both = [0, 1].map((side) => types.map((unused, type) => {
-    const ret = new Float64Array(n), scale = diffScale(p, side, type, share);
+    const ret = new Float64Array(n), scale = diffScale(p, side, type, isShare(type));
     ret.set(p.sides[side].samples.values[type].map((v) => v * scale), side ? split : 0);
     return ret;
   }));
@@ -83,7 +87,7 @@ function viewDiff(p, widthSide, share) {
     ret.set(p.sides[side].samples.values[0], side ? split : 0);
     return ret;
   });
-  return {...p, types, share, widthSide, samples: {...p.samples, values: both[widthSide], count: counts[widthSide], both, counts}};
+  return {...p, types, widthSide, samples: {...p.samples, values: both[widthSide], count: counts[widthSide], both, counts}};
 }
 
 // Values of both sides for each node of a tree, and the variance of their difference: a sample of count c and value v

@@ -89,7 +89,7 @@ class FlamePanes {
     const p = this.profile;
     if (!isDiff(p))
       return formatValue(v, this.unit);
-    if (p.share)
+    if (this.unit === "percent")
       return `${v.toFixed(v < 1 ? 2 : 1)} %`;
     return `${this.unit === "nanoseconds" ? formatValue(v, this.unit) : v.toFixed(v < 10 ? 2 : 1)}/s`;
   }
@@ -106,7 +106,7 @@ class FlamePanes {
     const p = this.profile;
     return p.sides.map((side, i) => `${i ? "after" : "before"}: ${[p.names[i], side.durationNs &&
       formatValue(side.durationNs, "nanoseconds") + " captured", `${this.sampleSum(side)} ${this.countName()}`]
-      .filter(Boolean).join(", ")}`).concat(`values ${p.share ? "as shares of the total" : "per second of each capture"}`)
+      .filter(Boolean).join(", ")}`).concat(`values ${this.unit === "percent" ? "as shares of the total" : "per second of each capture"}`)
       .join(" · ");
   }
 
