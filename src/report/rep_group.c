@@ -126,3 +126,24 @@ const struct rep_group *rep_group_like(const struct rep_groups *g, const struct 
 			return &g->v.p[i];
 	return NULL;
 }
+
+/* Whether the values that are shown are of the same type. */
+static bool same_shown(const struct rep_group *a, const struct rep_group *b)
+{
+	const struct prof_type *x = &a->m->sample_type[a->type_idx],
+	                       *y = &b->m->sample_type[b->type_idx];
+
+	return !strcmp(prof_model_str(a->m, x->type), prof_model_str(b->m, y->type)) &&
+	       !strcmp(prof_model_str(a->m, x->unit), prof_model_str(b->m, y->unit));
+}
+
+const struct rep_group *rep_group_shown_like(const struct rep_groups *g,
+                                             const struct rep_group *like)
+{
+	const struct rep_group *ret = rep_group_like(g, like);
+
+	for (size_t i = 0; i < g->v.n && !ret; i++)
+		if (same_shown(&g->v.p[i], like))
+			ret = &g->v.p[i];
+	return ret;
+}

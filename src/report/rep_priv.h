@@ -236,6 +236,9 @@ int rep_groups_of(const struct rep_options *o, const struct rep_input *in, size_
 void rep_groups_done(struct rep_groups *g);
 /* Returns the group with the same types of values, NULL without one. */
 const struct rep_group *rep_group_like(const struct rep_groups *g, const struct rep_group *like);
+/* As rep_group_like; without one, the first group that shows values of the same type. */
+const struct rep_group *rep_group_shown_like(const struct rep_groups *g,
+                                             const struct rep_group *like);
 /**
  * rep_convert_diff - write the differential flame graph of two profiles
  * Returns: 0, -EINVAL (@err: the format cannot have it, or the types differ), -E2BIG, -ENOMEM.

@@ -50,7 +50,7 @@ static int add_section(struct rep_doc *d, const struct rep_group *g, struct err 
 	return -EINVAL;
 }
 
-/* Adds a section for each group that both have. */
+/* Adds a section for each group whose values both have. */
 static int add_changes(struct rep_doc *d, const struct rep_groups *before,
                        const struct rep_groups *after, struct err *err)
 {
@@ -58,7 +58,7 @@ static int add_changes(struct rep_doc *d, const struct rep_groups *before,
 
 	for (size_t i = 0; i < after->v.n && r == 0; i++) {
 		const struct rep_group *g = &after->v.p[i];
-		const struct rep_group *base = rep_group_like(before, g);
+		const struct rep_group *base = rep_group_shown_like(before, g);
 		struct rep_view one, two;
 
 		if (!base)

@@ -259,6 +259,9 @@ static void test_changes_are_scaled_and_judged(void **state)
 	sbuf_reset(&out);
 	o.value = NULL;
 	after->sample_type[0].type = rm_string(after, "other");
+	assert_int_equal(rep_write(&o, &b, 1, &out, &err), 0); /* both have CPU time */
+	assert_non_null(strstr(out.p, "\"function\": \"scan\""));
+	after->sample_type[1].unit = rm_string(after, "seconds");
 	assert_int_equal(rep_write(&o, &b, 1, &out, &err), -EINVAL);
 	assert_string_equal(err.msg, "a and b have values of different types");
 	sbuf_done(&out);
