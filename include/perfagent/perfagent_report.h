@@ -85,7 +85,8 @@ struct pfa_report_options {
 	 * numbers of samples also to their rate; without durations, to their total. */
 	const char *const *base;
 	/* Name of the values, such as "samples", "cpu" or "alloc_space"; NULL: the profile's
-	 * default. */
+	 * default. Folded stacks have "value", and what of "samples", "cpu" and "offcpu" (both in
+	 * microseconds) is given here. */
 	const char *value;
 
 	/* Filters as go tool pprof has them; NULL: none. Regular expressions have the syntax of

@@ -201,7 +201,8 @@ static int report(const struct pfa_report_options *from, struct sbuf *out, struc
 	if (r < 0)
 		return r;
 	in.how = base.how = (struct dec_options){.debug_dirs = o.debug_dirs,
-	                                         .n_debug_dirs = count_dirs(o.debug_dirs)};
+	                                         .n_debug_dirs = count_dirs(o.debug_dirs),
+	                                         .folded_type = o.value};
 	r = lst_new(&(struct lst_options){.source_dirs = o.source_dirs,
 	                                  .n_source_dirs = count_dirs(o.source_dirs),
 	                                  .debug_dirs = o.debug_dirs,

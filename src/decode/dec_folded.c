@@ -14,6 +14,7 @@ struct folded {
 	uint32_t kernel, jit; /* mappings, 0: none yet */
 	uint64_t line;        /* its number */
 	uint64_t rounded;     /* values */
+	int64_t unit;         /* what a number is multiplied by */
 	VEC(uint32_t) locs;   /* of one line, leaf first */
 	struct prof_line lines[PROF_LOCATION_LINES_MAX];
 };
@@ -213,6 +214,8 @@ static int read_line(struct folded *f, const char *s, size_t len)
 	r = take_value(f, s, &len, &value);
 	if (r < 0)
 		return r;
+	if (__builtin_mul_overflow(value, f->unit, &value))
+		return bad_line(f, "the time after the stack is over 2^63 ns");
 	r = add_stack(f, s, len);
 	if (r == 0)
 		r = prof_model_sample(f->m, f->locs.p, (uint32_t)f->locs.n, NULL, 0, &value);
@@ -224,6 +227,27 @@ static int read_line(struct folded *f, const char *s, size_t len)
 	return r < 0 ? dec_model_err(f->in, r, DEC_NO_BYTE) : 0;
 }
 
+/* A line has a number without a unit: the caller may know it. */
+static int set_type(struct folded *f)
+{
+	const char *type = f->in->o->folded_type ? f->in->o->folded_type : "";
+	const bool time = strcmp(type, "cpu") == 0 || strcmp(type, "offcpu") == 0;
+	const bool known = time || strcmp(type, "samples") == 0;
+	struct prof_type *t = &f->m->sample_type[0];
+	int r = prof_model_string(f->m, known ? type : "value", &t->type);
+
+	if (r == 0)
+		r = prof_model_string(f->m, time ? "nanoseconds" : "count", &t->unit);
+	if (r < 0)
+		return dec_model_err(f->in, r, DEC_NO_BYTE);
+	f->m->n_types = 1;
+	f->unit = time ? 1000 : 1;
+	if (!known)
+		dec_note(f->in,
+		         "the numbers have no unit; --value samples, cpu or offcpu (us) gives it");
+	return 0;
+}
+
 static int read_lines(struct folded *f)
 {
 	struct cursor c = cursor_of(f->in->data, f->in->len);
@@ -231,12 +255,7 @@ static int read_lines(struct folded *f)
 	size_t len;
 	int r;
 
-	r = prof_model_string(f->m, "samples", &f->m->sample_type[0].type);
-	if (r == 0)
-		r = prof_model_string(f->m, "count", &f->m->sample_type[0].unit);
-	if (r < 0)
-		return dec_model_err(f->in, r, DEC_NO_BYTE);
-	f->m->n_types = 1;
+	r = set_type(f);
 	while (r == 0 && cursor_line(&c, &s, &len) == 0) {
 		f->line++;
 		r = read_line(f, s, len);
@@ -259,7 +278,7 @@ int dec_folded(struct dec_input *in)
 	if (r == 0 && f->m->samples.n == 0)
 		r = err_set(in->err, -EINVAL, "%s: no stacks: all lines are blank", in->name);
 	if (r == 0 && f->rounded)
-		dec_note(in, "%" PRIu64 " values with fractions were rounded to whole samples",
+		dec_note(in, "%" PRIu64 " values with fractions were rounded to whole numbers",
 		         f->rounded);
 	vec_done(&f->locs);
 	return r;

@@ -33,6 +33,9 @@ struct dec_options {
 	const char *const *debug_dirs; /* debug_dirs[n_debug_dirs]: with debug files */
 	size_t n_debug_dirs;
 	const char *kallsyms; /* NULL: that of /proc */
+	/* Type of the numbers of folded stacks, which do not have it: "samples" (a count), "cpu" or
+	 * "offcpu" (microseconds, as perf-agent writes them). NULL, others: not known. */
+	const char *folded_type;
 };
 
 struct dec_profile {
@@ -56,7 +59,8 @@ struct dec_profile {
  * Models keep the order of the file: samples, functions and so on have the ids that they have there,
  * if it has no duplicates. Control bytes of names become '?'.
  * Folded stacks: frames that end in "_[k]" are in a mapping "[kernel]", "_[j]" in "[jit]"; "_[i]"
- * are inlined calls of the frame before. The sample type is samples/count.
+ * are inlined calls of the frame before. The sample type is value/count, or as o->folded_type says
+ * samples/count, cpu/nanoseconds or offcpu/nanoseconds.
  * perf.data: a model for each event that has samples, with samples/count and the event's periods:
  * cpu/nanoseconds for cpu-clock and task-clock, offcpu/nanoseconds for offcpu-time, else its
  * name/count. Addresses get names as in a capture, by a symbolizer process, from files of this

@@ -61,9 +61,12 @@ def functions_by_self_and_by_cumulative_value():
     r = report('a')
     equal((r.rc, r.err), (0, ''), r)
     lines = r.out.splitlines()
-    equal(lines[0], 'a: samples; folded stacks')
-    equal(lines[1], 'quality: not known; 100 samples: shares are about ± 10 %')
-    equal([line.split()[-1] for line in lines[4:]], ['idle', 'parse', 'read'], r)
+    equal(lines[:3], ['a: value; folded stacks', 'quality: not known',
+                      '  note: the numbers have no unit; --value samples, cpu or offcpu (us) gives it'])
+    equal([line.split()[-1] for line in lines[5:]], ['idle', 'parse', 'read'], r)
+    equal(report('--value', 'samples', 'a').out.splitlines()[:2], ['a: samples; folded stacks', 'quality: not known; 100 samples: shares are about ± 10 %'])
+    lines = report('--value', 'offcpu', 'a').out.splitlines()
+    equal((lines[:2], lines[4].split()[:2]), (['a: offcpu; folded stacks', 'quality: not known'], ['60.0', 'us']))
     equal(values(report_json('--cum', 'a')), {'main': (0, 100), 'idle': (60, 60), 'serve': (0, 40), 'parse': (30, 30),
                                               'read': (10, 10)})
     equal([r['function'] for r in rows(report_json('--cum', 'a'))], ['main', 'idle', 'serve', 'parse', 'read'])
@@ -100,14 +103,14 @@ def filters_select_samples():
 @test
 def the_quality_of_a_filtered_report_is_that_of_what_is_left():
     write('a', STACKS * 10)
-    source, = report_json('a')['sources']
+    source, = report_json('--value', 'samples', 'a')['sources']
     equal((source['samples'], source['samples_left'], source['share_error_pct']), (1000, None, 3.1), source)
-    source, = report_json('--focus', 'read', 'a')['sources']
+    source, = report_json('--value', 'samples', '--focus', 'read', 'a')['sources']
     equal((source['samples'], source['samples_left'], source['share_error_pct']), (1000, 100, 9.8), source)
     equal(source['lines'][1], 'quality: not known; 100 of 1,000 samples pass the filters: shares are about ± 10 %')
     write('b', STACKS)
-    equal([(s['samples'], s['samples_left']) for s in report_json('--focus', 'read', 'a', 'b')['sources']], [(1000, 100), (100, 10)])
-    equal([s['samples_left'] for s in report_json('--hide', 'read', 'a')['sources']], [None])
+    equal([(s['samples'], s['samples_left']) for s in report_json('--value', 'samples', '--focus', 'read', 'a', 'b')['sources']], [(1000, 100), (100, 10)])
+    equal([s['samples_left'] for s in report_json('--value', 'samples', '--hide', 'read', 'a')['sources']], [None])
 
 
 @test
@@ -127,7 +130,7 @@ def wrong_options_are_refused_before_a_file_is_read():
     refused(2, 'is an option of a capture', '--pid', '1', 'a')
     for option in ['focus', 'ignore', 'hide', 'show', 'tagfocus', 'tagignore']:
         refused(2, f"--{option}: '(' is not a regular expression", f'--{option}=(', 'nofile')
-    refused(1, "a has no values of the type 'cpu'; its types: samples", '--value', 'cpu', 'a')
+    refused(1, "a has no values of the type 'cycles'; its types: value", '--value', 'cycles', 'a')
 
 
 @test
@@ -219,7 +222,7 @@ def values_by_file_and_label():
 def changes_between_two_profiles():
     write('a', b'main;same 1000\nmain;less 500\nmain;gone 400\nmain;noise 100\n')
     write('b', b'main;same 1000\nmain;less 200\nmain;new 695\nmain;noise 105\n')
-    doc = report_json('--diff', 'a', 'b')
+    doc = report_json('--diff', '--value', 'samples', 'a', 'b')
     equal([s['file'] for s in doc['sources']], ['a', 'b'])
     got = {r['function']: (r['before'], r['after'], r['change'], r['verdict']) for r in rows(doc)}
     equal(got, {'new': (0, 695, 695, 'new'), 'gone': (400, 0, -400, 'gone'), 'less': (500, 200, -300, ''),
@@ -227,6 +230,7 @@ def changes_between_two_profiles():
     equal([r['function'] for r in rows(doc)], ['new', 'gone', 'less', 'noise'])
     less = next(r for r in rows(doc) if r['function'] == 'less')
     check(abs(less['z'] + 300 / 700 ** 0.5) < 0.01, less)
+    equal({r['verdict'] for r in rows(report_json('--diff', 'a', 'b'))}, {'new', 'gone', ''})  # of what may be microseconds
     write('twice', b'main;same 2000\nmain;less 1000\nmain;gone 800\nmain;noise 200\n')
     equal(rows(report_json('--diff', 'a', 'twice')), [])  # the same shares
     check('before is multiplied by 2, to the total of after' in report('--diff', 'a', 'twice').out)
@@ -250,7 +254,7 @@ def profiles_are_converted():
     equal(report('--output', 'a.pb.gz', 'a').rc, 0)
     with open('a.pb.gz', 'rb') as f:
         raw = gzip.decompress(f.read())
-    for word in [b'samples', b'count', b'serve', b'idle']:
+    for word in [b'value', b'count', b'serve', b'idle']:
         check(word in raw, word)
     equal(report('--output', 'a.svg', 'a').rc, 0)
     with open('a.svg', encoding='utf-8') as f:

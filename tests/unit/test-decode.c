@@ -96,9 +96,41 @@ static void test_rounded_values_are_noted(void **state)
 	(void)state;
 
 	assert_int_equal(decode(text, strlen(text), &p, &err), 0);
-	assert_int_equal(p.n_notes, 1);
-	assert_string_equal(p.notes[0], "2 values with fractions were rounded to whole samples");
+	assert_int_equal(p.n_notes, 2);
+	assert_string_equal(p.notes[1], "2 values with fractions were rounded to whole numbers");
 	dec_profile_done(&p);
+}
+
+/* @type: as in the options. Shows "type/unit value notes". */
+static const char *typed(const char *type, const char *in)
+{
+	const struct dec_options o = {.folded_type = type};
+	static char text[1024];
+	struct dec_profile p = {0};
+	struct err err = {0};
+
+	if (dec_profile(in, strlen(in), "x", &o, &p, &err) < 0)
+		(void)snprintf(text, sizeof(text), "%s", err.msg);
+	else
+		(void)snprintf(text, sizeof(text), "%s/%s %lld %u",
+		               prof_model_str(p.models[0], p.models[0]->sample_type[0].type),
+		               prof_model_str(p.models[0], p.models[0]->sample_type[0].unit),
+		               (long long)p.models[0]->samples.p[0].value[0], p.n_notes);
+	dec_profile_done(&p);
+	return text;
+}
+
+static void test_folded_stacks_have_the_unit_that_is_given(void **state)
+{
+	(void)state;
+	assert_string_equal(typed(NULL, "a 5"), "value/count 5 1");
+	assert_string_equal(typed("alloc_space", "a 5"), "value/count 5 1");
+	assert_string_equal(typed("samples", "a 5"), "samples/count 5 0");
+	assert_string_equal(typed("cpu", "a 5"), "cpu/nanoseconds 5000 0");
+	assert_string_equal(typed("offcpu", "a 9223372036854775"),
+	                    "offcpu/nanoseconds 9223372036854775000 0");
+	assert_non_null(strstr(typed("offcpu", "a 1\na 9223372036854776"),
+	                       "line 2: the time after the stack is over 2^63 ns"));
 }
 
 static void test_addresses_of_folded_stacks_have_no_name(void **state)
@@ -198,14 +230,14 @@ static void test_gzip_with_several_members(void **state)
 
 	n += gzip("c 2\n", 4, z + n, sizeof(z) - n);
 	assert_int_equal(decode(z, n, &p, &err), 0);
-	assert_true(p.gzip && p.n_notes == 0);
+	assert_true(p.gzip && p.n_notes == 1); /* of the unit */
 	show(p.models[0], text, sizeof(text));
 	assert_string_equal(text, "a;b 1\nc 2\n");
 	dec_profile_done(&p);
 
 	memset(z + n, 0, 3);
 	assert_int_equal(decode(z, n + 3, &p, &err), 0);
-	assert_int_equal(p.n_notes, 1);
+	assert_int_equal(p.n_notes, 2);
 	assert_string_equal(p.notes[0], "3 bytes after the end of the gzip data were ignored");
 	dec_profile_done(&p);
 }
@@ -300,6 +332,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_folded_stacks_become_samples),
 	        cmocka_unit_test(test_rounded_values_are_noted),
+	        cmocka_unit_test(test_folded_stacks_have_the_unit_that_is_given),
 	        cmocka_unit_test(test_addresses_of_folded_stacks_have_no_name),
 	        cmocka_unit_test(test_what_is_no_profile_is_refused),
 	        cmocka_unit_test(test_too_many_frames_are_refused),
