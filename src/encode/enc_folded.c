@@ -133,6 +133,22 @@ static void put_address(struct folded *f, const struct prof_location *l)
 	(void)sbuf_addf(&f->line, "+0x%" PRIx64, l->address - m->start + m->offset);
 }
 
+/* A function without a name: "[libfoo.so]", as reports have it. An empty frame would not be read. */
+static void put_function(struct folded *f, const char *name, const char *path)
+{
+	if (name[strspn(name, " ")]) {
+		put_name(&f->line, name);
+		return;
+	}
+	if (!*path || *path == '[') {
+		(void)sbuf_str(&f->line, *path ? path : "[unknown]");
+		return;
+	}
+	(void)sbuf_char(&f->line, '[');
+	put_name(&f->line, str_base_name(path));
+	(void)sbuf_char(&f->line, ']');
+}
+
 static void put_location(struct folded *f, const struct prof_location *l)
 {
 	const char *path =
@@ -148,7 +164,7 @@ static void put_location(struct folded *f, const struct prof_location *l)
 		named = true;
 		if (f->line.len)
 			(void)sbuf_char(&f->line, ';');
-		put_name(&f->line, prof_model_str(f->m, f->m->functions.p[fn - 1].name));
+		put_function(f, prof_model_str(f->m, f->m->functions.p[fn - 1].name), path);
 		(void)sbuf_str(&f->line, suffix);
 	}
 	if (named)

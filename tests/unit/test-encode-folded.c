@@ -152,6 +152,26 @@ static void test_names_cannot_break_a_line(void **state)
 	prof_model_free(m);
 }
 
+static void test_functions_without_a_name_have_that_of_their_file(void **state)
+{
+	static const char *const empty[] = {"", NULL}, *const blank[] = {"  ", NULL},
+	                         *const outer[] = {"leaf", "", NULL};
+	struct prof_model *m = model();
+	uint32_t lib = mapping(m, "/lib/a;b.so", 0x400000, 0),
+	         kernel = mapping(m, "[kernel]", 0, 0);
+	const uint32_t root[] = {location(m, lib, 0x400010, outer), location(m, 0, 0, empty)};
+	const uint32_t leaf[] = {location(m, kernel, 0x30, empty),
+	                         location(m, lib, 0x400020, blank)};
+
+	(void)state;
+	sample(m, root, 2, 1, 1, "x", 1);
+	sample(m, leaf, 2, 1, 1, "x", 1);
+	expect(m, (struct enc_folded_options){0},
+	       "[a:b.so];[kernel]_[k] 1\n"
+	       "[unknown];[a:b.so];leaf 1\n");
+	prof_model_free(m);
+}
+
 static void test_the_cap_of_the_output_is_kept(void **state)
 {
 	const struct enc_folded_options o = {0};
@@ -177,6 +197,7 @@ int main(void)
 	        cmocka_unit_test(test_lines_are_root_first_and_merged),
 	        cmocka_unit_test(test_processes_have_the_name_of_their_main_thread),
 	        cmocka_unit_test(test_names_cannot_break_a_line),
+	        cmocka_unit_test(test_functions_without_a_name_have_that_of_their_file),
 	        cmocka_unit_test(test_the_cap_of_the_output_is_kept),
 	};
 
