@@ -213,6 +213,20 @@ static void add_stacks(struct judge *j)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+#define PYTHON_PERF_MINOR 12 /* 3.12 is the first with -X perf */
+
+/* Returns 11 of "python3.11" and "libpython3.11.so.1.0", 0 of other names. */
+static uint32_t python_minor_of(const char *module)
+{
+	static const char word[] = "python3.";
+	const char *p = strstr(module, word);
+	uint32_t minor = 0;
+
+	for (p = p ? p + strlen(word) : ""; *p >= '0' && *p <= '9' && minor < 100; p++)
+		minor = 10 * minor + (uint32_t)(*p - '0');
+	return minor;
+}
+
 void rep_runtimes_add(struct rep_runtimes *r, const char *path, const char *name, double cum_pct)
 {
 	const char *module = str_base_name(path);
@@ -221,8 +235,10 @@ void rep_runtimes_add(struct rep_runtimes *r, const char *path, const char *name
 	r->node |= !strcmp(module, "node") || str_starts(module, "libnode.so");
 	r->dotnet |= !strcmp(module, "libcoreclr.so");
 	r->python_named |= str_starts(name, "py::");
-	if (!strcmp(name, "_PyEval_EvalFrameDefault"))
+	if (!strcmp(name, "_PyEval_EvalFrameDefault") && cum_pct > r->evaluator_pct) {
 		r->evaluator_pct = cum_pct;
+		r->python_minor = python_minor_of(module);
+	}
 }
 
 int rep_runtimes_of(const struct prof_model *m, struct rep_runtimes *ret)
@@ -256,6 +272,19 @@ static const char *jit_remedy(const struct judge *j, char *text, size_t size)
 	(void)snprintf(text, size,
 	               "run jcmd %.*s Compiler.perfmap during the capture (docs/jit.md)",
 	               (int)strcspn(target, " "), target);
+	return text;
+}
+
+/* @text: room for the remedy */
+static const char *python_remedy(const struct rep_runtimes *r, char *text, size_t size)
+{
+	if (!r->python_minor || r->python_minor >= PYTHON_PERF_MINOR)
+		return "start python3 with -X perf (3.12 and later; docs/jit.md)";
+	(void)snprintf(text, size,
+	               "Python 3.%" PRIu32
+	               " has no -X perf: run the program with Python 3.12 or later "
+	               "and -X perf (docs/jit.md)",
+	               r->python_minor);
 	return text;
 }
 
@@ -323,6 +352,7 @@ static void add_runtimes(struct judge *j)
 {
 	const struct rep_runtimes *r = &j->e->runtimes;
 	struct rep_part f;
+	char remedy[128];
 
 	for (size_t at = 0; r->java && rep_item_part(&j->items, "incomplete_in", &at, &f);) {
 		if (!str_starts(f.name, "[jit]") || f.pct < STACKS.named)
@@ -334,7 +364,7 @@ static void add_runtimes(struct judge *j)
 	if (r->evaluator_pct >= NAMES.fair && !r->python_named) {
 		put_pct(j, r->evaluator_pct, " % of the time is Python code without names");
 		add(j, "python_without_names", level_of(r->evaluator_pct, NAMES),
-		    "start python3 with -X perf (3.12 and later; docs/jit.md)");
+		    python_remedy(r, remedy, sizeof(remedy)));
 	}
 }
 

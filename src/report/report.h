@@ -116,7 +116,9 @@ const char *rep_level_name(enum rep_level level);
 struct rep_runtimes {
 	bool java, node, dotnet;
 	double evaluator_pct; /* in Python's evaluator and below */
-	bool python_named;    /* functions of Python have names */
+	uint32_t
+	        python_minor; /* 11 of "libpython3.11.so.1.0", which has this evaluator; 0: not known */
+	bool python_named; /* functions of Python have names */
 };
 /**
  * rep_runtimes_of - the run times of a profile

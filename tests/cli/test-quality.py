@@ -90,6 +90,12 @@ DEFECTS = [
     # Python's evaluator
     ({'top': '10 9 /bin/python3 _PyEval_EvalFrameDefault'}, 'poor',
      ['90.0 % of the time is Python code without names: start python3 with -X perf (3.12 and later; docs/jit.md)']),
+    ({'top': '10 9 /usr/bin/python3.13 _PyEval_EvalFrameDefault'}, 'poor',
+     ['90.0 % of the time is Python code without names: start python3 with -X perf (3.12 and later; docs/jit.md)']),
+    ({'top': '8 1 /x/python3.12 _PyEval_EvalFrameDefault\n10 9 /usr/lib/libpython3.11.so.1.0 _PyEval_EvalFrameDefault\n'
+             '1 1 /x/python3.13 _PyEval_EvalFrameDefault'}, 'poor',
+     ['47.4 % of the time is Python code without names: Python 3.11 has no -X perf: run the program with Python 3.12 or later '
+      'and -X perf (docs/jit.md)']),
     ({'top': '9 10 /bin/python3 _PyEval_EvalFrameDefault\n1 1 [jit] py::fib'}, 'good', []),
     # code without names
     ({'quality': ['unnamed_in: a b.so (no symbol table) 8.00', 'unnamed_in: c (no symbol covers the address) 4.00',
