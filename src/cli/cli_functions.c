@@ -13,7 +13,6 @@ enum {
 	CALLS_PCT = 10,      /* of its time a function is in what it calls */
 	EVERYTHING_PCT = 99, /* main and the like */
 	COMPLETE_PCT = 95,   /* of the complete stacks of its process: the same */
-	OWN_MIN = 2,         /* one row says nothing about where the time is */
 };
 
 static double percent(uint64_t part, uint64_t whole)
@@ -25,6 +24,7 @@ struct row {
 	struct pfa_hot_function f; /* .self is the sum of all folded addresses */
 	size_t n_unnamed;          /* addresses without a name */
 	size_t rank;               /* in the order of the library */
+	bool shown;                /* by print_self */
 	char folded[FOLDED_NAME_MAX];
 };
 
@@ -114,6 +114,7 @@ static int print_self(struct row *rows, size_t n, const struct pfa_stats *st, co
 		const struct pfa_hot_function *f = &rows[i].f;
 		char text[CLI_PCT_MAX], weight[32];
 
+		rows[i].shown = true;
 		cli_format_pct(percent(f->self, st->weight), st->kept, text);
 		cli_table_add(t, 0, text);
 		cli_format_pct(percent(f->cum, st->weight), st->kept, text);
@@ -130,12 +131,24 @@ static int print_self(struct row *rows, size_t n, const struct pfa_stats *st, co
 	return 0;
 }
 
+/* Whether a share of @n samples is at least two standard errors above zero: p >= 2 √(p (1 - p) / n). Below,
+ * the row is there by chance: one sample of a start-up function. */
+static bool is_significant(double pct, uint64_t n)
+{
+	const double p = pct / 100;
+
+	return p * (double)n >= 4 * (1 - p);
+}
+
 /* Whether a row says more than those of print_self: a function that calls others, and not the one
  * below which everything is. */
 static bool is_informative(const struct row *r, const struct pfa_stats *st)
 {
+	const double pct = percent(r->f.cum, st->weight);
+
 	return r->f.own && !r->n_unnamed && percent(r->f.cum - r->f.self, r->f.cum) >= CALLS_PCT &&
-	       percent(r->f.cum, st->weight) < EVERYTHING_PCT && r->f.complete_pct < COMPLETE_PCT;
+	       pct < EVERYTHING_PCT && r->f.complete_pct < COMPLETE_PCT &&
+	       is_significant(pct, st->kept);
 }
 
 /* Prints the functions of the program's own code, with what they call. */
@@ -149,6 +162,7 @@ static int print_own(struct row *rows, size_t n, const struct pfa_stats *st, con
 	        {"module", .min = 8, .max = 24, .drop = 2},
 	};
 	struct cli_table *t;
+	bool more = false;
 	int rc = cli_table_new(columns, sizeof(columns) / sizeof(columns[0]), &t);
 
 	if (rc < 0)
@@ -160,6 +174,7 @@ static int print_own(struct row *rows, size_t n, const struct pfa_stats *st, con
 
 		if (!is_informative(&rows[i], st))
 			continue;
+		more |= !rows[i].shown;
 		cli_format_pct(percent(f->cum, st->weight), st->kept, text);
 		cli_table_add(t, 0, text);
 		cli_format_weight(f->cum, unit, weight, sizeof(weight));
@@ -168,7 +183,8 @@ static int print_own(struct row *rows, size_t n, const struct pfa_stats *st, con
 		cli_table_add(t, 3, f->process);
 		cli_table_add(t, 4, cli_base_name(f->module));
 	}
-	if (t->n >= OWN_MIN)
+	/* One row that the first table has too, with its cumulative share, says nothing more. */
+	if (t->n > 1 || more)
 		cli_table_print(t);
 	free(t);
 	return 0;

@@ -176,6 +176,18 @@ def how_to_read_the_file_is_quoted_for_a_shell():
     check('to read' not in r.err, r)
 
 
+@test
+def own_code_has_the_rows_that_say_more():
+    """A single row if the first table lacks it; none of a few samples."""
+    for top, names in [('50 50 /lib/libc.so.6 write\n48 48 /lib/libc.so.6 read\n0 72 /bin/x rec', ['rec']),
+                       ('980 980 /lib/libc.so.6 write\n0 3 /bin/x initialize\n0 5 /bin/x rec', ['rec']),
+                       ('980 980 /lib/libc.so.6 write\n0 3 /bin/x initialize\n0 2 /bin/x rec', [])]:
+        r = run(*ME[:-1], 'own', env={'FAKE_SEEN': '990', 'FAKE_TOP': top, 'FAKE_UNIT': 'cycles'})
+        at = [i for i, line in enumerate(r.lines) if 'own code' in line]
+        own = r.lines[at[0] + 1:r.lines.index('perf-agent: profile written: own')] if at else []
+        equal([line.split()[2] for line in own], names, r)
+
+
 def problems(value, schema, path='$'):
     """Yields each place at which a value does not fit a schema, by the keywords that ours has."""
     kinds = {'object': dict, 'array': list, 'string': str, 'number': (int, float), 'integer': int}
