@@ -133,8 +133,8 @@ typedef int (*enc_perf_write_fn)(void *arg, const void *data, size_t len);
 
 /**
  * enc_perf_data - write a whole file
- * Equal input gives equal bytes. Names are untrusted: control characters become '?', in names of
- * threads bytes that are not UTF-8 too; paths keep those, for perf opens the files. What does not
+ * Equal input gives equal bytes. Names are untrusted: what utf8_is_control has and bytes that are not
+ * UTF-8 become '?'. Paths keep all bytes, as those of perf record do: perf opens the files. What does not
  * fit is cut: names of threads at 15 bytes, others at 4095, chains at ENC_PERF_CHAIN_MAX.
  * Returns: 0; -EINVAL (an argument out of its range; not in order of time; the second reading was
  * not as the first; zstd_level); -ENOMEM; what next() or @write returned.

@@ -164,7 +164,7 @@ static void put_rec(struct sbuf *b, const struct perf_rec *r)
 static void put_string(struct sbuf *b, struct perf_rec *tmp, const char *s)
 {
 	tmp->len = 0;
-	perf_rec_name(tmp, s, PERF_NAME_MAX, STRING_ALIGN, false);
+	perf_rec_name(tmp, s, PERF_NAME_MAX, STRING_ALIGN);
 	put_u32(b, (uint32_t)tmp->len);
 	put_rec(b, tmp);
 }
@@ -188,7 +188,7 @@ static void put_build_ids(const struct enc_perf_data *d, struct perf_rec *tmp, s
 			memcpy(&word, bytes + k, sizeof(word));
 			perf_rec_u32(tmp, word);
 		}
-		perf_rec_name(tmp, id->path, PERF_NAME_MAX, STRING_ALIGN, false);
+		perf_rec_path(tmp, id->path, PERF_NAME_MAX, STRING_ALIGN);
 		perf_rec_end(tmp);
 		put_rec(b, tmp);
 	}

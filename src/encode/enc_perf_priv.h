@@ -32,11 +32,12 @@ void perf_rec_header(struct perf_rec *r, uint32_t type, uint32_t misc);
  */
 void perf_rec_end(struct perf_rec *r);
 /**
- * perf_rec_name - a string with NUL, in zeroes up to a multiple of @align bytes
+ * perf_rec_name, perf_rec_path - a string with NUL, in zeroes up to a multiple of @align bytes
  * @max: bytes with the NUL; what is over is cut, at the end of a character
- * Control characters become '?', and if @utf8 is set what is not UTF-8 too.
+ * perf_rec_name: what utf8_is_control has and what is not UTF-8 become '?'. perf_rec_path: all bytes stay.
  */
-void perf_rec_name(struct perf_rec *r, const char *s, size_t max, size_t align, bool utf8);
+void perf_rec_name(struct perf_rec *r, const char *s, size_t max, size_t align);
+void perf_rec_path(struct perf_rec *r, const char *s, size_t max, size_t align);
 
 /**
  * perf_event_id - returns the id of an event: no other has it, and it is not 0

@@ -44,14 +44,14 @@ void perf_rec_end(struct perf_rec *r)
 	memcpy(r->p + offsetof(struct perf_event_header, size), &size, sizeof(size));
 }
 
-void perf_rec_name(struct perf_rec *r, const char *name, size_t max, size_t align, bool utf8)
+static void put_text(struct perf_rec *r, const char *name, size_t max, size_t align, bool clean)
 {
 	const uint8_t *s = (const uint8_t *)(name ? name : ""), *end = s + strlen((const char *)s);
 	const size_t start = r->len;
 
 	while (s < end) {
 		const size_t n = utf8_len(s, (size_t)(end - s)), step = MAX_OF(n, (size_t)1);
-		const bool bad = utf8_is_control(s, n) || (utf8 && !n);
+		const bool bad = clean && (n == 0 || utf8_is_control(s, n));
 
 		if (r->len - start + (bad ? 1 : step) >= max)
 			break;
@@ -61,6 +61,16 @@ void perf_rec_name(struct perf_rec *r, const char *name, size_t max, size_t alig
 	do
 		put(r, "", 1);
 	while ((r->len - start) % align);
+}
+
+void perf_rec_name(struct perf_rec *r, const char *name, size_t max, size_t align)
+{
+	put_text(r, name, max, align, true);
+}
+
+void perf_rec_path(struct perf_rec *r, const char *path, size_t max, size_t align)
+{
+	put_text(r, path, max, align, false);
 }
 
 /* The end of all records but samples (sample_id_all): the fields of struct sample_id that
@@ -114,7 +124,7 @@ static void make_comm(const struct enc_perf_record *from, struct perf_rec *r)
 	perf_rec_header(r, PERF_RECORD_COMM, from->comm.exec ? PERF_RECORD_MISC_COMM_EXEC : 0);
 	perf_rec_u32(r, from->pid);
 	perf_rec_u32(r, from->tid);
-	perf_rec_name(r, from->comm.name, COMM_MAX, 8, true);
+	perf_rec_name(r, from->comm.name, COMM_MAX, 8);
 	put_trailer(r, from);
 }
 
@@ -129,7 +139,7 @@ static void make_kernel_map(const struct enc_perf_record *from, struct perf_rec 
 	perf_rec_u64(r, m->start);
 	perf_rec_u64(r, m->len);
 	perf_rec_u64(r, m->pgoff);
-	perf_rec_name(r, m->path, PERF_NAME_MAX, 8, false);
+	perf_rec_path(r, m->path, PERF_NAME_MAX, 8);
 	put_trailer(r, from);
 }
 
@@ -165,7 +175,7 @@ static int make_map(const struct enc_perf_record *from, struct perf_rec *r)
 	}
 	perf_rec_u32(r, m->prot);
 	perf_rec_u32(r, m->flags);
-	perf_rec_name(r, m->path, PERF_NAME_MAX, 8, false);
+	perf_rec_path(r, m->path, PERF_NAME_MAX, 8);
 	put_trailer(r, from);
 	return 0;
 }
@@ -203,7 +213,7 @@ static void make_ksymbol(const struct enc_perf_record *from, struct perf_rec *r)
 	perf_rec_u64(r, from->ksymbol.start);
 	perf_rec_u32(r, from->ksymbol.len);
 	perf_rec_u32(r, type | (uint32_t)flags << 16);
-	perf_rec_name(r, from->ksymbol.name, PERF_NAME_MAX, 8, false);
+	perf_rec_name(r, from->ksymbol.name, PERF_NAME_MAX, 8);
 	put_trailer(r, from);
 }
 
@@ -255,7 +265,7 @@ void perf_kernel_map_make(const struct enc_perf_kernel *k, struct perf_rec *r)
 	perf_rec_u64(r, k->start);
 	perf_rec_u64(r, k->end - k->start);
 	perf_rec_u64(r, k->ref);
-	perf_rec_name(r, name, sizeof(name), 8, false);
+	perf_rec_name(r, name, sizeof(name), 8);
 	put_trailer(r, &none);
 	perf_rec_end(r);
 }
