@@ -221,19 +221,117 @@ static struct count_key count_key_of(const struct ev_count *c)
 	};
 }
 
-void prof_agg_subtract_interval(struct prof_agg *a, const struct ev_count *c)
-{
-	const struct count_key key = count_key_of(c);
-	const uint32_t id = intern_find(a->count_ids, &key, sizeof(key));
-	struct ev_count *from = id == INTERN_NONE ? NULL : &a->counts.p[id];
+/* ---- subtraction ----------------------------------------------------------------------------- */
 
-	if (!from)
-		return;
-	a->stats.intervals -= MIN_OF(c->samples, from->samples);
-	from->samples -= MIN_OF(c->samples, from->samples);
-	from->weight -= MIN_OF(c->weight, from->weight);
-	from->runq_ns -= MIN_OF(c->runq_ns, from->runq_ns);
+/* Entries by the key of an interval, chained by their indices; a chain ends with NO_LINK. */
+#define NO_LINK UINT32_MAX
+struct link {
+	uint32_t count, next;
+};
+struct interval_index {
+	struct intern *keys;
+	VEC(uint32_t) first; /* by id of keys: index of links */
+	VEC(struct link) links;
+};
+
+static void index_done(struct interval_index *x)
+{
+	intern_free(x->keys);
+	vec_done(&x->first);
+	vec_done(&x->links);
 }
+
+/* The key of an interval that may still be open: its waker comes with the wake-up, and its epoch can change
+ * when its stack arrives. */
+static struct count_key interval_key_of(const struct ev_count *c)
+{
+	struct count_key key = count_key_of(c);
+
+	key.waker = 0;
+	key.epoch = 0;
+	return key;
+}
+
+/* Finds the entries of the intervals v[n]. Returns 0, -ENOMEM, -E2BIG. */
+static int index_intervals(const struct prof_agg *a, const struct ev_count *v, size_t n,
+                           struct interval_index *ret)
+{
+	uint32_t id;
+	bool is_new;
+	int r = intern_new((uint32_t)n, SIZE_MAX, &ret->keys);
+
+	ret->first.max = n;
+	ret->links.max = a->counts.n;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		const struct count_key key = interval_key_of(&v[i]);
+
+		r = intern_add(ret->keys, &key, sizeof(key), &id, &is_new);
+		if (r == 0 && is_new)
+			r = vec_push(&ret->first, NO_LINK);
+	}
+	for (size_t i = 0; i < a->counts.n && r == 0; i++) {
+		const struct count_key key = interval_key_of(&a->counts.p[i]);
+		struct link link = {.count = (uint32_t)i};
+
+		id = intern_find(ret->keys, &key, sizeof(key));
+		if (id == INTERN_NONE)
+			continue;
+		link.next = ret->first.p[id];
+		ret->first.p[id] = (uint32_t)ret->links.n;
+		r = vec_push(&ret->links, link);
+	}
+	return r;
+}
+
+/* Returns the entry from which to take @c first, NULL if none has any of it: that with its waker and epoch if
+ * an interval of this length is in it, else the one with the longest interval. */
+static struct ev_count *entry_of(struct prof_agg *a, const struct interval_index *x,
+                                 const struct ev_count *c)
+{
+	const struct count_key key = interval_key_of(c);
+	struct ev_count *longest = NULL;
+
+	for (uint32_t i = x->first.p[intern_find(x->keys, &key, sizeof(key))]; i != NO_LINK;
+	     i = x->links.p[i].next) {
+		struct ev_count *e = &a->counts.p[x->links.p[i].count];
+
+		if (!MIN_OF(c->samples, e->samples) && !MIN_OF(c->weight, e->weight) &&
+		    !MIN_OF(c->runq_ns, e->runq_ns))
+			continue;
+		if (e->waker == c->waker && e->epoch == c->epoch && e->longest_ns >= c->longest_ns)
+			return e;
+		if (!longest || e->longest_ns > longest->longest_ns)
+			longest = e;
+	}
+	return longest;
+}
+
+static void subtract(uint64_t *from, uint64_t *what)
+{
+	const uint64_t both = MIN_OF(*from, *what);
+
+	*from -= both;
+	*what -= both;
+}
+
+int prof_agg_subtract_intervals(struct prof_agg *a, struct ev_count *v, size_t n)
+{
+	_cleanup_(index_done) struct interval_index x = {0};
+	struct ev_count *from;
+	int r = n ? index_intervals(a, v, n, &x) : 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		while ((from = entry_of(a, &x, &v[i]))) {
+			a->stats.intervals -= MIN_OF(v[i].samples, from->samples);
+			subtract(&from->samples, &v[i].samples);
+			subtract(&from->weight, &v[i].weight);
+			subtract(&from->runq_ns, &v[i].runq_ns);
+		}
+	}
+	return r;
+}
+
+/* ---- addition -------------------------------------------------------------------------------- */
 
 int prof_agg_add_count_id(struct prof_agg *a, const struct ev_count *c, uint32_t *ret_id)
 {

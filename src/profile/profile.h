@@ -64,11 +64,14 @@ int prof_agg_add_count(struct prof_agg *a, const struct ev_count *c);
  */
 int prof_agg_add_count_id(struct prof_agg *a, const struct ev_count *c, uint32_t *ret_id);
 /**
- * prof_agg_subtract_interval - take the values of an off-CPU count off the entry with its key, as far as
- * that has them
- * longest_ns stays. Without such an entry nothing happens. Not for an aggregation whose changes are copied.
+ * prof_agg_subtract_intervals - take the values of off-CPU counts off the entries of their thread, stacks,
+ * cgroup and state
+ * @v: v[n]; keeps the values that no entry has
+ * Waker and JIT epoch may differ: an open interval has neither for sure. longest_ns stays. Not for an
+ * aggregation whose changes are copied.
+ * Returns: 0; -ENOMEM, with nothing changed. Cost: O(entries + n).
  */
-void prof_agg_subtract_interval(struct prof_agg *a, const struct ev_count *c);
+int prof_agg_subtract_intervals(struct prof_agg *a, struct ev_count *v, size_t n);
 /**
  * prof_agg_add_thread - set the name of a thread; the newest is kept
  * Returns: 0; counted in threads_dropped: -E2BIG (1 M threads), -ENOMEM.

@@ -166,6 +166,7 @@ struct ses_copy *ses_copy_free(struct ses_copy *c)
 		deferred_seen_done(&c->walked);
 		vec_done(&c->open);
 		vec_done(&c->open_before);
+		vec_done(&c->open_left);
 		result_cpu_reading_done(&c->now);
 		result_cpu_reading_done(&c->before);
 		free(c);

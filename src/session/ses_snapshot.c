@@ -11,7 +11,9 @@
 
 #define NAMES_MS 100        /* longest wait for names */
 #define OPEN_MAX (1U << 21) /* intervals that have not ended: twice the most threads */
-#define POLL_MS  5 /* between looks at names and at an interrupt, which comes from signal handlers */
+#define LEFT_MAX                                                                                   \
+	(1U << 16) /* intervals that were counted while open and have not been found since */
+#define POLL_MS 5 /* between looks at names and at an interrupt, which comes from signal handlers */
 
 static bool interrupted(struct ses *s)
 {
@@ -53,7 +55,8 @@ static int new_copy(struct ses *s)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(c->since_ns); i++)
 		c->since_ns[i] = s->env.start_ns;
-	c->open.max = c->open_before.max = OPEN_MAX;
+	c->open.max = OPEN_MAX;
+	c->open_before.max = c->open_left.max = OPEN_MAX + LEFT_MAX;
 	s->copy = c;
 	return 0;
 }
@@ -114,8 +117,8 @@ static int comment(const struct ses *s, const struct ses_profile *p, bool last)
 }
 
 /* The off-CPU counts of an aggregation with what intervals have that have not ended (@open), less what such
- * intervals had in the profile before (@last). */
-static int with_open(const struct ses_copy *c, const struct prof_agg *of, bool open, bool last,
+ * intervals had in the profile before (@last; open_left has them, and keeps what is not there). */
+static int with_open(struct ses_copy *c, const struct prof_agg *of, bool open, bool last,
                      struct prof_agg **ret)
 {
 	_cleanup_(prof_agg_freep) struct prof_agg *sum = NULL;
@@ -129,8 +132,8 @@ static int with_open(const struct ses_copy *c, const struct prof_agg *of, bool o
 			r = prof_agg_add_count(sum, prof_agg_count_at(of, i));
 	for (size_t i = 0; open && i < c->open.n && r == 0; i++)
 		r = prof_agg_add_count(sum, &c->open.p[i]);
-	for (size_t i = 0; last && i < c->open_before.n; i++)
-		prof_agg_subtract_interval(sum, &c->open_before.p[i]);
+	if (r == 0 && last)
+		r = prof_agg_subtract_intervals(sum, c->open_left.p, c->open_left.n);
 	if (r == 0)
 		*ret = TAKE_PTR(sum);
 	return r;
@@ -178,28 +181,57 @@ static int build(struct ses *s, size_t i, uint32_t flags, struct ses_meaning *k,
 	return r < 0 ? r : comment(s, p, last);
 }
 
-/* Begins the next profile since the last one. @next: an empty aggregation; @open: the last one had
- * intervals that have not ended. Returns 0, -ENOMEM. */
-static int turn_over(struct ses *s, enum pfa_kind kind, struct prof_agg *next, bool open)
+/* Makes what the next profile since the last one needs, so that turn_over() cannot fail. Changes nothing of this
+ * profile. Returns 0, -ENOMEM, -E2BIG. */
+static int prepare_next(struct ses_copy *c, enum pfa_kind kind, struct prof_agg **ret)
+{
+	int r = prof_agg_new(NULL, ret);
+
+	if (r < 0 || kind != PFA_KIND_OFFCPU)
+		return r;
+	r = vec_reserve(&c->open_before, c->open.n);
+	c->open_left.n = 0;
+	if (r == 0)
+		r = vec_reserve(&c->open_left, c->open_before.n);
+	for (size_t i = 0; i < c->open_before.n && r == 0; i++)
+		c->open_left.p[c->open_left.n++] = c->open_before.p[i];
+	return r;
+}
+
+/* Keeps the intervals that are subtracted from the next profile: the oldest first. prepare_next() made room. */
+static void keep_open_before(struct ses_copy *c)
+{
+	size_t n = 0, skip;
+
+	vec_each (left, &c->open_left)
+		if (left->samples || left->weight || left->runq_ns)
+			c->open_left.p[n++] = *left;
+	skip = n - MIN_OF(n, LEFT_MAX);
+	c->open_before.n = 0;
+	for (size_t i = skip; i < n; i++)
+		c->open_before.p[c->open_before.n++] = c->open_left.p[i];
+	vec_each (open, &c->open)
+		c->open_before.p[c->open_before.n++] = *open;
+}
+
+/* Begins the next profile since the last one, which is @p. @next: of prepare_next(); @open: @p has intervals
+ * that have not ended. */
+static void turn_over(struct ses *s, const struct ses_profile *p, struct prof_agg *next, bool open)
 {
 	struct ses_copy *c = s->copy;
-	int r = 0;
+	const uint32_t kind = p->of;
 
-	if (kind == PFA_KIND_OFFCPU) {
+	if (kind == PFA_KIND_OFFCPU && open)
+		keep_open_before(c);
+	else if (kind == PFA_KIND_OFFCPU)
 		c->open_before.n = 0;
-		r = open ? vec_reserve(&c->open_before, c->open.n) : 0;
-		for (size_t i = 0; open && r == 0 && i < c->open.n; i++)
-			c->open_before.p[c->open_before.n++] = c->open.p[i];
-	}
-
 	prof_agg_free(c->since[kind]);
 	c->since[kind] = next;
 	prof_agg_look_up_in(next, c->all);
 	c->since_ns[kind] = c->moment_ns;
-	c->dropped_before[kind] = dropped_now(s, kind);
+	c->dropped_before[kind] = dropped_now(s, (enum pfa_kind)kind);
 	if (kind == PFA_KIND_ONCPU)
 		c->is_before = true;
-	return r;
 }
 
 static int take_profile(struct ses *s, enum pfa_kind kind, uint32_t flags, struct ses_profile *p)
@@ -208,7 +240,7 @@ static int take_profile(struct ses *s, enum pfa_kind kind, uint32_t flags, struc
 	_cleanup_(ses_meaning_done) struct ses_meaning k;
 	_cleanup_(prof_agg_freep) struct prof_agg *next = NULL;
 	struct ses_copy *c = s->copy;
-	int r = last ? prof_agg_new(NULL, &next) : 0;
+	int r = last ? prepare_next(c, kind, &next) : 0;
 
 	ses_meaning_init(s, true, &k);
 	if (r < 0)
@@ -226,7 +258,7 @@ static int take_profile(struct ses *s, enum pfa_kind kind, uint32_t flags, struc
 	r = build(s, source_of(s, kind), flags, &k, p);
 	ses_live_give(s);
 	if (r == 0 && last)
-		r = turn_over(s, kind, TAKE_PTR(next), flags & PFA_SNAPSHOT_OPEN);
+		turn_over(s, p, TAKE_PTR(next), flags & PFA_SNAPSHOT_OPEN);
 	return r;
 }
 

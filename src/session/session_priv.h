@@ -121,8 +121,9 @@ struct ses_copy {
 	bool is_before;                        /* now becomes before with the next copy */
 	uint64_t moment_ns;                    /* CLOCK_MONOTONIC; of the copy */
 	uint64_t since_ns[2], dropped[2], dropped_before[2];
-	/* Intervals that had not ended; before: when the last profile since the last one was made. */
-	VEC(struct ev_count) open, open_before;
+	/* Intervals that had not ended; before: those of the last profile since the last one, which are
+	 * subtracted from the next; left: what that one lacks of them, which is subtracted later. */
+	VEC(struct ev_count) open, open_before, open_left;
 	bool with_open;   /* for the drain thread: read them */
 	size_t requested; /* stacks of `all` whose frames were requested */
 	bool same;        /* for the drain thread: copy nothing */

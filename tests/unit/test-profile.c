@@ -225,17 +225,66 @@ static void test_intervals_are_subtracted_as_far_as_they_are_there(void **state)
 	c.samples = 1;
 	c.weight = 60;
 	c.runq_ns = 9;
-	prof_agg_subtract_interval(a, &c);
+	assert_int_equal(prof_agg_subtract_intervals(a, &c, 1), 0);
 	assert_int_equal(prof_agg_count_at(a, 0)->samples, 2);
 	assert_int_equal(prof_agg_count_at(a, 0)->weight, 40);
 	assert_int_equal(prof_agg_count_at(a, 0)->runq_ns, 0);
 	assert_int_equal(prof_agg_count_at(a, 0)->longest_ns, 50);
 	assert_int_equal(prof_agg_stats(a)->intervals, 2);
-	prof_agg_subtract_interval(a, &c);
+	assert_true(c.samples == 0 && c.weight == 0 && c.runq_ns == 2);
+	c.weight = 60;
+	assert_int_equal(prof_agg_subtract_intervals(a, &c, 1), 0);
 	assert_int_equal(prof_agg_count_at(a, 0)->weight, 0);
+	assert_int_equal(c.weight, 20);
 	c.ustack = 2; /* not there */
-	prof_agg_subtract_interval(a, &c);
+	assert_int_equal(prof_agg_subtract_intervals(a, &c, 1), 0);
+	assert_int_equal(c.weight, 20);
 	assert_int_equal(prof_agg_count_cnt(a), 1);
+	assert_int_equal(prof_agg_subtract_intervals(a, NULL, 0), 0);
+	prof_agg_free(a);
+}
+
+static void test_intervals_are_subtracted_whatever_their_waker_and_epoch(void **state)
+{
+	static const struct ev_count in[] = {
+	        {.ustack = 1, .waker = 7, .samples = 4, .weight = 80, .longest_ns = 30},
+	        {.ustack = 1, .waker = 8, .samples = 1, .weight = 50, .longest_ns = 50, .epoch = 2},
+	        {.ustack = 1, .waker = 9, .samples = 1, .weight = 10, .longest_ns = 10},
+	        {.ustack = 2, .waker = 8, .samples = 1, .weight = 90, .longest_ns = 90},
+	        {.ustack = 1, .waker = 8, .samples = 1, .weight = 90, .longest_ns = 90, .tid = 3},
+	};
+	struct ev_count open[] = {
+	        {.ustack = 1, .samples = 1, .weight = 45, .longest_ns = 45, .offcpu = 1},
+	        {.ustack = 1,
+	         .waker = 7,
+	         .samples = 1,
+	         .weight = 20,
+	         .longest_ns = 20,
+	         .offcpu = 1},
+	        {.ustack = 1, .samples = 1, .weight = 70, .longest_ns = 70, .offcpu = 1},
+	};
+	static const uint64_t want[ARRAY_SIZE(in)] = {0, 0, 5, 90, 90};
+	struct prof_agg *a;
+
+	(void)state;
+	assert_int_equal(prof_agg_new(NULL, &a), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(in); i++) {
+		struct ev_count c = in[i];
+
+		c.offcpu = 1;
+		assert_int_equal(prof_agg_add_count(a, &c), 0);
+	}
+	assert_int_equal(prof_agg_subtract_intervals(a, open, 2), 0);
+	assert_int_equal(prof_agg_count_at(a, 0)->weight, 60); /* its own waker */
+	assert_int_equal(prof_agg_count_at(a, 1)->weight, 5);  /* the longest interval */
+	assert_int_equal(prof_agg_count_at(a, 2)->weight, 10);
+	/* More than one entry has. */
+	assert_int_equal(prof_agg_subtract_intervals(a, open + 2, 1), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(in); i++)
+		assert_int_equal(prof_agg_count_at(a, i)->weight, want[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(open); i++)
+		assert_true(open[i].samples == 0 && open[i].weight == 0);
+	assert_int_equal(prof_agg_stats(a)->intervals, 5);
 	prof_agg_free(a);
 }
 
@@ -380,6 +429,7 @@ int main(void)
 		cmocka_unit_test(test_stack_limits_are_exact_and_counted),
 		cmocka_unit_test(test_random_counts_add_up_exactly),
 		cmocka_unit_test(test_intervals_are_subtracted_as_far_as_they_are_there),
+		cmocka_unit_test(test_intervals_are_subtracted_whatever_their_waker_and_epoch),
 		cmocka_unit_test(test_newest_thread_name_stays),
 #if OWN_ALLOCATOR
 		cmocka_unit_test(test_aggregation_without_memory),

@@ -154,6 +154,103 @@ static void test_open_intervals_are_subtracted_from_the_next_profile(void **stat
 	end(s);
 }
 
+/* The waker of an interval is known when it ends. Windows add up to the profile since the start. */
+static void test_an_interval_that_gets_a_waker_counts_once(void **state)
+{
+	const uint32_t last = PFA_SNAPSHOT_SINCE_LAST, open = PFA_SNAPSHOT_OPEN;
+	struct ev_count c = {.proc = {.pid = 77, .start_ns = 5},
+	                     .tid = 1,
+	                     .offcpu = 1,
+	                     .samples = 1,
+	                     .weight = 20,
+	                     .longest_ns = 20,
+	                     .epoch = 3};
+	struct ses *s = new_running();
+
+	(void)state;
+	assert_int_equal(src_offcpu.open(&s->env, &s->src[SRC_OFFCPU], NULL), 0);
+	assert_int_equal(blocked_in(s, last | open, 0), 0);
+	assert_int_equal(vec_push(&s->copy->open, c), 0);
+	assert_int_equal(blocked_in(s, last | open, 1), 20);
+	/* It is woken, but does not run yet. */
+	s->copy->open.p[0].waker = 99;
+	s->copy->open.p[0].weight = s->copy->open.p[0].longest_ns = 30;
+	assert_int_equal(blocked_in(s, last | open, 0), 10);
+	/* It ends; its stack has come, without JIT code. */
+	s->copy->open.n = 0;
+	c.waker = 99;
+	c.epoch = 0;
+	c.weight = c.longest_ns = 31;
+	assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
+	assert_int_equal(blocked_in(s, last | open, 0), 1);
+	assert_int_equal(blocked_in(s, open, 1), 31);
+	assert_int_equal(blocked_in(s, last | open, 0), 0);
+	end(s);
+}
+
+/* An interval can end between the reading of the counts and that of the open ones: it is in neither. */
+static void test_an_interval_that_is_missing_for_a_moment_counts_once(void **state)
+{
+	const uint32_t last = PFA_SNAPSHOT_SINCE_LAST, open = PFA_SNAPSHOT_OPEN;
+	struct ev_count c = {.proc = {.pid = 77, .start_ns = 5},
+	                     .tid = 1,
+	                     .offcpu = 1,
+	                     .samples = 1,
+	                     .weight = 20,
+	                     .longest_ns = 20};
+	struct ses *s = new_running();
+
+	(void)state;
+	assert_int_equal(src_offcpu.open(&s->env, &s->src[SRC_OFFCPU], NULL), 0);
+	assert_int_equal(blocked_in(s, last | open, 0), 0);
+	assert_int_equal(vec_push(&s->copy->open, c), 0);
+	assert_int_equal(blocked_in(s, last | open, 1), 20);
+	s->copy->open.n = 0;
+	assert_int_equal(blocked_in(s, last | open, 0), 0);
+	assert_int_equal(blocked_in(s, last | open, 0), 0);
+	c.weight = c.longest_ns = 25;
+	assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
+	assert_int_equal(blocked_in(s, last | open, 0), 5);
+	assert_int_equal(blocked_in(s, open, 1), 25);
+	/* What is not asked for as open any more is whole again. */
+	assert_int_equal(vec_push(&s->copy->open, c), 0);
+	assert_int_equal(blocked_in(s, last | open, 1), 25);
+	s->copy->open.n = 0;
+	assert_int_equal(blocked_in(s, last | open, 0), 0);
+	assert_int_equal(blocked_in(s, last, 0), 0);
+	assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
+	assert_int_equal(blocked_in(s, last | open, 1), 25);
+	end(s);
+}
+
+static void test_a_profile_that_fails_is_not_lost(void **state)
+{
+	const uint32_t last = PFA_SNAPSHOT_SINCE_LAST, open = PFA_SNAPSHOT_OPEN;
+	struct ev_count c = {.proc = {.pid = 77, .start_ns = 5},
+	                     .tid = 1,
+	                     .offcpu = 1,
+	                     .samples = 1,
+	                     .weight = 20};
+	struct ses *s = new_running();
+	struct ses_profile p = {0};
+	struct err err = {0};
+	size_t max;
+
+	(void)state;
+	assert_int_equal(src_offcpu.open(&s->env, &s->src[SRC_OFFCPU], NULL), 0);
+	assert_int_equal(blocked_in(s, last | open, 0), 0);
+	assert_int_equal(vec_push(&s->copy->open, c), 0);
+	c.tid = 2;
+	assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
+	max = s->copy->open_before.max;
+	s->copy->open_before.max = 0; /* as without memory */
+	assert_true(ses_snapshot(s, PFA_KIND_OFFCPU, last | open, &p, &err) < 0);
+	s->copy->open_before.max = max;
+	assert_int_equal(blocked_in(s, last | open, 2), 40);
+	s->copy->open.n = 0;
+	end(s);
+}
+
 static void test_times_and_losses_are_of_the_same_span(void **state)
 {
 	const uint32_t last = PFA_SNAPSHOT_SINCE_LAST;
@@ -270,6 +367,10 @@ int main(void)
 	        cmocka_unit_test_setup(test_differences_add_up, setup),
 	        cmocka_unit_test_setup(test_open_intervals_are_subtracted_from_the_next_profile,
 	                               setup),
+	        cmocka_unit_test_setup(test_an_interval_that_gets_a_waker_counts_once, setup),
+	        cmocka_unit_test_setup(test_an_interval_that_is_missing_for_a_moment_counts_once,
+	                               setup),
+	        cmocka_unit_test_setup(test_a_profile_that_fails_is_not_lost, setup),
 	        cmocka_unit_test_setup(test_times_and_losses_are_of_the_same_span, setup),
 	        cmocka_unit_test_setup(test_a_name_comes_with_a_later_snapshot, setup),
 	        cmocka_unit_test_setup(test_refusals, setup),
