@@ -229,7 +229,7 @@ static void turn_over(struct ses *s, const struct ses_profile *p, struct prof_ag
 	c->since[kind] = next;
 	prof_agg_look_up_in(next, c->all);
 	c->since_ns[kind] = c->moment_ns;
-	c->dropped_before[kind] = dropped_now(s, (enum pfa_kind)kind);
+	c->dropped_before[kind] += p->dropped - p->result.dropped;
 	if (kind == PFA_KIND_ONCPU)
 		c->is_before = true;
 }

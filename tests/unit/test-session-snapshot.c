@@ -22,11 +22,12 @@ static void end(struct ses *s)
 
 /* ses_stats asks the kernel side, which is not there. */
 int __wrap_ses_stats(struct ses *s, struct pfa_stats *ret);
-static uint64_t stats_dropped;
+static uint64_t stats_dropped, drops_per_look;
 int __wrap_ses_stats(struct ses *s, struct pfa_stats *ret)
 {
 	(void)s;
 	*ret = (struct pfa_stats){.dropped = stats_dropped};
+	stats_dropped += drops_per_look;
 	return 0;
 }
 
@@ -275,6 +276,34 @@ static void test_times_and_losses_are_of_the_same_span(void **state)
 	end(s);
 }
 
+/* Samples are dropped all the time: also while a profile is built. */
+static void test_losses_add_up(void **state)
+{
+	struct ses *s = new_running();
+	uint64_t sum = 0, whole;
+	struct ses_profile p;
+
+	(void)state;
+	stats_dropped = 1;
+	drops_per_look = 10;
+	for (int i = 0; i < 3; i++) {
+		p = take(s, PFA_SNAPSHOT_SINCE_LAST);
+		sum += p.dropped;
+		ses_profile_done(&p);
+	}
+	drops_per_look = 0;
+	p = take(s, 0);
+	whole = p.dropped;
+	ses_profile_done(&p);
+	p = take(s, PFA_SNAPSHOT_SINCE_LAST);
+	sum += p.dropped;
+	ses_profile_done(&p);
+	assert_int_equal(whole, stats_dropped);
+	assert_int_equal(sum, whole);
+	stats_dropped = 0;
+	end(s);
+}
+
 /* Names come from a pool whose answers may be late: a later snapshot has them. */
 static void test_a_name_comes_with_a_later_snapshot(void **state)
 {
@@ -371,6 +400,7 @@ int main(void)
 	        cmocka_unit_test_setup(test_an_interval_that_is_missing_for_a_moment_counts_once,
 	                               setup),
 	        cmocka_unit_test_setup(test_a_profile_that_fails_is_not_lost, setup),
+	        cmocka_unit_test_setup(test_losses_add_up, setup),
 	        cmocka_unit_test_setup(test_times_and_losses_are_of_the_same_span, setup),
 	        cmocka_unit_test_setup(test_a_name_comes_with_a_later_snapshot, setup),
 	        cmocka_unit_test_setup(test_refusals, setup),
