@@ -43,7 +43,8 @@ struct pfa_profile;
 /* OFFCPU: with the open intervals of threads that are off-CPU for a second or more, up to this moment; with
  * SINCE_LAST, the part of them since the last snapshot. Without the flag an interval is in the profile
  * of the time in which it ended, as a whole. Together with SAME_MOMENT it needs the flag at the
- * snapshot before, of whatever kind. */
+ * snapshot before, of whatever kind. With offcpu_max_ns an interval is left out until the thread is woken: its
+ * length is not known before. */
 #define PFA_SNAPSHOT_OPEN (1u << 2)
 
 /* RUNNING: makes a profile of one kind, enum pfa_kind. *@ret is written on success only.

@@ -271,6 +271,8 @@ int smp_offcpu_drain_all(struct smp_offcpu *o, const struct smp_sink *sink);
 /**
  * smp_offcpu_open_intervals - hand on what the threads have that are off their CPU for SMP_OPEN_NS or more:
  * their open interval up to now, and closed ones that are not in the tables yet
+ * With load_offcpu_options.max_ns an open interval is handed on from the thread's wake-up on: before, it can
+ * still become too long.
  * They are handed on again by the next call, and once they are closed. Thread: drain, before it drains the
  * rings, which have the stacks.
  * Returns: 0, errno of bpf(2). Cost: O(threads with an entry).

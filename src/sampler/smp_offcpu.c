@@ -219,8 +219,12 @@ static void on_open_thread(void *arg, uint32_t kernel_tid, const struct abi_offc
 	if (!t->out_ns || t->out_ns > o->moment_ns || o->moment_ns - t->out_ns < SMP_OPEN_NS)
 		return;
 	hand_on_pending(o, t);
-	if (open_interval(o, t, o->moment_ns, &c))
-		o->sink->count(o->sink->arg, &c);
+	if (!open_interval(o, t, o->moment_ns, &c))
+		return;
+	/* Its blocked time can still exceed the maximum: then it would have to be taken back. */
+	if (o->options.max_ns != UINT64_MAX && !c.runq_ns)
+		return;
+	o->sink->count(o->sink->arg, &c);
 }
 
 int smp_offcpu_open_intervals(struct smp_offcpu *o, const struct smp_sink *sink)

@@ -271,8 +271,9 @@ static void test_waits_at_the_end_are_cut_at_both_ends_of_the_capture(void **sta
 	}
 }
 
-/* Counts of a thread that is switched out so many ns before now, and has a closed interval in its entry. */
-static void open_for(uint64_t ns, uint64_t max_ns)
+/* Counts of a thread that is switched out so many ns before now, and has a closed interval in its entry. @woken_ns:
+ * before now; 0: it was not woken. */
+static void open_for(uint64_t ns, uint64_t woken_ns, uint64_t max_ns)
 {
 	const struct smp_sink sink = {.stack = on_stack, .thread = on_thread, .count = on_count};
 	const struct load_offcpu_options o = {.thread_entries = 1, .max_ns = max_ns};
@@ -283,6 +284,7 @@ static void open_for(uint64_t ns, uint64_t max_ns)
 	begin_ns = now_ns() - 5 * NSEC_PER_SEC;
 	blocked = (struct abi_offcpu_blocked){.kernel_tid = 7};
 	thread = (struct abi_offcpu_thread){.out_ns = ns ? now_ns() - ns : 0,
+	                                    .wake_ns = woken_ns ? now_ns() - woken_ns : 0,
 	                                    .pending = {.intervals = 3, .ns = 30}};
 	assert_int_equal(smp_offcpu_open(NULL, &o, &off, &err), 0);
 	assert_int_equal(smp_offcpu_begin(off, true), 0);
@@ -293,20 +295,35 @@ static void open_for(uint64_t ns, uint64_t max_ns)
 static void test_intervals_are_open_for_snapshots_after_a_second(void **state)
 {
 	(void)state;
-	open_for(2 * NSEC_PER_SEC, UINT64_MAX);
+	open_for(2 * NSEC_PER_SEC, 0, UINT64_MAX);
 	assert_int_equal(n_counts, 2);
 	assert_int_equal(last.samples, 1);
 	assert_in_range(last.weight, 2 * NSEC_PER_SEC, 3 * NSEC_PER_SEC);
-	open_for(9 * NSEC_PER_SEC, UINT64_MAX); /* since the begin of the capture */
+	open_for(9 * NSEC_PER_SEC, 0, UINT64_MAX); /* since the begin of the capture */
 	assert_int_equal(n_counts, 2);
 	assert_in_range(last.weight, 5 * NSEC_PER_SEC, 6 * NSEC_PER_SEC);
-	open_for(2 * NSEC_PER_SEC, NSEC_PER_SEC); /* over the maximum: the closed ones alone */
+	open_for(2 * NSEC_PER_SEC, 0, NSEC_PER_SEC); /* over the maximum: the closed ones alone */
 	assert_int_equal(n_counts, 1);
 	assert_int_equal(last.weight, 30);
-	open_for(NSEC_PER_MSEC, UINT64_MAX);
+	open_for(NSEC_PER_MSEC, 0, UINT64_MAX);
 	assert_int_equal(n_counts, 0);
-	open_for(0, UINT64_MAX);
+	open_for(0, 0, UINT64_MAX);
 	assert_int_equal(n_counts, 0);
+}
+
+/* An interval that counts must not be taken back later. */
+static void test_intervals_with_a_maximum_are_open_for_snapshots_once_woken(void **state)
+{
+	(void)state;
+	open_for(2 * NSEC_PER_SEC, 0, 60 * NSEC_PER_SEC);
+	assert_int_equal(n_counts, 1); /* the closed ones */
+	open_for(3 * NSEC_PER_SEC, NSEC_PER_SEC, 60 * NSEC_PER_SEC);
+	assert_int_equal(n_counts, 2);
+	assert_in_range(last.weight, 2 * NSEC_PER_SEC - NSEC_PER_MSEC,
+	                2 * NSEC_PER_SEC + NSEC_PER_MSEC);
+	assert_in_range(last.runq_ns, NSEC_PER_SEC, 2 * NSEC_PER_SEC);
+	open_for(4 * NSEC_PER_SEC, NSEC_PER_SEC, 2 * NSEC_PER_SEC);
+	assert_int_equal(n_counts, 1);
 }
 
 static void test_waits_at_the_end_have_a_time_with_a_stream_only(void **state)
@@ -355,6 +372,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_waits_at_the_end_are_cut_at_both_ends_of_the_capture),
 	        cmocka_unit_test(test_intervals_are_open_for_snapshots_after_a_second),
+	        cmocka_unit_test(test_intervals_with_a_maximum_are_open_for_snapshots_once_woken),
 	        cmocka_unit_test(test_waits_at_the_end_have_a_time_with_a_stream_only),
 	        cmocka_unit_test(test_waits_whose_end_was_missed_end_at_the_final_scan),
 	        cmocka_unit_test(test_stack_of_a_thread_that_waits_on_is_handed_on),

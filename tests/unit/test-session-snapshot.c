@@ -213,7 +213,7 @@ static void test_an_interval_that_is_missing_for_a_moment_counts_once(void **sta
 	assert_int_equal(prof_agg_add_count(s->walk.agg, &c), 0);
 	assert_int_equal(blocked_in(s, last | open, 0), 5);
 	assert_int_equal(blocked_in(s, open, 1), 25);
-	/* What is not asked for as open any more is whole again. */
+	/* An interval that is not requested as open any more is whole again. */
 	assert_int_equal(vec_push(&s->copy->open, c), 0);
 	assert_int_equal(blocked_in(s, last | open, 1), 25);
 	s->copy->open.n = 0;
