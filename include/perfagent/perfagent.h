@@ -536,7 +536,7 @@ PFA_API int pfa_verdict(const struct pfa_session *s, uint32_t kind, pfa_defect_f
 /* A function of a profile. */
 struct pfa_function {
 	const char *name;
-	const char *module; /* path, or "[kernel]", "[jit]", "" */
+	const char *module; /* path, or "[kernel]", "[jit]", "", "[several]" */
 	uint64_t self;      /* weight of the samples whose leaf it is */
 	uint64_t cum;       /* weight of the samples that have it anywhere on the stack */
 };

@@ -69,15 +69,11 @@ int pfa_profile_totals(const struct pfa_profile *p, struct pfa_profile_totals *r
 static int give_functions(const struct prof_model *m, const struct prof_top *top, size_t n,
                           struct pfa_function *ret)
 {
-	for (size_t i = 0; i < n; i++) {
-		const uint32_t map = top[i].mapping;
-
-		ret[i] = (struct pfa_function){
-		        .name = prof_model_str(m, top[i].name),
-		        .module = map ? prof_model_str(m, m->mappings.p[map - 1].path) : "",
-		        .self = (uint64_t)top[i].self,
-		        .cum = (uint64_t)top[i].cum};
-	}
+	for (size_t i = 0; i < n; i++)
+		ret[i] = (struct pfa_function){.name = prof_model_str(m, top[i].name),
+		                               .module = prof_top_module(m, &top[i]),
+		                               .self = (uint64_t)top[i].self,
+		                               .cum = (uint64_t)top[i].cum};
 	return (int)n;
 }
 

@@ -42,7 +42,7 @@ enum cli_top_prompt {
 
 /* A function, task, or place; strings are borrowed. */
 struct cli_top_row {
-	const char *name, *module; /* module "": none; WAITS: where */
+	const char *name, *module; /* module "": none; WAITS: where; "[several]" */
 	uint32_t pid, tid;         /* PROCESSES, THREADS */
 	/* By window: 0 the last seconds, 1 since the start. self and cum weight; of WAITS time and
 	 * intervals; of others twice the weight. */

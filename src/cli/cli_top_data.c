@@ -16,6 +16,9 @@ enum {
 	ALL_SHARE = 5,
 };
 
+/* Instead of a module, or of a place where threads are off-CPU. As in reports of files. */
+static const char several[] = "[several]";
+
 struct cli_top_data {
 	struct pfa_profile *window[KINDS][CLI_TOP_WINDOWS]; /* by enum pfa_kind; NULL: none yet */
 	size_t next[KINDS];
@@ -189,7 +192,8 @@ static int add_waits(struct cli_top_data *d, const struct pfa_profile *p, bool a
 		return -ENOMEM;
 	n = pfa_profile_offcpu_sites(p, w, LIST_MAX);
 	for (int i = 0; i < n && rc == 0; i++)
-		rc = add(d, w[i].name, w[i].where, all, w[i].offcpu_ns, w[i].intervals);
+		rc = add(d, w[i].name, w[i].where_cnt > 1 ? several : w[i].where, all,
+		         w[i].offcpu_ns, w[i].intervals);
 	free(w);
 	return n < 0 ? n : rc;
 }
@@ -235,7 +239,7 @@ static int by_name(const void *a, const void *b)
 	return x->pid ? 0 : strcmp(x->name, y->name);
 }
 
-/* Makes one row of those of one name or task. */
+/* Makes one row of those of one name or task, which may be in several modules. */
 static void merge(struct cli_top_data *d)
 {
 	size_t n = 0;
@@ -252,6 +256,8 @@ static void merge(struct cli_top_data *d)
 		}
 		if (!*to->name)
 			to->name = r->name;
+		if (strcmp(to->module, r->module) != 0)
+			to->module = several;
 		for (size_t k = 0; k < 2; k++) {
 			to->last[k] += r->last[k];
 			to->all[k] += r->all[k];

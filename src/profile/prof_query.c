@@ -119,6 +119,7 @@ struct callers {
 	uint32_t *seen; /* by string: number + 1 of the last sample that had this caller */
 	int64_t *sum;   /* likewise: weight */
 	uint32_t *mapping;
+	bool *several; /* not all in one file */
 };
 
 static void callers_done(struct callers *c)
@@ -127,6 +128,7 @@ static void callers_done(struct callers *c)
 	free(c->seen);
 	free(c->sum);
 	free(c->mapping);
+	free(c->several);
 }
 
 static int expand(struct callers *c, const struct prof_sample *s)
@@ -171,10 +173,13 @@ static int add_callers(struct callers *c, uint32_t number, int64_t value)
 			continue;
 		if (!root)
 			by = c->frames.p[at + c->n_path];
-		if (c->seen[by.name] == number + 1)
-			continue; /* recursion counts once */
 		if (!c->seen[by.name])
 			c->mapping[by.name] = by.mapping;
+		else if (prof_mapping_path(c->m, by.mapping) !=
+		         prof_mapping_path(c->m, c->mapping[by.name]))
+			c->several[by.name] = by.name != 0; /* the end of a stack is in none */
+		if (c->seen[by.name] == number + 1)
+			continue; /* recursion counts once */
 		c->seen[by.name] = number + 1;
 		c->sum[by.name] = prof_sat_add(c->sum[by.name], value);
 	}
@@ -206,6 +211,7 @@ static int list_callers(const struct callers *c, size_t n_strings, struct prof_t
 		if (c->seen[i])
 			top[n++] = (struct prof_top){.name = (uint32_t)i,
 			                             .mapping = c->mapping[i],
+			                             .several = c->several[i],
 			                             .self = c->sum[i],
 			                             .cum = c->sum[i]};
 	qsort(top, n, sizeof(*top), cmp_callers);
@@ -227,7 +233,8 @@ int prof_model_callers(const struct prof_model *m, uint32_t type_idx, const uint
 	c.seen = calloc(n, sizeof(*c.seen));
 	c.sum = calloc(n, sizeof(*c.sum));
 	c.mapping = calloc(n, sizeof(*c.mapping));
-	if (!c.seen || !c.sum || !c.mapping)
+	c.several = calloc(n, sizeof(*c.several));
+	if (!c.seen || !c.sum || !c.mapping || !c.several)
 		return -ENOMEM;
 	for (size_t i = 0; i < m->samples.n && r == 0; i++)
 		r = add_callers(&c, (uint32_t)i, m->samples.p[i].value[type_idx]);

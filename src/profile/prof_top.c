@@ -10,6 +10,7 @@
 struct node {
 	int64_t self, cum;
 	uint32_t mapping;
+	bool several;  /* not all in one file */
 	uint32_t seen; /* number + 1 of the last sample that had it, 0 none */
 };
 
@@ -27,6 +28,9 @@ static void visit(struct report *rep, const struct prof_location *loc, size_t at
 
 	if (node->seen == 0)
 		node->mapping = loc->mapping;
+	else if (prof_mapping_path(rep->m, loc->mapping) !=
+	         prof_mapping_path(rep->m, node->mapping))
+		node->several = true;
 	if (node->seen != sample + 1) /* recursion counts once */
 		node->cum = prof_sat_add(node->cum, value);
 	if (leaf)
@@ -113,6 +117,7 @@ static int collect(const struct report *rep, size_t max, struct prof_top **ret, 
 			continue;
 		top[n++] = (struct prof_top){.name = i < rep->n_strings ? (uint32_t)i : 0,
 		                             .mapping = node->mapping,
+		                             .several = node->several,
 		                             .self = node->self,
 		                             .cum = node->cum};
 	}
@@ -121,6 +126,11 @@ static int collect(const struct report *rep, size_t max, struct prof_top **ret, 
 	*ret_n = MIN_OF(n, max);
 	*ret = TAKE_PTR(top);
 	return 0;
+}
+
+const char *prof_top_module(const struct prof_model *m, const struct prof_top *t)
+{
+	return t->several ? "[several]" : prof_model_str(m, prof_mapping_path(m, t->mapping));
 }
 
 int prof_model_top(const struct prof_model *m, uint32_t type_idx, size_t max, struct prof_top **ret,

@@ -380,11 +380,18 @@ static inline int64_t prof_sat_add(int64_t a, int64_t b)
 	return b > 0 ? INT64_MAX : INT64_MIN;
 }
 
+/* The string that is the path of a mapping; 0: of none. @id: 0 none. */
+static inline uint32_t prof_mapping_path(const struct prof_model *m, uint32_t id)
+{
+	return id ? m->mappings.p[id - 1].path : 0;
+}
+
 /* ---- report --------------------------------------------------------------------------------- */
 
 struct prof_top {
 	uint32_t name;    /* string; 0: all locations of this mapping that have no function */
 	uint32_t mapping; /* id of the mapping of its first location, 0 none */
+	bool several;     /* other locations are in files with another path */
 	int64_t self,
 	        cum; /* of value[type_idx]; a recursive function counts once a sample in cum */
 };
@@ -406,6 +413,11 @@ typedef bool (*prof_skip_fn)(const char *path, const char *name);
  */
 int prof_model_top_beyond(const struct prof_model *m, uint32_t type_idx, prof_skip_fn skip,
                           size_t max, struct prof_top **ret, size_t *ret_n);
+
+/**
+ * prof_top_module - returns the path of an entry's mapping: "" for none, "[several]"
+ */
+const char *prof_top_module(const struct prof_model *m, const struct prof_top *t);
 
 struct prof_task {
 	int64_t pid, tid; /* labels; tid 0: all threads of the process */

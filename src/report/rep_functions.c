@@ -25,7 +25,7 @@ static int64_t count_of(const struct functions *f, const struct prof_sample *s)
 
 uint32_t rep_location_path(const struct prof_model *m, const struct prof_location *loc)
 {
-	return loc->mapping ? m->mappings.p[loc->mapping - 1].path : 0;
+	return prof_mapping_path(m, loc->mapping);
 }
 
 uint32_t rep_line_name(const struct prof_model *m, const struct prof_line *l)

@@ -137,14 +137,10 @@ int ses_top(const struct ses *s, enum pfa_kind kind, struct pfa_function *ret, s
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++)
-		ret[i] = (struct pfa_function){
-		        .name = prof_model_str(m, top[i].name),
-		        .module =
-		                top[i].mapping
-		                        ? prof_model_str(m, m->mappings.p[top[i].mapping - 1].path)
-		                        : "",
-		        .self = (uint64_t)top[i].self,
-		        .cum = (uint64_t)top[i].cum};
+		ret[i] = (struct pfa_function){.name = prof_model_str(m, top[i].name),
+		                               .module = prof_top_module(m, &top[i]),
+		                               .self = (uint64_t)top[i].self,
+		                               .cum = (uint64_t)top[i].cum};
 	return (int)n;
 }
 

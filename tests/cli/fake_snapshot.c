@@ -3,7 +3,9 @@
  * fake_snapshot.c - snapshots of the scripted library, fake_perfagent.c
  *
  *   FAKE_LIVE, FAKE_LIVE_OFF   functions of each snapshot, one a line: self cum module name…
+ *   FAKE_LIVE_LAST             as FAKE_LIVE, of the snapshots since the last one; default: FAKE_LIVE
  *   FAKE_LIVE_OPEN             as FAKE_LIVE_OFF, with intervals that have not ended; default: FAKE_LIVE_OFF
+ *                              WHERE of off-CPU sites is futex_wait, and one of several if the module is "several"
  *   FAKE_LIVE_TASKS            tasks, one a line: pid tid weight name…
  *   FAKE_LIVE_ABORT            "1": abort() in the first snapshot
  *   FAKE_SNAPSHOT              "<errno> <message>": pfa_snapshot fails so
@@ -63,7 +65,10 @@ int pfa_snapshot(struct pfa_session *s, uint32_t kind, uint32_t flags, struct pf
 		return -ENOMEM;
 	p->kind = kind;
 	if (split(p, 0,
-	          kind == PFA_KIND_ONCPU                                  ? "FAKE_LIVE"
+	          kind == PFA_KIND_ONCPU && flags & PFA_SNAPSHOT_SINCE_LAST &&
+	                          getenv("FAKE_LIVE_LAST")
+	                  ? "FAKE_LIVE_LAST"
+	          : kind == PFA_KIND_ONCPU                                ? "FAKE_LIVE"
 	          : flags & PFA_SNAPSHOT_OPEN && getenv("FAKE_LIVE_OPEN") ? "FAKE_LIVE_OPEN"
 	                                                                  : "FAKE_LIVE_OFF") < 0 ||
 	    split(p, 1, "FAKE_LIVE_TASKS") < 0) {
@@ -175,6 +180,7 @@ int pfa_profile_offcpu_sites(const struct pfa_profile *p, struct pfa_offcpu_site
 		ret[i] = (struct pfa_offcpu_site){.name = f.name,
 		                                  .module = f.module,
 		                                  .where = "futex_wait",
+		                                  .where_cnt = strcmp(f.module, "several") ? 1 : 2,
 		                                  .offcpu_ns = f.self,
 		                                  .intervals = 3};
 	}

@@ -129,6 +129,21 @@ def intervals_that_have_not_ended_are_shown_on_request():
 
 
 @test
+def a_row_of_several_modules_says_so():
+    t = Top(env={'FAKE_LIVE_LAST': '700000000 900000000 /bin/other hot_function\n200000000 1000000000 /bin/made-up warm_function'})
+    lines = t.see('hot_function')
+    check('[several]' in lines[4] and 'made-up' in lines[5], *lines)
+    t.type(b'q')
+    equal(t.finish(), 0)
+    t = Top(env={'FAKE_LIVE_OFF': '5000000000 5000000000 several waiting_function\n4000000000 4000000000 /bin/x other_function'})
+    t.see('hot_function')
+    lines = t.press(b'4', 'waiting_function')
+    check('[several]' in lines[4] and 'futex_wait' in lines[5], *lines)
+    t.type(b'q')
+    equal(t.finish(), 0)
+
+
+@test
 def a_profile_is_written_under_the_name_that_was_typed():
     t = Top()
     t.see('hot_function')

@@ -257,6 +257,70 @@ static void test_callers_of_a_chain(void **state)
 	prof_model_free(m);
 }
 
+/* A mapping of 100 bytes. */
+static uint32_t file(struct prof_model *m, uint64_t start, const char *path)
+{
+	const struct prof_mapping map = {
+	        .start = start, .limit = start + 100, .path = string(m, path)};
+	uint32_t id;
+
+	assert_int_equal(prof_model_mapping(m, &map, &id), 0);
+	return id;
+}
+
+static uint32_t mapped(struct prof_model *m, uint32_t mapping, uint64_t addr, const char *name)
+{
+	const struct prof_function fn = {.name = string(m, name)};
+	struct prof_line line = {0};
+	uint32_t id;
+
+	assert_int_equal(prof_model_function(m, &fn, &line.function), 0);
+	assert_int_equal(prof_model_location(m, mapping, addr, EV_REASON_NAMED, &line, 1, &id), 0);
+	return id;
+}
+
+static const char *module_of(const struct prof_model *m, const struct prof_top *top, size_t n,
+                             const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(prof_model_str(m, top[i].name), name) == 0)
+			return prof_top_module(m, &top[i]);
+	return "not there";
+}
+
+static void test_a_name_of_several_files(void **state)
+{
+	struct prof_model *m = model();
+	const uint32_t a = file(m, 0, "/a"), b = file(m, 100, "/b"),
+	               a2 = file(m, 200, "/a"); /* the same file again */
+	const uint32_t stacks[][3] = {
+	        {mapped(m, a, 1, "leaf"), mapped(m, a, 2, "f"), mapped(m, a, 3, "g")},
+	        {mapped(m, a, 1, "leaf"), mapped(m, b, 102, "f"), mapped(m, a2, 203, "g")},
+	        {mapped(m, a, 1, "leaf"), mapped(m, b, 102, "f"), mapped(m, 0, 7, "none")},
+	};
+	const int64_t v[] = {1, 1};
+	const uint32_t path[] = {string(m, "leaf"), string(m, "f")};
+	struct prof_top *top;
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(stacks); i++)
+		assert_int_equal(prof_model_sample(m, stacks[i], 3, NULL, 0, v), 0);
+	assert_int_equal(prof_model_top(m, 0, 10, &top, &n), 0);
+	assert_string_equal(module_of(m, top, n, "leaf"), "/a");
+	assert_string_equal(module_of(m, top, n, "f"), "[several]");
+	assert_string_equal(module_of(m, top, n, "g"), "/a");
+	assert_string_equal(module_of(m, top, n, "none"), "");
+	free(top);
+	assert_int_equal(prof_model_callers(m, 0, path, 1, &top, &n), 0);
+	assert_string_equal(module_of(m, top, n, "f"), "[several]");
+	free(top);
+	assert_int_equal(prof_model_callers(m, 0, path, 2, &top, &n), 0);
+	assert_string_equal(module_of(m, top, n, "g"), "/a");
+	free(top);
+	prof_model_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +328,7 @@ int main(void)
 	        cmocka_unit_test(test_only_changes_are_looked_at),
 	        cmocka_unit_test(test_tasks_of_a_model),
 	        cmocka_unit_test(test_callers_of_a_chain),
+	        cmocka_unit_test(test_a_name_of_several_files),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
