@@ -50,7 +50,7 @@ static uint64_t cum_of(const struct pfa_profile *p, const char *name)
 	return 0;
 }
 
-static struct pfa_session *start(const char *const *argv, uint32_t modes)
+static struct pfa_session *start_with(const char *const *argv, uint32_t modes, uint32_t flags)
 {
 	struct pfa_options o = PFA_OPTIONS_INIT;
 	struct pfa_session *s = NULL;
@@ -60,9 +60,15 @@ static struct pfa_session *start(const char *const *argv, uint32_t modes)
 	o.argv = argv;
 	o.modes = modes;
 	o.sample_rate_hz = 499;
+	o.flags = flags;
 	ok(pfa_new(&o, &s, &err));
 	ok(pfa_start(s, &err));
 	return s;
+}
+
+static struct pfa_session *start(const char *const *argv, uint32_t modes)
+{
+	return start_with(argv, modes, 0);
 }
 
 #define ENOUGH  50  /* samples or intervals, before a command is ended */
@@ -188,18 +194,17 @@ static uint64_t blocked_in(struct pfa_session *s, const char *name, uint32_t fla
 }
 
 /* A thread that waits for a signal, then runs on. */
-static void test_an_open_interval_is_in_the_profile_on_request(void **state)
+static void follow_stuck(uint32_t flags)
 {
 	const char *const argv[] = {"sh", "-c", "exec \"$0\" stuck --seconds 100 >/dev/null", waits,
 	                            NULL};
 	const uint32_t open = PFA_SNAPSHOT_OPEN, last = PFA_SNAPSHOT_SINCE_LAST,
 	               same = PFA_SNAPSHOT_SAME_MOMENT;
-	struct pfa_session *s = start(argv, PFA_MODE_OFFCPU);
+	struct pfa_session *s = start_with(argv, PFA_MODE_OFFCPU, flags);
 	struct pfa_error err = {0};
 	uint64_t sum = 0, before;
 	int n = 0;
 
-	(void)state;
 	while (sum == 0 && n++ < TIMES) {
 		wait_ms(150);
 		sum += blocked_in(s, "wait_stuck", open | last);
@@ -222,6 +227,19 @@ static void test_an_open_interval_is_in_the_profile_on_request(void **state)
 	assert_int_equal(kill(pfa_command_pid(s), SIGKILL), 0);
 	ok(pfa_stop(s, &err));
 	pfa_free(s);
+}
+
+static void test_an_open_interval_is_in_the_profile_on_request(void **state)
+{
+	(void)state;
+	follow_stuck(0);
+}
+
+/* An interval gets its waker when it ends. */
+static void test_an_open_interval_with_wakers_counts_once(void **state)
+{
+	(void)state;
+	follow_stuck(PFA_OFFCPU_WAKERS);
 }
 
 static void test_lists_of_a_snapshot(void **state)
@@ -382,6 +400,7 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(test_profiles_since_the_last_add_up),
 	        cmocka_unit_test(test_intervals_since_the_last_add_up),
 	        cmocka_unit_test(test_an_open_interval_is_in_the_profile_on_request),
+	        cmocka_unit_test(test_an_open_interval_with_wakers_counts_once),
 	        cmocka_unit_test(test_lists_of_a_snapshot),
 	        cmocka_unit_test(test_a_snapshot_is_written_in_each_format),
 	        cmocka_unit_test(test_an_interrupted_snapshot_loses_nothing),
