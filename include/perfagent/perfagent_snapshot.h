@@ -131,6 +131,14 @@ PFA_API int pfa_profile_callers(const struct pfa_profile *p, const char *const *
 PFA_API int pfa_profile_write(const struct pfa_profile *p, uint32_t format,
                               const struct pfa_output *to, struct pfa_error *err);
 
+/* The same of the sum of profiles p[n] of one kind, such as consecutive ones since the last. @focus: NULL, or
+ * NULL-terminated: only the samples that have, for each of these regular expressions, a frame that matches it;
+ * see focus of struct pfa_report_options. Returns also -EINVAL for none or different kinds or for an expression
+ * that is none, and -ENOENT if no sample is left. */
+PFA_API int pfa_profiles_write(const struct pfa_profile *const *p, size_t n,
+                               const char *const *focus, uint32_t format,
+                               const struct pfa_output *to, struct pfa_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,7 @@
 
 #include "perfagent/perfagent_snapshot.h"
 #include "profile/profile.h"
+#include "report/report.h"
 
 #define LIST_MAX 1000000 /* entries of a list */
 
@@ -174,4 +175,57 @@ int pfa_profile_write(const struct pfa_profile *p, uint32_t format, const struct
 		return api_give_error(error, &err,
 		                      err_set(&err, -EINVAL, "pfa_profile_write: to is NULL"));
 	return api_give_error(error, &err, ses_profile_write(&p->p, format, to, &err));
+}
+
+/* Adds up p[n] and keeps the samples that match. Returns 0, -EINVAL, -ENOENT, -E2BIG, -ENOMEM. */
+static int sum_of(const struct pfa_profile *const *p, size_t n, const char *const *focus,
+                  struct prof_model **ret, struct err *err)
+{
+	_cleanup_free_ const struct prof_model **models = calloc(n, sizeof(*models));
+	_cleanup_(prof_model_freep) struct prof_model *sum = NULL;
+	int r = models ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		models[i] = p[i]->p.result.model;
+		if (p[i]->p.of != p[0]->p.of)
+			r = err_set(err, -EINVAL,
+			            "pfa_profiles_write: profiles of different kinds");
+	}
+	if (r == 0)
+		r = rep_merge(models, n, &sum);
+	for (size_t i = 0; r == 0 && focus && focus[i]; i++) {
+		const struct rep_filter filter = {.focus = focus[i]};
+		struct prof_model *kept;
+
+		r = rep_filter(sum, &filter, &kept, err);
+		if (r == 0) {
+			prof_model_free(sum);
+			sum = kept;
+		}
+	}
+	if (r == 0)
+		*ret = TAKE_PTR(sum);
+	return r;
+}
+
+int pfa_profiles_write(const struct pfa_profile *const *p, size_t n, const char *const *focus,
+                       uint32_t format, const struct pfa_output *to, struct pfa_error *error)
+{
+	_cleanup_(prof_model_freep) struct prof_model *sum = NULL;
+	struct ses_profile all;
+	struct err err = {0};
+	int r;
+
+	if (!p || n == 0 || !to)
+		return api_give_error(error, &err,
+		                      err_set(&err, -EINVAL,
+		                              "pfa_profiles_write: no profile, or no output"));
+	all = p[0]->p;
+	if (n > 1 || (focus && focus[0])) {
+		r = sum_of(p, n, focus, &sum, &err);
+		if (r < 0)
+			return api_give_error(error, &err, r);
+		all.result.model = sum;
+	}
+	return api_give_error(error, &err, ses_profile_write(&all, format, to, &err));
 }

@@ -327,6 +327,78 @@ static void test_a_snapshot_is_written_in_each_format(void **state)
 	assert_no_traces(&before);
 }
 
+/* Appends folded stacks to a buffer, and ends them with a NUL. */
+static char folded[1U << 20];
+static int take_folded(void *arg, const void *data, size_t len)
+{
+	size_t *n = arg;
+
+	if (len >= sizeof(folded) - *n)
+		return -E2BIG;
+	memcpy(folded + *n, data, len);
+	*n += len;
+	folded[*n] = 0;
+	return 0;
+}
+
+/* The sum of all lines, each of which must have the text. */
+static uint64_t folded_sum(const struct pfa_profile *const *p, size_t n, const char *const *focus,
+                           const char *text)
+{
+	size_t len = 0;
+	const struct pfa_output out = {.write = take_folded, .write_arg = &len};
+	struct pfa_error err = {0};
+	uint64_t sum = 0;
+
+	ok(pfa_profiles_write(p, n, focus, PFA_PROFILE_FOLDED, &out, &err));
+	for (char *rest = folded, *line; (line = strsep(&rest, "\n"));) {
+		if (!*line)
+			continue;
+		assert_non_null(strstr(line, text));
+		sum += strtoull(strrchr(line, ' ') + 1, NULL, 10);
+	}
+	return sum;
+}
+
+static void test_several_snapshots_are_written_as_one(void **state)
+{
+	const char *const argv[] = {"sh", "-c", "exec \"$0\" --seconds 100 >/dev/null", spin, NULL};
+	const char *const a[] = {"^spin_a", NULL}, *const both[] = {"^spin_a", "(?i)MAIN", NULL},
+	                  *const none[] = {"^spin_a", "^not there$", NULL},
+	                  *const bad[] = {"(", NULL};
+	struct pfa_session *s = start(argv, PFA_MODE_PROFILE);
+	struct pfa_profile *p[2] = {NULL, NULL};
+	const struct pfa_profile *const *all = (const struct pfa_profile *const *)p;
+	struct sink sink = {0};
+	const struct pfa_output out = {.write = take, .write_arg = &sink};
+	struct pfa_error err = {0};
+	uint64_t with_a;
+
+	(void)state;
+	/* Names come within a few snapshots. */
+	for (int i = 0; i < TIMES && (!p[0] || !cum_of(p[0], "spin_a") || !cum_of(p[1], "spin_a"));
+	     i++) {
+		pfa_profile_free(p[0]);
+		p[0] = p[1];
+		wait_ms(200);
+		p[1] = snapshot(s, PFA_KIND_ONCPU, PFA_SNAPSHOT_SINCE_LAST);
+	}
+	assert_int_equal(folded_sum(all, 2, NULL, ""), totals(p[0]).samples + totals(p[1]).samples);
+	assert_int_equal(folded_sum(all, 1, NULL, ""), totals(p[0]).samples);
+	with_a = folded_sum(all, 2, a, "spin_a");
+	assert_in_range(with_a, 1, totals(p[0]).samples + totals(p[1]).samples);
+	assert_in_range(folded_sum(all, 2, both, "main"), 1, with_a);
+	assert_int_equal(pfa_profiles_write(all, 2, none, PFA_PROFILE_FOLDED, &out, &err), -ENOENT);
+	assert_int_equal(pfa_profiles_write(all, 2, bad, PFA_PROFILE_FOLDED, &out, &err), -EINVAL);
+	assert_int_equal(pfa_profiles_write(all, 0, NULL, PFA_PROFILE_FOLDED, &out, &err), -EINVAL);
+	assert_int_equal(sink.calls, 0);
+	assert_int_equal(kill(pfa_command_pid(s), SIGKILL), 0);
+	ok(pfa_stop(s, &err));
+	pfa_profile_free(p[0]);
+	pfa_profile_free(p[1]);
+	pfa_free(s);
+}
+
 /* Interrupts at any time, and snapshots between them. */
 struct interrupter {
 	struct pfa_session *s;
@@ -403,6 +475,7 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(test_an_open_interval_with_wakers_counts_once),
 	        cmocka_unit_test(test_lists_of_a_snapshot),
 	        cmocka_unit_test(test_a_snapshot_is_written_in_each_format),
+	        cmocka_unit_test(test_several_snapshots_are_written_as_one),
 	        cmocka_unit_test(test_an_interrupted_snapshot_loses_nothing),
 	};
 
