@@ -142,45 +142,6 @@ static void draw(struct top *t)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* The format of a file by its name; UINT32_MAX: none. */
-static uint32_t format_of(const char *name)
-{
-	return cli_suffix_is(name, ".html")     ? PFA_PROFILE_FLAME_HTML
-	       : cli_suffix_is(name, ".svg")    ? PFA_PROFILE_FLAME_SVG
-	       : cli_suffix_is(name, ".folded") ? PFA_PROFILE_FOLDED
-	       : cli_suffix_is(name, ".pb.gz")  ? PFA_PROFILE_PPROF
-	                                        : UINT32_MAX;
-}
-
-static void write_file(struct top *t)
-{
-	struct cli_top_view *v = &t->view;
-	const struct pfa_profile *p = cli_top_data_all(t->data, v->offcpu);
-	const struct pfa_output to = {.path = v->typed};
-	const uint32_t format = format_of(v->typed);
-	struct pfa_error err = {0};
-	int rc;
-
-	if (!p) {
-		(void)snprintf(v->message, sizeof(v->message), "there is no profile yet");
-	} else if (format == UINT32_MAX) {
-		(void)snprintf(v->message, sizeof(v->message),
-		               "not written: the name must end in .pb.gz, .html, .svg or .folded");
-	} else if (access(v->typed, F_OK) == 0) {
-		(void)snprintf(v->message, sizeof(v->message), "not written: %.150s exists",
-		               v->typed);
-	} else {
-		rc = pfa_profile_write(p, format, &to, &err);
-		if (rc < 0)
-			(void)snprintf(v->message, sizeof(v->message), "not written: %.220s",
-			               err.message[0] ? err.message : cli_error(-rc));
-		else
-			(void)snprintf(v->message, sizeof(v->message),
-			               "written: %.150s (%s, since the start)", v->typed,
-			               v->offcpu ? "off-CPU" : "on-CPU");
-	}
-}
-
 /* @rc: of a call that takes the terminal again. Returns false if that failed. */
 static bool has_terminal(struct top *t, int rc)
 {
@@ -203,7 +164,7 @@ static bool act(struct top *t, enum cli_top_act what)
 	case CLI_TOP_SUSPEND:
 		return has_terminal(t, cli_term_suspend());
 	case CLI_TOP_WRITE:
-		write_file(t);
+		cli_top_write(t->data, &t->view);
 		return true;
 	}
 	return true;
@@ -247,7 +208,7 @@ static bool on_ended(struct top *t)
 {
 	t->view.ended = true;
 	(void)snprintf(t->view.message, sizeof(t->view.message),
-	               "the target has ended; w writes its profile, q quits");
+	               "the target has ended; w writes what is shown, q quits");
 	return refresh(t);
 }
 

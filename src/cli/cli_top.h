@@ -6,6 +6,7 @@
  *   cli_top_data.c  from profiles to rows
  *   cli_top_keys.c  what a terminal sends, and what a key does to the view
  *   cli_top_view.c  from rows to lines; no terminal
+ *   cli_top_write.c the key w: what is shown, in a file
  *   cli_term.c      the terminal: raw mode, drawing, signals
  */
 #ifndef CLI_TOP_H
@@ -142,8 +143,16 @@ int cli_top_data_refresh(struct cli_top_data *d, struct pfa_session *s, uint32_t
                          bool ended_only, struct pfa_error *err);
 /* Makes the rows of the view's page, which are valid until the next call. */
 int cli_top_data_list(struct cli_top_data *d, struct cli_top_view *v);
-/* The profile since the start of what is shown; NULL: none yet. */
-const struct pfa_profile *cli_top_data_all(const struct cli_top_data *d, bool offcpu);
+/* The profiles that make up what is shown: that since the start, or those of the last seconds. Returns how
+ * many; 0: none yet. They are valid until the next refresh. */
+size_t cli_top_data_profiles(const struct cli_top_data *d, const struct cli_top_view *v,
+                             const struct pfa_profile *ret[CLI_TOP_WINDOWS]);
+
+/* ---- files ---- */
+
+/* Writes the profile of what is shown to the file view.typed. The message says what it has, or why there is
+ * none. */
+void cli_top_write(const struct cli_top_data *d, struct cli_top_view *v);
 
 /* ---- the terminal ---- */
 

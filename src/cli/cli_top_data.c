@@ -52,9 +52,20 @@ void cli_top_data_free(struct cli_top_data *d)
 	free(d);
 }
 
-const struct pfa_profile *cli_top_data_all(const struct cli_top_data *d, bool offcpu)
+size_t cli_top_data_profiles(const struct cli_top_data *d, const struct cli_top_view *v,
+                             const struct pfa_profile *ret[CLI_TOP_WINDOWS])
 {
-	return d->all[offcpu];
+	size_t n = 0;
+
+	if (v->by_all && d->all[v->offcpu])
+		ret[n++] = d->all[v->offcpu];
+	for (size_t i = 0; i < CLI_TOP_WINDOWS && !v->by_all; i++) {
+		const size_t oldest = (d->next[v->offcpu] + i) % CLI_TOP_WINDOWS;
+
+		if (d->window[v->offcpu][oldest])
+			ret[n++] = d->window[v->offcpu][oldest];
+	}
+	return n;
 }
 
 /* ---- profiles -------------------------------------------------------------------------------- */

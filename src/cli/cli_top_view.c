@@ -26,7 +26,7 @@ static const char *const help_lines[] = {
         "  t                         sort by the last seconds, or since the start",
         "  /                         search: rows that contain the text; empty: all",
         "  p, space                  pause; sampling goes on",
-        "  w                         write the profile since the start to a file",
+        "  w                         write the profile of what is shown to a file",
         "  ? h                       this help",
         "  q, Ctrl-C                 quit",
         "",

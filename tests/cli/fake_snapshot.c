@@ -187,8 +187,9 @@ int pfa_profile_offcpu_sites(const struct pfa_profile *p, struct pfa_offcpu_site
 	return (int)i;
 }
 
-int pfa_profile_write(const struct pfa_profile *p, uint32_t format, const struct pfa_output *to,
-                      struct pfa_error *err)
+/* The file: kind, number of profiles, format, then the filters, one a line. */
+int pfa_profiles_write(const struct pfa_profile *const *p, size_t n, const char *const *focus,
+                       uint32_t format, const struct pfa_output *to, struct pfa_error *err)
 {
 	FILE *f = fopen(to->path, "we");
 
@@ -196,7 +197,9 @@ int pfa_profile_write(const struct pfa_profile *p, uint32_t format, const struct
 		(void)snprintf(err->message, sizeof(err->message), "cannot write %s", to->path);
 		return -errno;
 	}
-	(void)fprintf(f, "fake snapshot %u %u\n", p->kind, format);
+	(void)fprintf(f, "fake snapshot %u %zu %u\n", p[0]->kind, n, format);
+	for (; *focus; focus++)
+		(void)fprintf(f, "%s\n", *focus);
 	(void)fclose(f);
 	return 0;
 }

@@ -157,8 +157,42 @@ def a_profile_is_written_under_the_name_that_was_typed():
     t.type(b'q')
     equal(t.finish(), 0)
     equal(sorted(os.listdir('.')), ['top-on-cpu.pb.gz', 'x.html'])
-    with open('x.html', encoding='utf-8') as f:
-        equal(f.read(), 'fake snapshot 0 1\n')
+    check(re.fullmatch(r'fake snapshot 0 [1-5] 1\n', read('x.html')), read('x.html'))
+
+
+def read(name):
+    with open(name, encoding='utf-8') as f:
+        return f.read()
+
+
+@test
+def a_file_has_what_is_shown():
+    t = Top()
+    t.see('last 2 s')
+    t.press(b'w\x15last.svg\r', 'written: last.svg (on-CPU, last')
+    check(read('last.svg') > 'fake snapshot 0 2', read('last.svg'))
+    t.press(b't', 'since start')
+    t.press(b'w\x15all.svg\r', 'written: all.svg (on-CPU, since the start)')
+    equal(read('all.svg').split(), ['fake', 'snapshot', '0', '1', read('all.svg').split()[-1]])
+    t.press(b'/O+L[d\r', 'no row contains')
+    t.press(b'w\x15search.folded\r', "written: search.folded (on-CPU, since the start, with 'O+L[d')")
+    equal(read('search.folded').split('\n')[1:], ['(?i)O\\+L\\[d', ''])
+    t.press(b'/\r', 'hot_function')
+    t.press(b'\r', 'callers of hot_function')
+    t.press(b'w\x15one.folded\r', 'since the start, with hot_function)')
+    t.press(b'\r', 'callers of a_caller > hot_function')
+    t.press(b'w\x15callers.folded\r', 'since the start, with hot_function and 1 call')
+    equal(read('callers.folded').split('\n')[1:], ['^hot_function$', '^a_caller$', ''])
+    t.press(b'2', 'worker')
+    t.press(b'/worker\r', 'worker')
+    t.press(b'w\x15task.folded\r', 'written: task.folded (on-CPU, since the start)')
+    equal(read('task.folded').split('\n')[1:], [''])
+    t.press(b'/\r', 'other')
+    t.press(b'4', 'waiting_function')
+    t.press(b'w\x15off.folded\r', 'written: off.folded (off-CPU, since the start)')
+    check(read('off.folded').startswith('fake snapshot 1 1 '), read('off.folded'))
+    t.type(b'q')
+    equal(t.finish(), 0)
 
 
 def left(t, rc):
