@@ -442,4 +442,43 @@ int prof_model_tasks(const struct prof_model *m, bool threads, struct prof_task 
 int prof_model_callers(const struct prof_model *m, uint32_t type_idx, const uint32_t *path,
                        size_t n_path, struct prof_top **ret, size_t *ret_n);
 
+/* ---- whose code it is (prof_owner.c), and where threads are blocked (prof_site.c) -------------- */
+
+/* The owner of the code of a function. */
+enum prof_owner {
+	PROF_KERNEL = 0,
+	PROF_SYSTEM = 1, /* libc and the like; no file */
+	PROF_RUNTIME =
+	        2,    /* interpreters and run times; wrappers that compilers put into programs */
+	PROF_OWN = 3, /* the program's own */
+};
+/**
+ * prof_owner - the owner of a function by the path of its file and its name ("": none)
+ */
+enum prof_owner prof_owner(const char *path, const char *name);
+/**
+ * prof_is_evaluator - does a function evaluate the code of interpreted functions?
+ */
+bool prof_is_evaluator(const char *name);
+/**
+ * prof_is_switch - is a kernel function part of every off-CPU stack?
+ * @path: path of its mapping
+ * These functions switch threads, or call our program.
+ */
+bool prof_is_switch(const char *path, const char *name);
+/* Frames of an off-CPU stack; NULL: it has none. */
+struct prof_site {
+	const struct prof_location *own;     /* innermost of the program's own */
+	const struct prof_location *runtime; /* innermost of a run time */
+	const struct prof_location *user;    /* innermost of all in user space */
+	const struct prof_location *kernel;  /* in which it is blocked */
+	const struct prof_location *mark;    /* replaces a stack that is missing */
+};
+/**
+ * prof_site_of - the frames of a sample of an off-CPU profile
+ * prof_site_location - returns the first of them that there is, NULL: the stack is empty
+ */
+struct prof_site prof_site_of(const struct prof_model *m, const struct prof_sample *s);
+const struct prof_location *prof_site_location(const struct prof_site *f);
+
 #endif

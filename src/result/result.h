@@ -236,22 +236,6 @@ static inline double result_pct(uint64_t part, uint64_t whole)
 
 /* ---- functions -------------------------------------------------------------------------------- */
 
-/* The owner of the code of a function. */
-enum result_owner {
-	RESULT_KERNEL = 0,
-	RESULT_SYSTEM = 1, /* libc and the like; no file */
-	RESULT_RUNTIME =
-	        2,      /* interpreters and run times; wrappers that compilers put into programs */
-	RESULT_OWN = 3, /* the program's own */
-};
-/**
- * result_owner - the owner of a function by the path of its file and its name ("": none)
- */
-enum result_owner result_owner(const char *path, const char *name);
-/**
- * result_is_evaluator - does a function evaluate the code of interpreted functions?
- */
-bool result_is_evaluator(const char *name);
 /**
  * result_functions - functions of a profile by self value, then cum, then name
  * @skip: leaves that are passed over; NULL: none
@@ -270,17 +254,11 @@ int result_functions(const struct result *r, prof_skip_fn skip, bool by_process,
 /**
  * result_sites - functions of programs in which threads were blocked, longest first
  * @m: an off-CPU profile; @ret: ret[max]; strings are the model's
- * An interval belongs to the innermost frame of the program's own code (result_owner), else of a run
+ * An interval belongs to the innermost frame of the program's own code (prof_owner), else of a run
  * time, else to the innermost user frame, else to the kernel function. Addresses without a name are
  * one entry for each module and kernel function.
  * Returns: how many, -ENOMEM, -E2BIG. Cost: O(frames of all samples).
  */
 int result_sites(const struct prof_model *m, struct pfa_offcpu_site *ret, size_t max);
-/**
- * result_is_switch - is a kernel function part of every off-CPU stack?
- * @path: path of its mapping
- * These functions switch threads, or call our program.
- */
-bool result_is_switch(const char *path, const char *name);
 
 #endif

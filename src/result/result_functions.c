@@ -93,7 +93,7 @@ static bool runs_interpreted(const struct prof_model *m, const struct prof_sampl
 {
 	const struct prof_location *loc = location_of(m, s, i), *caller;
 
-	if (i + 1 == s->loc_cnt || !result_is_evaluator(prof_model_str(m, name_of(m, loc, 0))))
+	if (i + 1 == s->loc_cnt || !prof_is_evaluator(prof_model_str(m, name_of(m, loc, 0))))
 		return false;
 	caller = location_of(m, s, i + 1);
 	return caller->reason == EV_REASON_NAMED &&
@@ -121,12 +121,12 @@ static bool is_complete(const struct prof_model *m, const struct prof_sample *s)
 {
 	const struct prof_location *loc = s->loc_cnt ? location_of(m, s, s->loc_cnt - 1) : NULL;
 	const char *path = loc ? prof_model_str(m, path_of(m, loc)) : "";
-	enum result_owner owner;
+	enum prof_owner owner;
 
 	if (!*path)
 		return false;
-	owner = result_owner(path, prof_model_str(m, name_of(m, loc, 0)));
-	return owner == RESULT_SYSTEM || owner == RESULT_RUNTIME;
+	owner = prof_owner(path, prof_model_str(m, name_of(m, loc, 0)));
+	return owner == PROF_SYSTEM || owner == PROF_RUNTIME;
 }
 
 static int add_whole(struct report *rep, const struct visited *s, uint32_t *ret)
@@ -225,7 +225,7 @@ static size_t copy(struct report *rep, struct pfa_hot_function *ret, size_t max)
 		        .name = name,
 		        .module = path,
 		        .process = prof_model_str(m, e->process),
-		        .own = result_owner(path, name) == RESULT_OWN,
+		        .own = prof_owner(path, name) == PROF_OWN,
 		        .complete_pct = (uint32_t)result_pct((uint64_t)e->complete,
 		                                             (uint64_t)rep->wholes.p[e->whole]),
 		        .self = (uint64_t)e->self,

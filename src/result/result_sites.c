@@ -43,23 +43,6 @@ static void report_done(struct report *rep)
 	vec_done(&rep->pairs);
 }
 
-bool result_is_switch(const char *path, const char *name)
-{
-	/* From our program, which is the leaf, to the functions that all intervals share. */
-	static const char *const prefixes[] = {
-	        "bpf_prog_",    "bpf_trampoline_",  "bpf_trace_run",  "__bpf_trace_sched_switch",
-	        "__traceiter_", "trace_sched_",     "__schedule",     "schedule",
-	        "io_schedule",  "preempt_schedule", "__cond_resched", "_cond_resched",
-	};
-
-	if (strcmp(path, "[kernel]") != 0)
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
-		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-			return true;
-	return false;
-}
-
 static uint32_t path_of(const struct prof_model *m, const struct prof_location *loc)
 {
 	return loc->mapping ? m->mappings.p[loc->mapping - 1].path : 0;
@@ -73,52 +56,10 @@ static uint32_t name_of(const struct prof_model *m, const struct prof_location *
 	return function ? m->functions.p[function - 1].name : 0;
 }
 
-/* Frames of a sample; NULL: it has none. */
-struct frames {
-	const struct prof_location *own;     /* innermost of the program's own */
-	const struct prof_location *runtime; /* innermost of a run time */
-	const struct prof_location *user;    /* innermost of all in user space */
-	const struct prof_location *kernel;  /* in which it is blocked */
-	const struct prof_location *mark;    /* replaces a stack that is missing */
-};
-
-static struct frames frames_of(const struct prof_model *m, const struct prof_sample *s)
-{
-	struct frames f = {0};
-
-	for (uint32_t i = 0; i < s->loc_cnt && !f.own; i++) {
-		const struct prof_location *loc =
-		        &m->locations.p[m->loc_ids.p[s->loc_first + i] - 1];
-		const char *name = prof_model_str(m, name_of(m, loc));
-		const char *path = prof_model_str(m, path_of(m, loc));
-
-		if (!loc->mapping && !loc->address) {
-			if (strcmp(name, "[woken by]") == 0)
-				break;
-			if (!f.mark)
-				f.mark = loc;
-		} else if (strcmp(path, "[kernel]") == 0) {
-			/* The innermost outside of the scheduler; if there is none the
-			 * outermost. */
-			if (!f.kernel ||
-			    result_is_switch(path, prof_model_str(m, name_of(m, f.kernel))))
-				f.kernel = loc;
-		} else {
-			if (!f.user)
-				f.user = loc;
-			if (result_owner(path, name) == RESULT_OWN)
-				f.own = loc;
-			else if (result_owner(path, name) == RESULT_RUNTIME && !f.runtime)
-				f.runtime = loc;
-		}
-	}
-	return f;
-}
-
 /* Returns the string for the cause of blocking: a kernel function or, if that is of no use, the
  * state. */
 static uint32_t where_of(const struct report *rep, const struct prof_sample *s,
-                         const struct frames *f)
+                         const struct prof_site *f)
 {
 	const struct prof_model *m = rep->m;
 	uint32_t state = 0;
@@ -182,12 +123,8 @@ static int64_t add_up(int64_t a, int64_t b)
 
 static int add_wait(struct report *rep, const struct prof_sample *s)
 {
-	const struct frames f = frames_of(rep->m, s);
-	const struct prof_location *loc = f.own       ? f.own
-	                                  : f.runtime ? f.runtime
-	                                  : f.user    ? f.user
-	                                  : f.kernel  ? f.kernel
-	                                              : f.mark;
+	const struct prof_site f = prof_site_of(rep->m, s);
+	const struct prof_location *loc = prof_site_location(&f);
 	struct pair_key key = {.where = where_of(rep, s, &f)};
 	struct site *p;
 	uint32_t id = 0; /* clang-tidy does not see that it is set */

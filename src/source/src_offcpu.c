@@ -298,7 +298,7 @@ static void offcpu_kind(const void *src, struct result_kind *ret)
 
 	ret->offcpu = true;
 	ret->event = "off-cpu";
-	ret->skip = result_is_switch;
+	ret->skip = prof_is_switch;
 	ret->begin_realtime_ns += st->begin_ns - s->env->start_ns;
 	ret->duration_ns = st->end_ns - st->begin_ns;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The owner of code: the one rule for all tables of functions. */
-#include "result/result.h"
+#include "profile/profile.h"
 
 static bool starts_with_one(const char *s, const char *const *prefixes, size_t n)
 {
@@ -84,19 +84,19 @@ static bool is_wrapper(const char *name)
 	return starts_with_one(name, prefixes, ARRAY_SIZE(prefixes));
 }
 
-enum result_owner result_owner(const char *path, const char *name)
+enum prof_owner prof_owner(const char *path, const char *name)
 {
 	if (strcmp(path, "[kernel]") == 0)
-		return RESULT_KERNEL;
+		return PROF_KERNEL;
 	if (!*path || is_system(path))
-		return RESULT_SYSTEM;
+		return PROF_SYSTEM;
 	return is_wrapper(name) || is_start(name) || is_jvm_stub(path, name) ||
 	                       is_runtime_file(path)
-	               ? RESULT_RUNTIME
-	               : RESULT_OWN;
+	               ? PROF_RUNTIME
+	               : PROF_OWN;
 }
 
-bool result_is_evaluator(const char *name)
+bool prof_is_evaluator(const char *name)
 {
 	static const char *const prefixes[] = {"_PyEval_", "Builtins_InterpreterEntryTrampoline"};
 
