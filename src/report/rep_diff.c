@@ -237,6 +237,8 @@ static int add_table(struct diff *d, const struct scale *s)
 	(void)sbuf_str(&b, s->to);
 	if (changed > shown)
 		(void)sbuf_addf(&b, "; %zu more functions changed", changed - shown);
+	if (d->a.by_site)
+		(void)sbuf_str(&b, "\n" REP_SITE_LINE);
 	t->rest = b.err ? NULL : rep_doc_text(doc, "%s", b.p);
 	return t->rest ? 0 : -ENOMEM;
 }

@@ -16,6 +16,7 @@ struct functions {
 	uint32_t type_idx, count_idx;
 	struct node *nodes;
 	size_t n_strings;
+	bool by_site;
 };
 
 static int64_t count_of(const struct functions *f, const struct prof_sample *s)
@@ -67,10 +68,30 @@ static void visit(struct functions *f, const struct prof_location *loc, uint32_t
 	node->seen = sample + 1;
 }
 
+bool rep_by_site(const struct prof_model *m)
+{
+	for (uint32_t i = 0; i < m->n_types; i++)
+		if (!strcmp(prof_model_str(m, m->sample_type[i].type), "offcpu"))
+			return true;
+	return false;
+}
+
+uint32_t rep_leaf(const struct prof_model *m, const struct prof_sample *s, bool by_site)
+{
+	const struct prof_site f = by_site ? prof_site_of(m, s) : (struct prof_site){0};
+	const struct prof_location *loc = prof_site_location(&f);
+
+	for (uint32_t i = 0; i < s->loc_cnt && loc; i++)
+		if (&m->locations.p[m->loc_ids.p[s->loc_first + i] - 1] == loc)
+			return i;
+	return 0;
+}
+
 static void visit_sample(struct functions *f, size_t sample)
 {
 	const struct prof_model *m = f->m;
 	const struct prof_sample *s = &m->samples.p[sample];
+	const uint32_t leaf = rep_leaf(m, s, f->by_site);
 
 	for (uint32_t i = 0; i < s->loc_cnt; i++) {
 		const struct prof_location *loc =
@@ -78,9 +99,9 @@ static void visit_sample(struct functions *f, size_t sample)
 
 		for (uint32_t k = 0; k < loc->line_cnt; k++)
 			visit(f, loc, rep_line_name(m, &m->lines.p[loc->line_first + k]), sample,
-			      i == 0 && k == 0);
+			      i == leaf && k == 0);
 		if (loc->line_cnt == 0)
-			visit(f, loc, 0, sample, i == 0);
+			visit(f, loc, 0, sample, i == leaf);
 	}
 }
 
@@ -91,8 +112,9 @@ int rep_functions(const struct prof_model *m, uint32_t type_idx, uint32_t count_
 	struct functions f = {.m = m,
 	                      .type_idx = type_idx,
 	                      .count_idx = count_idx,
-	                      .n_strings = intern_count(m->strings)};
-	struct rep_fns all = {0};
+	                      .n_strings = intern_count(m->strings),
+	                      .by_site = rep_by_site(m)};
+	struct rep_fns all = {.by_site = f.by_site};
 	size_t n = 0;
 
 	assert(type_idx < m->n_types);

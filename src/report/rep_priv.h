@@ -89,6 +89,16 @@ uint32_t rep_node(const struct prof_model *m, const struct prof_location *loc,
 uint32_t rep_location_path(const struct prof_model *m, const struct prof_location *loc);
 uint32_t rep_line_name(const struct prof_model *m, const struct prof_line *l);
 
+/* Returns whether the self value of a profile is that of sites: it is off-CPU. */
+bool rep_by_site(const struct prof_model *m);
+/* Returns which location of a sample has the self value: the innermost; of a site the program's own
+ * function that is blocked, as the tables of captures have it. */
+uint32_t rep_leaf(const struct prof_model *m, const struct prof_sample *s, bool by_site);
+/* A line for tables by site. */
+#define REP_SITE_LINE                                                                              \
+	"off-CPU: self is in the program's own function that is blocked; what it calls in "        \
+	"libraries of the system and in the kernel has cum only"
+
 /* ---- values among the lines of a profile (rep_items.c) ----------------------------------------- */
 
 /* Lines "key: value", p[n]; borrowed. */

@@ -134,6 +134,7 @@ int rep_sites_of(const struct prof_model *m, uint32_t type_idx, uint32_t name,
 	                                      .name = name,
 	                                      .sites.lines.max = SITES_MAX,
 	                                      .sites.addresses.max = SITES_MAX};
+	const bool by_site = rep_by_site(m);
 	int r = intern_new(SITES_MAX, SITES_BYTES_MAX, &f.line_keys);
 
 	assert(type_idx < m->n_types && name);
@@ -141,10 +142,11 @@ int rep_sites_of(const struct prof_model *m, uint32_t type_idx, uint32_t name,
 		r = intern_new(SITES_MAX, SITES_BYTES_MAX, &f.address_keys);
 	for (size_t i = 0; i < m->samples.n && r == 0; i++) {
 		const struct prof_sample *s = &m->samples.p[i];
+		const uint32_t leaf = rep_leaf(m, s, by_site);
 
 		for (uint32_t k = 0; k < s->loc_cnt && r == 0; k++)
 			r = add_location(&f, &m->locations.p[m->loc_ids.p[s->loc_first + k] - 1], i,
-			                 k == 0);
+			                 k == leaf);
 	}
 	if (r < 0)
 		return r;

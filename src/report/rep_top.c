@@ -55,6 +55,7 @@ int rep_top_table(struct rep_view *v, const struct rep_fns *all, size_t rows)
 	const size_t shown = o->max_rows ? MIN_OF(rows, o->max_rows) : rows;
 	struct rep_table *t =
 	        rep_doc_table(v->section, "functions", NULL, columns, ARRAY_SIZE(columns));
+	_cleanup_(sbuf_done) struct sbuf b;
 	int64_t rest = 0;
 	int r = t ? 0 : -ENOMEM;
 
@@ -62,17 +63,18 @@ int rep_top_table(struct rep_view *v, const struct rep_fns *all, size_t rows)
 		r = add_row(v, t, &all->p[i], all->whole);
 	for (size_t i = shown; i < rows; i++)
 		rest = prof_sat_add(rest, all->p[i].self);
-	if (r == 0 && rows > shown) {
-		_cleanup_(sbuf_done) struct sbuf b;
-
-		sbuf_init(&b, 256);
+	sbuf_init(&b, 1024);
+	if (rows > shown)
 		(void)sbuf_addf(&b, "and %zu more function%s", rows - shown,
 		                rows - shown == 1 ? "" : "s");
-		if (!o->by_cum) {
-			(void)sbuf_str(&b, " with ");
-			rep_put_pct(&b, rep_share(rest, all->whole), all->samples);
-			(void)sbuf_str(&b, " %");
-		}
+	if (rows > shown && !o->by_cum) {
+		(void)sbuf_str(&b, " with ");
+		rep_put_pct(&b, rep_share(rest, all->whole), all->samples);
+		(void)sbuf_str(&b, " %");
+	}
+	if (all->by_site)
+		(void)sbuf_addf(&b, "%s" REP_SITE_LINE, rows > shown ? "\n" : "");
+	if (r == 0 && (b.len || b.err)) {
 		t->rest = b.err ? NULL : rep_doc_text(v->doc, "%s", b.p);
 		r = t->rest ? 0 : -ENOMEM;
 	}

@@ -60,6 +60,7 @@ struct rep_fns {
 	size_t n;
 	int64_t total, samples; /* of all samples */
 	int64_t whole;          /* of shares: the total of the values without their signs */
+	bool by_site;           /* an off-CPU profile: self is as prof_site_location */
 };
 /**
  * rep_functions - all functions of a model, in no particular order

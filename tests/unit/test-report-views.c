@@ -328,6 +328,45 @@ static void test_numbers_of_samples_without_a_rate_have_no_verdict(void **state)
 	         (const char *const[]){"\"verdict\": \"within noise\"", NULL});
 }
 
+/* Off-CPU stacks end in the scheduler: the program's own function has the value. */
+static void test_off_cpu_values_are_those_of_the_programs_functions(void **state)
+{
+	static const char *const lines[] = {
+	        "|main;serve;read@/lib/libc.so.6;vfs_read@[kernel];schedule@[kernel] 3 3000",
+	        "|main;wait@/lib/libc.so.6;futex_wait@[kernel];schedule@[kernel] 1 1000",
+	        "|kthread@[kernel];worker@[kernel];schedule@[kernel] 1 500", NULL};
+	_cleanup_(prof_model_freep) struct prof_model *m = rm_model(lines),
+	                                              *before = rm_model(lines);
+	struct rep_input in = {.name = "a", .model = m};
+	struct rep_options o = {.view = REP_TOP, .format = REP_JSON};
+	struct err err = {0};
+	struct sbuf out;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct prof_model *one = i ? m : before;
+
+		one->sample_type[0].type = rm_string(one, "contentions");
+		one->sample_type[1].type = rm_string(one, "offcpu");
+	}
+	sbuf_init(&out, 1 << 20);
+	assert_int_equal(rep_write(&o, &in, 1, &out, &err), 0);
+	in_order(strdup(out.p),
+	         (const char *const[]){"\"self\": 3000, ", "\"function\": \"serve\"",
+	                               "\"self\": 1000, ", "\"function\": \"main\"",
+	                               "\"self\": 500, ", "\"function\": \"worker\"", NULL});
+	assert_null(strstr(out.p, "schedule"));
+	sbuf_reset(&out);
+	o.format = REP_TEXT;
+	assert_int_equal(rep_write(&o, &in, 1, &out, &err), 0);
+	assert_non_null(strstr(out.p, "\noff-CPU: self is in the program's own function"));
+	sbuf_done(&out);
+	rm_add(m, "|main;serve;read@/lib/libc.so.6;vfs_read@[kernel];schedule@[kernel] 1 900");
+	in_order(diff_of(before, m, NULL, REP_JSON),
+	         (const char *const[]){"\"change\": 900, ", "\"z\": null",
+	                               "\"function\": \"serve\"", NULL});
+}
+
 /* As in a profile of changes that `go tool pprof -base` writes. */
 static const char *const SIGNED[] = {"|main;less -300 -30000", "|main;more 100 10000",
                                      "|main;even;plus 100 5000", "|main;even;minus 100 -5000",
@@ -404,6 +443,7 @@ int main(void)
 	        cmocka_unit_test(test_changes_are_scaled_and_judged),
 	        cmocka_unit_test(test_rates_do_not_change_the_verdict),
 	        cmocka_unit_test(test_numbers_of_samples_without_a_rate_have_no_verdict),
+	        cmocka_unit_test(test_off_cpu_values_are_those_of_the_programs_functions),
 	        cmocka_unit_test(test_negative_values_are_shares_of_all_changes),
 	        cmocka_unit_test(test_changes_of_negative_values),
 	        cmocka_unit_test(test_all_text_formats_have_all_views),
