@@ -191,7 +191,11 @@ static int create_temp(struct enc_output *o, const char *dir, struct err *err)
 		r = -errno;
 	}
 	o->temp[0] = '\0';
-	return err_set(err, r, "cannot write %s: create a file in %s: %s", o->label, dir,
+	if (r == -ENOENT) /* the directory is open: it is one of /proc or the like */
+		return err_set(err, r,
+		               "cannot write %s: the file system of %s takes no new files (ENOENT)",
+		               o->label, dir);
+	return err_set(err, r, "cannot write %s: cannot create a file in %s: %s", o->label, dir,
 	               err_name(r));
 }
 
