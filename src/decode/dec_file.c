@@ -71,8 +71,13 @@ static int gunzip_member(struct dec_input *in, struct libdeflate_decompressor *d
 			               "%s: the gzip data is damaged or truncated (from byte %zu)",
 			               in->name, at);
 		if (room == most)
-			return err_set(in->err, -E2BIG, "%s: more than %zu MiB after decompression",
-			               in->name, out->max >> 20);
+			return err_set(in->err, -E2BIG,
+			               "%s: more than %zu MiB after decompression%s", in->name,
+			               out->max >> 20,
+			               out->max < DEC_UNPACKED_BYTES_MAX
+			                       ? ", far more than profiles have: decompress it "
+			                         "first (gunzip) if you trust it"
+			                       : "");
 		room = room > most / 2 ? most : 2 * room;
 	}
 	out->len += got;
@@ -158,6 +163,18 @@ static int decode(struct dec_input *in)
 	return dec_pprof(in);
 }
 
+/* Returns the bytes that @len bytes of gzip may have after decompression: a small file must not take much
+ * memory before it is refused. */
+static size_t unpacked_max(const struct dec_options *o, size_t len)
+{
+	const size_t most = o->max_unpacked_bytes ? o->max_unpacked_bytes : DEC_UNPACKED_BYTES_MAX;
+	size_t by_ratio;
+
+	if (!size_mul(len, DEC_RATIO_MAX, &by_ratio))
+		return most;
+	return MIN_OF(most, MAX_OF(by_ratio, DEC_BOMB_BYTES_MAX));
+}
+
 int dec_profile(const void *data, size_t len, const char *name, const struct dec_options *o,
                 struct dec_profile *ret, struct err *err)
 {
@@ -171,8 +188,7 @@ int dec_profile(const void *data, size_t len, const char *name, const struct dec
 	struct sbuf unpacked;
 	int r = 0;
 
-	sbuf_init(&unpacked,
-	          in.o->max_unpacked_bytes ? in.o->max_unpacked_bytes : DEC_UNPACKED_BYTES_MAX);
+	sbuf_init(&unpacked, unpacked_max(in.o, len));
 	if (is_gzip(data, len)) {
 		r = gunzip(&in, &unpacked);
 		in.data = (const uint8_t *)unpacked.p;

@@ -16,6 +16,9 @@
 #define DEC_FILE_BYTES_MAX ((size_t)4 << 30)
 /* after decompression; perf-agent writes at most 1 GiB */
 #define DEC_UNPACKED_BYTES_MAX ((size_t)2 << 30)
+/* of a gzip file, or DEC_RATIO_MAX times its size if that is more */
+#define DEC_BOMB_BYTES_MAX ((size_t)64 << 20)
+#define DEC_RATIO_MAX      128
 
 enum dec_format {
 	DEC_FORMAT_NONE = 0,
