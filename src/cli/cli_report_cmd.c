@@ -205,7 +205,7 @@ static int set_min_share(struct words *w, const char *value)
 	if (*end == '%')
 		end++;
 	if (*end || end == value || !(pct >= 0 && pct <= 100)) {
-		cli_say(COMMAND ": --min-share: '%s' is no percentage such as 0.5", value);
+		cli_say(COMMAND ": --min-share: '%s' is no percentage from 0 to 100", value);
 		return CLI_USAGE;
 	}
 	w->o.min_permille = (uint32_t)(pct * 10 + 0.5);
