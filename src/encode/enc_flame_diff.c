@@ -64,6 +64,7 @@ int flame_changes_new(const struct enc_flame_diff *d, const struct flame_tree *m
                       uint32_t type_idx, struct flame_changes *ret)
 {
 	const struct prof_model *const sides[2] = {d->before, d->after};
+	const bool sampled = is_samples(d->after, 0); /* else no value is by chance */
 	const size_t n = merged->nodes.n;
 	size_t at = 0;
 
@@ -79,7 +80,9 @@ int flame_changes_new(const struct enc_flame_diff *d, const struct flame_tree *m
 			double v = (double)flame_value(s, type_idx) * scale;
 
 			c->value[side] += v;
-			c->variance += v * v / (double)MAX_OF(flame_value(s, 0), (uint64_t)1);
+			if (sampled)
+				c->variance +=
+				        v * v / (double)MAX_OF(flame_value(s, 0), (uint64_t)1);
 		}
 	}
 	for (size_t i = n; i-- > 1;) {

@@ -367,6 +367,25 @@ static void test_profiles_of_other_types_are_not_compared(void **state)
 	prof_model_free(again);
 }
 
+static void test_off_cpu_changes_are_not_by_chance(void **state)
+{
+	(void)state;
+	for (int off = 0; off < 2; off++) {
+		struct prof_model *m = new_model(off);
+		const struct enc_flame_diff d = {
+		        .before = m, .after = m, .before_name = "a", .after_name = "b"};
+		const int64_t values[] = {1, 100};
+		struct sbuf b;
+
+		assert_int_equal(prof_model_sample(m, NULL, 0, NULL, 0, values), 0);
+		sbuf_init(&b, 1 << 20);
+		assert_int_equal(enc_flame_diff_svg(&d, 1, &b), 0);
+		assert_int_equal(strstr(b.p, ": small, or may be chance") == NULL, off);
+		sbuf_done(&b);
+		prof_model_free(m);
+	}
+}
+
 static int encode(const struct prof_model *m, int format, struct sbuf *b)
 {
 	const struct enc_time_sample times[] = {{.start_ns = 7}, {.duration_ns = 4}};
@@ -535,6 +554,7 @@ int main(void)
 	        cmocka_unit_test(test_equal_models_give_equal_bytes),
 	        cmocka_unit_test(test_failures_leave_the_buffer_as_it_was),
 	        cmocka_unit_test(test_profiles_of_other_types_are_not_compared),
+	        cmocka_unit_test(test_off_cpu_changes_are_not_by_chance),
 	        cmocka_unit_test(test_without_memory_the_buffer_stays_as_it_was),
 	        cmocka_unit_test(test_picture_escapes_names),
 	        cmocka_unit_test(test_picture_is_proportional),

@@ -100,7 +100,8 @@ function diffSums(p, tree, type) {
     if (node < 0)
       continue;
     self[side][node] += value;
-    variance[node] += value * value / Math.max(counts[side][i], 1);
+    if (isSamples(p, 0)) // else no value is by chance
+      variance[node] += value * value / Math.max(counts[side][i], 1);
   }
   const total = self.map((s) => s.slice());
   for (let i = tree.n - 1; i > 0; i--) {
