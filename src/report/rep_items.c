@@ -126,7 +126,7 @@ static void put_reason(struct sbuf *b, const struct rep_part *r, int64_t samples
 void rep_put_reasons(struct sbuf *b, const struct rep_items *it, int64_t samples)
 {
 	static const char before[] = "walk_", after[] = "_pct: ";
-	struct rep_part all[REASONS_MAX];
+	struct rep_part all[REASONS_MAX] = {0};
 	size_t n = 0;
 
 	for (size_t i = 0; i < it->n && n < REASONS_MAX; i++) {
