@@ -368,6 +368,7 @@ void cli_outputs_done(struct cli_outputs *outs);
 struct cli_process {
 	int32_t pid, parent;
 	char state;                   /* 'Z': a zombie */
+	bool kthread;                 /* a thread of the kernel */
 	char comm[CLI_PROC_COMM_MAX]; /* of kernel threads longer than 15 bytes */
 	uint64_t start, ticks;        /* clock ticks: start since boot; CPU time */
 	uint64_t ended;               /* CPU time of its children that ended and were waited for */

@@ -13,14 +13,17 @@
 enum {
 	COMM_BYTES = 15, /* of a process's name in the kernel, without its NUL */
 	PIDS_SAID = 8,   /* of those that a name has found */
-	KTHREADD = 2,    /* parent of the kernel's threads */
 	STAT_MAX = 1024, /* bytes */
 	/* Fields of /proc/PID/stat, proc(5). */
 	STAT_PARENT = 4,
+	STAT_FLAGS = 9,
 	STAT_UTIME = 14,
 	STAT_CUTIME = 16, /* of children that ended and were waited for */
 	STAT_START = 22,
 };
+
+/* Bit of the flags: of a kernel thread. */
+#define FLAG_KTHREAD 0x200000u
 
 uint64_t cli_next_number(const char **p)
 {
@@ -61,6 +64,7 @@ int cli_process_read(int32_t pid, struct cli_process *ret)
 	for (int i = STAT_PARENT; i <= STAT_START; i++)
 		field[i] = cli_next_number(&rest);
 	p.parent = (int32_t)field[STAT_PARENT];
+	p.kthread = field[STAT_FLAGS] & FLAG_KTHREAD;
 	p.start = field[STAT_START];
 	p.ticks = field[STAT_UTIME] + field[STAT_UTIME + 1];
 	p.ended = field[STAT_CUTIME] + field[STAT_CUTIME + 1];
@@ -97,8 +101,7 @@ int cli_numbers_add(struct cli_numbers *list, int32_t number)
 /* The kernel keeps the first bytes of a name: what is cut there is not compared. */
 static bool has_name(const struct cli_process *p, const char *name)
 {
-	if (p->state == 'Z' || p->parent == KTHREADD || p->pid == KTHREADD ||
-	    p->pid == (int32_t)getpid())
+	if (p->state == 'Z' || p->kthread || p->pid == (int32_t)getpid())
 		return false;
 	return !fnmatch(name, p->comm, 0) ||
 	       (strlen(p->comm) == COMM_BYTES && !strncmp(name, p->comm, COMM_BYTES));

@@ -206,6 +206,18 @@ def processes_are_found_by_name():
 
 
 @test
+def number_2_of_a_container_is_found_by_name():
+    """Elsewhere it is the parent of the kernel's threads."""
+    inside = ['unshare', '-pf', '--mount-proc']
+    if subprocess.run([*inside, 'true'], capture_output=True, check=False).returncode:
+        return 'this machine lets us make no pid namespace'
+    script = 'sleep 100 & until grep -q sleep /proc/2/comm; do :; done; "$@"'
+    r = subprocess.run([*inside, 'sh', '-c', script, 'sh', FAKE, '--profile', '-p', 'sleep', *SHORT, '--profile-output', 'p'],
+                       capture_output=True, text=True, check=False)
+    equal((r.returncode, '--pid sleep: process 2' in r.stderr), (0, True), r)
+
+
+@test
 def rate_above_the_kernels_limit_names_the_sysctl():
     r = run(*ME, '--sample-rate', str(max_rate() + 1))
     equal((r.rc, len(r.lines)), (2, 1), r)
