@@ -202,20 +202,26 @@ static int read_format(struct parse *p, const char *value)
 	return 0;
 }
 
-static int read_common_output(struct parse *p, const char *value)
+/* A second file would take the place of the first one, which is then missing. */
+static int read_path(struct parse *p, const char *option, const char *value, const char **ret)
 {
 	if (!*value)
-		return cli_refuse(p->message, "--output: the path is empty");
-	p->o->extra.common = value;
+		return cli_refuse(p->message, "%s: the path is empty", option);
+	if (*ret && strcmp(*ret, value) != 0)
+		return cli_refuse(p->message, "%s is given twice, with '%s' and with '%s'", option,
+		                  *ret, value);
+	*ret = value;
 	return 0;
+}
+
+static int read_common_output(struct parse *p, const char *value)
+{
+	return read_path(p, "--output", value, &p->o->extra.common);
 }
 
 static int read_output(struct parse *p, enum cli_product product, const char *value)
 {
-	if (!*value)
-		return cli_refuse(p->message, "%s: the path is empty", cli_product_option(product));
-	p->o->output[product] = value;
-	return 0;
+	return read_path(p, cli_product_option(product), value, &p->o->output[product]);
 }
 
 static int read_compress(struct parse *p, const char *value)

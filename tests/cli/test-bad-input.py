@@ -71,6 +71,8 @@ def usage_names_the_option():
         (['--profile', '--cgroup', ''], '--cgroup'), (['--profile', '--follow-children', '-a'], '--follow-children'),
         (['--profile', '-a', '--no-such-option'], '--no-such-option'),
         (['--profile', '-a', '--profile-output', ''], '--profile-output'),
+        (['--profile', '-a', '-o', 'a.pb.gz', '-o', 'b.html'], "--output is given twice.*'a.pb.gz'.*'b.html'"),
+        (['--profile', '-a', '--flamegraph-output', 'a.html', '--flamegraph-output', 'b.svg'], '--flamegraph-output is given twice'),
         (['--offcpu', '-a', '--offcpu-states', 'running'], '--offcpu-states'),
         (['--offcpu', '-a', '--offcpu-min', '2s', '--offcpu-max', '1s'], '--offcpu-min.*--offcpu-max'),
         (['--profile', '-a', '--offcpu-min', '1s'], '--offcpu-min.*--offcpu'),
