@@ -250,7 +250,7 @@ static void add_notes(struct dec_perf *p)
 	if (p->cnt.user_cut)
 		dec_note(p->in,
 		         "%" PRIu64 " samples of --call-graph dwarf have the innermost user frame "
-		         "alone: copies of stacks are not unwound; perf-agent record or "
+		         "alone: copies of stacks are not unwound; perf-agent --profile or "
 		         "perf record -g gives whole stacks",
 		         p->cnt.user_cut);
 	if (p->cnt.hardware_trace)
