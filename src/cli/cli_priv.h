@@ -188,7 +188,7 @@ const char *cli_suggest_option(const char *command, const char *word, size_t len
 const char *cli_suggest_command(const char *word);
 /* Whether @word ("-x…", "--x…", "--x=…") is an option of a capture. */
 bool cli_options_has(const char *word);
-/* Prints --help; that of a command ("report", "unwind-info") alone; --version. Return 0 or -EIO. */
+/* Prints --help; that of a command ("report", "unwind-info", "top") alone; --version. Return 0 or -EIO. */
 int cli_options_help(FILE *to);
 int cli_command_help(FILE *to, const char *command);
 int cli_version(FILE *to);

@@ -49,7 +49,9 @@ static const struct argp_option argp_rows[] = {
 	{name, (short_name) ? (short_name) : 0x100 + OPT_##id, argument, 0, help, 0},
 #define CLI_HIDDEN(id, name, argument) {name, 0x100 + OPT_##id, argument, OPTION_HIDDEN, "", 0},
 #define CLI_COMMAND(name, argument, help, more)                                                    \
-	{NULL, 0, NULL, 0, "perf-agent " name " " argument ", " help ":", 0},
+	{NULL, 0, NULL, 0, "perf-agent " name " " argument ", " help ":", 0},                      \
+	        {"perf-agent " name " --help",     0, NULL, OPTION_DOC,                            \
+	         "print the help of this command", 0},
 #define CLI_COMMAND_OPTION(command, name, argument, help, more) {name, 0x200, argument, 0, help, 0},
 #define CLI_COMMAND_SHORT(command, name, short_name, argument, help, more)                         \
 	{name, short_name, argument, 0, help, 0},
@@ -181,7 +183,43 @@ static const struct {
          "  perf-agent unwind-info --pc 0x1234 ./program"
          "\v"
          "docs/unwinding.md explains the lines. Options of a capture: perf-agent --help."},
+        {"top", "TARGET",
+         "Shows each second where functions, processes and threads spend their time.\n\n"
+         "  perf-agent top -p 1234\n"
+         "  perf-agent top --offcpu -- ./program"
+         "\v"
+         "Keys: arrows, Enter callers, 1-4 pages, m mode, s c t sort, / search, p pause, "
+         "w write, ? help, q quit.\n"
+         "Standard input and output must be a terminal. Outputs are for a capture: perf-agent "
+         "--help."},
 };
+#define COMMAND_CNT (sizeof(command_texts) / sizeof(command_texts[0]))
+
+/* Whether top takes this option of a capture; outputs are in a group that it does not have. */
+static bool is_for_top(const struct argp_option *row)
+{
+	static const enum cli_opt others[] = {OPT_PMU, OPT_SCHED, OPT_DURATION, OPT_PER_PID,
+	                                      OPT_KERNEL_THREADS};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (!strcmp(row->name, cli_option_name(others[i])))
+			return false;
+	return true;
+}
+
+/* Adds the capture options that top takes: those of the first groups. */
+static void add_for_top(struct argp_option *own)
+{
+	size_t n = 0;
+
+	for (const struct argp_option *row = argp_rows; n < CLI_COMMAND_OPTIONS_MAX; row++) {
+		if (!row->name && !strcmp(row->doc, "Output:"))
+			break;
+		if (!row->name || is_for_top(row))
+			own[n++] = *row;
+	}
+	own[0].doc = "Modes (default: both):";
+}
 
 int cli_command_help(FILE *to, const char *command)
 {
@@ -198,8 +236,11 @@ int cli_command_help(FILE *to, const char *command)
 	len = (size_t)snprintf(name, sizeof(name), "perf-agent %s", command); /* fits */
 	while (!row->doc || strncmp(row->doc, name, len) != 0 || row->doc[len] != ' ')
 		row++;
-	for (row++; row->name && n < CLI_COMMAND_OPTIONS_MAX; row++)
+	/* After the heading and the pointer to this help. */
+	for (row += 2; row->name && n < CLI_COMMAND_OPTIONS_MAX; row++)
 		own[n++] = *row;
+	if (!n)
+		add_for_top(own);
 	argp_help(&argp, to, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
 	return fflush(to) || ferror(to) ? -EIO : 0;
 }
@@ -211,8 +252,7 @@ int cli_options_help(FILE *to)
 	        .options = argp_rows,
 	        .args_doc = "MODE... --pid N|NAME[,...]\nMODE... --tid N[,N...]\nMODE... --cgroup "
 	                    "PATH\n"
-	                    "MODE... -a\nMODE... -- COMMAND [ARG...]\n"
-	                    "report FILE...\nunwind-info FILE [--pc ADDR]",
+	                    "MODE... -a\nMODE... -- COMMAND [ARG...]",
 	        .doc = "Profiles a process, a command or the whole machine: where it spends its "
 	               "time on and off the CPU, as pprof profiles, and how it is scheduled, as "
 	               "text or JSON. MODE is --profile, --offcpu or --pmu; several can be "
@@ -224,6 +264,10 @@ int cli_options_help(FILE *to)
 	               "command line is wrong; of COMMAND its own.",
 	};
 
-	argp_help(&argp, to, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+	argp_help(&argp, to, ARGP_HELP_SHORT_USAGE, name);
+	for (size_t i = 0; i < COMMAND_CNT; i++)
+		(void)fprintf(to, "  or:  %s %s [OPTION...] %s\n", name, command_texts[i].name,
+		              command_texts[i].usage);
+	argp_help(&argp, to, ARGP_HELP_LONG | ARGP_HELP_DOC, name);
 	return fflush(to) || ferror(to) ? -EIO : 0;
 }

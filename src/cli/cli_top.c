@@ -347,7 +347,9 @@ int cli_top(int argc, char **argv, uint32_t max_rate_hz)
 	if (rc == CLI_ACTION_HELP || rc == CLI_ACTION_VERSION) {
 		cli_options_done(&options);
 		free(words);
-		rc = rc == CLI_ACTION_HELP ? cli_options_help(stdout) : cli_version(stdout);
+		rc = rc == CLI_ACTION_HELP ? cli_command_help(stdout, "top") : cli_version(stdout);
+		if (rc < 0)
+			cli_say("cannot write to standard output");
 		return rc < 0 ? CLI_FAILED : CLI_DONE;
 	}
 	if (rc == 0) {

@@ -392,4 +392,26 @@ def what_is_not_for_the_view_is_refused():
         check(want in r.err and len(r.lines) == 1, args, r)
 
 
+@test
+def help_has_the_options_and_keys_of_the_view_alone():
+    r = finish(start(FAKE, ['top', '--help']))
+    equal((r.rc, r.err), (0, ''), r)
+    check(r.out.startswith('Usage: perf-agent top [OPTION...] TARGET\n'), r)
+    for text in ('perf-agent top -p 1234', 'perf-agent top --offcpu -- ', 'Modes (default: both):', '--profile', '--tid=', '-F, --sample-rate=',
+                 '--debug-dir', 'Keys: ', 'q quit'):
+        check(text in r.out, text, r)
+    for name in ('pmu', 'sched', 'duration', 'per-pid', 'output', 'tag', 'quiet', 'annotate'):
+        check(not re.search(rf'^ +(-., )?--{name}\b', r.out, re.M), name, r)
+    check(len(r.out.splitlines()) < 80, r)
+    with open('/dev/full', 'wb') as full:
+        r = finish(start(FAKE, ['top', '--help'], stdout=full))
+    equal((r.rc, len(r.lines)), (1, 1), r)
+    # The general help leads to it, and has no heading without rows.
+    general = finish(start(FAKE, ['--help'])).out
+    for usage in ('top [OPTION...] TARGET', 'report [OPTION...] FILE...', 'unwind-info [OPTION...] FILE'):
+        check(f'  or:  perf-agent {usage}\n' in general, usage, general)
+    check(re.search('^  perf-agent top --help  ', general, re.M), general)
+    check(not re.search(r':\n\n [^ ]', general), general)
+
+
 sys.exit(main())
