@@ -2,6 +2,8 @@
 /* Profiles in other formats. */
 #include "report/rep_priv.h"
 
+#define TYPES_BYTES_MAX 256
+
 static const char *unit_of(const struct rep_group *g, uint32_t i)
 {
 	return prof_model_str(g->m, g->m->sample_type[i].unit);
@@ -33,6 +35,44 @@ static int to_html(const struct rep_groups *groups, struct sbuf *out)
 	return enc_flame_html(p, groups->v.n, out);
 }
 
+/* Returns the last type of values that no other group has; NULL: none. */
+static const char *own_type(const struct rep_groups *groups, size_t i)
+{
+	const struct prof_model *m = groups->v.p[i].m;
+
+	for (uint32_t k = m->n_types; k-- > 0;) {
+		const char *type = prof_model_str(m, m->sample_type[k].type);
+		size_t has = 0;
+
+		for (size_t j = 0; j < groups->v.n; j++)
+			has += rep_has_type(groups->v.p[j].m, type);
+		if (has == 1)
+			return type;
+	}
+	return NULL;
+}
+
+/* Refuses several groups for a format that has one. A perf.data with both modes has two. */
+static int refuse_groups(const struct rep_groups *groups, struct err *err)
+{
+	const struct rep_input *one = groups->v.p[0].first, *two = groups->v.p[1].first;
+	const bool same = !strcmp(one->name, two->name);
+	_cleanup_(sbuf_done) struct sbuf b;
+
+	sbuf_init(&b, TYPES_BYTES_MAX); /* a longer list loses its end */
+	for (size_t i = 0; i < groups->v.n; i++) {
+		const char *type = own_type(groups, i);
+
+		if (type)
+			(void)sbuf_addf(&b, "%s%s", b.len ? " or " : "; give --value ", type);
+	}
+	return err_set(err, -EINVAL,
+	               "%s%s%s %s values of different types, which this format cannot have in one "
+	               "file%s",
+	               one->name, same ? "" : " and ", same ? "" : two->name, same ? "has" : "have",
+	               b.p ? b.p : "");
+}
+
 int rep_convert(const struct rep_options *o, const struct rep_groups *groups, struct sbuf *out,
                 struct err *err)
 {
@@ -41,10 +81,7 @@ int rep_convert(const struct rep_options *o, const struct rep_groups *groups, st
 	if (o->format == REP_HTML)
 		return to_html(groups, out);
 	if (groups->v.n > 1)
-		return err_set(err, -EINVAL,
-		               "%s and %s have values of different types, which this format cannot "
-		               "have in one file",
-		               g->first->name, groups->v.p[1].first->name);
+		return refuse_groups(groups, err);
 	if (o->format == REP_FOLDED)
 		return to_folded(o, g, out);
 	return o->format == REP_SVG ? enc_flame_svg(g->m, g->type_idx, out) : enc_pprof(g->m, out);

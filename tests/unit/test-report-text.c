@@ -471,7 +471,13 @@ static void test_profiles_are_converted(void **state)
 	assert_memory_equal(out.p, raw.p, raw.len);
 	b->sample_type[1].type = rm_string(b, "off");
 	assert_int_equal(rep_write(&pprof, in, 2, &out, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "a and b have values of different types"));
+	assert_string_equal(err.msg, "a and b have values of different types, which this format "
+	                             "cannot have in one file; give --value cpu or off");
+	in[1].name = "a"; /* both are of one perf.data */
+	assert_int_equal(rep_write(&pprof, in, 2, &out, &err), -EINVAL);
+	assert_string_equal(err.msg, "a has values of different types, which this format cannot "
+	                             "have in one file; give --value cpu or off");
+	in[1].name = "b";
 	sbuf_reset(&out);
 	assert_int_equal(rep_write(&html, in, 2, &out, &err), 0); /* a page has both */
 	assert_true(out.len > raw.len);
