@@ -110,6 +110,14 @@ static void name_stdout(struct cli_options *o)
 				o->output[i] = "-";
 }
 
+/* Returns the option that has the path of a product: its own, or --output. */
+static const char *given_by(const struct cli_options *o, enum cli_product p)
+{
+	const bool common = o->extra.common && o->output[p] == o->extra.common;
+
+	return common ? "--output" : cli_product_option(p);
+}
+
 static int check_outputs(const struct cli_options *o, char *message)
 {
 	for (size_t i = 0; i < CLI_PRODUCT_CNT; i++) {
@@ -120,8 +128,8 @@ static int check_outputs(const struct cli_options *o, char *message)
 				return cli_refuse(message,
 				                  "%s and %s: only one output can be standard "
 				                  "output; give a file for the other",
-				                  cli_product_option((enum cli_product)k),
-				                  cli_product_option((enum cli_product)i));
+				                  given_by(o, (enum cli_product)k),
+				                  given_by(o, (enum cli_product)i));
 		}
 	}
 	return 0;
@@ -141,16 +149,19 @@ static int check_flame(struct cli_options *o, const char *path, bool both, char 
 		                           ".html file");
 	if (o->extra.flame_format == PFA_PROFILE_FLAME_SVG && both)
 		return cli_refuse(message,
-		                  "--flamegraph-output: a .svg file shows one profile; leave out "
-		                  "--profile or --offcpu, or write a .html file");
+		                  "%s: a .svg file shows one profile; leave out --profile or "
+		                  "--offcpu, or write a .html file",
+		                  given_by(o, CLI_FLAME));
 	return 0;
 }
 
-static int check_folded(bool both, char *message)
+static int check_folded(const struct cli_options *o, bool both, char *message)
 {
 	if (both)
-		return cli_refuse(message, "--folded-output: folded stacks have one profile; leave "
-		                           "out --profile or --offcpu");
+		return cli_refuse(message,
+		                  "%s: folded stacks have one profile; leave out --profile or "
+		                  "--offcpu",
+		                  given_by(o, CLI_FOLDED));
 	return 0;
 }
 
@@ -166,7 +177,7 @@ static int check_extra(struct cli_options *o, char *message)
 	if (rc == 0 && o->output[CLI_FLAME])
 		rc = check_flame(o, o->output[CLI_FLAME], both, message);
 	if (rc == 0 && o->output[CLI_FOLDED])
-		rc = check_folded(both, message);
+		rc = check_folded(o, both, message);
 	return rc;
 }
 

@@ -99,6 +99,9 @@ USAGE_ERRORS = [
       for name in ('x', 'x.htm', 'x.html.gz', '-', 'x.png', './html')],
     ([*ME, '--offcpu', '--flamegraph-output', 'x.svg'], '--flamegraph-output: a .svg file shows one profile; leave out '
      '--profile or --offcpu'),
+    ([*ME, '--offcpu', '--pmu', '-o', 'x.svg'], '--output: a .svg file shows one profile; leave out --profile or --offcpu'),
+    ([*ME, '--offcpu', '-o', 'x.folded'], '--output: folded stacks have one profile; leave out --profile or --offcpu'),
+    ([*ME, '-o', '-', '--perf-data-output=-'], '--output and --perf-data-output: only one output can be standard'),
     ([*ME, '--offcpu', '--folded-output', 'x'], '--folded-output: folded stacks have one profile; leave out --profile or --offcpu'),
     *[([*ME, '--folded-output', name], f"--folded-output: '{name}' is the name of another format")
       for name in ('x.html', 'x.svg', 'x.pb.gz')],
