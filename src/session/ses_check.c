@@ -92,24 +92,32 @@ int ses_explain(int code, struct err *err)
 	                     err->msg);
 }
 
+static const char *whose(uint64_t n)
+{
+	return n == 1 ? "its" : "their";
+}
+
 void ses_check_privileges(struct ses *s, int kernel_error)
 {
 	const struct trk_stats *t = trk_stats(s->walk.trk);
 
 	if (t->procs_denied && !cap_effective(CAP_SYS_PTRACE))
 		tally_note(&s->tally,
-		           "cannot read %llu process(es) of other users; their frames have no "
-		           "names: needs CAP_SYS_PTRACE",
-		           (unsigned long long)t->procs_denied);
+		           "cannot read %llu process%s of other users; %s frames have no names: "
+		           "needs CAP_SYS_PTRACE",
+		           (unsigned long long)t->procs_denied, t->procs_denied == 1 ? "" : "es",
+		           whose(t->procs_denied));
 	else if (t->procs_denied)
 		tally_note(&s->tally,
-		           "cannot read %llu process(es); their frames have no names: a security "
+		           "cannot read %llu process%s; %s frames have no names: a security "
 		           "module refuses it",
-		           (unsigned long long)t->procs_denied);
+		           (unsigned long long)t->procs_denied, t->procs_denied == 1 ? "" : "es",
+		           whose(t->procs_denied));
 	if (t->images_denied)
 		tally_note(&s->tally,
-		           "cannot open %llu mapped file(s); their frames have no names: needs %s",
-		           (unsigned long long)t->images_denied,
+		           "cannot open %llu mapped file%s; %s frames have no names: needs %s",
+		           (unsigned long long)t->images_denied, t->images_denied == 1 ? "" : "s",
+		           whose(t->images_denied),
 		           !cap_effective(CAP_SYS_PTRACE) ? "CAP_SYS_PTRACE"
 		                                          : "CAP_DAC_READ_SEARCH");
 	if (kernel_error == -EPERM) {

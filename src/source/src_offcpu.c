@@ -210,9 +210,9 @@ static void note_refused(const struct offcpu *s)
 
 	if (n)
 		tally_note(s->env->tally,
-		           "cannot read the stacks of %llu thread(s) that were off-CPU when the "
-		           "capture began; these stacks are incomplete: needs CAP_SYS_PTRACE",
-		           (unsigned long long)n);
+		           "cannot read the stacks of %llu thread%s off-CPU when the capture "
+		           "began; these stacks are incomplete: needs CAP_SYS_PTRACE",
+		           (unsigned long long)n, n == 1 ? "" : "s");
 }
 
 /* Up to this many missed events need no note. */
@@ -275,10 +275,10 @@ void src_offcpu_note_hidden(const struct src_env *env, const struct smp_offcpu *
 		           of, t->n, (unsigned long long)n);
 	else if (n)
 		tally_note(env->tally,
-		           "no off-CPU intervals, although %llu thread(s) of the target are "
-		           "blocked: BPF programs on this machine do not get their sched_switch "
-		           "events (unless they blocked just now)",
-		           (unsigned long long)n);
+		           "no off-CPU intervals, although %llu thread%s of the target %s blocked: "
+		           "BPF programs on this machine do not get the sched_switch events "
+		           "(unless blocked just now)",
+		           (unsigned long long)n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
 }
 
 static void offcpu_collect(void *src)

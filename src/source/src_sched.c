@@ -213,16 +213,17 @@ static void note_missed(const struct sched *p, uint64_t lost)
 		procs += n > 0;
 	}
 	if (procs)
-		tally_note(
-		        p->env->tally,
-		        "BPF programs on this machine do not get the scheduler events of %u "
-		        "process(es) of the target: --pmu lacks their threads (%llu are blocked)",
-		        procs, (unsigned long long)asleep);
+		tally_note(p->env->tally,
+		           "BPF programs on this machine do not get the scheduler events of %u "
+		           "process%s of the target: --pmu lacks %s threads (blocked: %llu)",
+		           procs, procs == 1 ? "" : "es", procs == 1 ? "its" : "their",
+		           (unsigned long long)asleep);
 	if (threads)
 		tally_note(p->env->tally,
 		           "BPF programs on this machine do not get all scheduler events of %llu "
-		           "thread(s): --pmu has only a part of their time",
-		           (unsigned long long)threads);
+		           "thread%s: --pmu has only a part of %s time",
+		           (unsigned long long)threads, threads == 1 ? "" : "s",
+		           threads == 1 ? "its" : "their");
 	if (!threads && !procs && !p->others && !all->switches && !all->ns[MET_SLICE] &&
 	    !all->ns[MET_RUNQ] && !all->ns[MET_OFF] && tgt_filtered(t))
 		tally_note(p->env->tally, "--pmu counted nothing: no thread matched the filters");

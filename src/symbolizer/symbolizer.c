@@ -354,9 +354,9 @@ static void count_files(struct symbolizer *s, uint64_t limit_ms)
 	tally_count(t, TALLY_DEBUG_WRONG, wrong);
 	if (wrong > 0)
 		tally_note(t,
-		           "%llu debug file(s) belong to another build and were not used: install "
-		           "those of this build",
-		           (unsigned long long)wrong);
+		           "%llu debug file%s of another build not used: install those of this "
+		           "build",
+		           (unsigned long long)wrong, wrong == 1 ? "" : "s");
 	tally_count(t, TALLY_DEBUG_UNREADABLE,
 	            st->find.not_regular + st->find.unreadable + st->find.bad + st->find.itself +
 	                    st->engine.bad_files);

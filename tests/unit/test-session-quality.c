@@ -340,10 +340,12 @@ static void test_degradations_name_what_is_missing(void **state)
 		const char *says[2];
 	} cases[] = {
 	        {0, 0, 0, 0, 0, {NULL}},
-	        {0, 3, 0, 0, 0, {"3 process(es) of other users", "CAP_SYS_PTRACE"}},
-	        {CAP(SYS_PTRACE), 3, 0, 0, 0, {"cannot read 3 process(es);", "security module"}},
-	        {0, 0, 5, 0, 0, {"5 mapped file(s)", "needs CAP_SYS_PTRACE"}},
-	        {CAP(SYS_PTRACE), 0, 5, 0, 0, {"5 mapped file(s)", "needs CAP_DAC_READ_SEARCH"}},
+	        {0, 3, 0, 0, 0, {"3 processes of other users; their", "CAP_SYS_PTRACE"}},
+	        {CAP(SYS_PTRACE), 3, 0, 0, 0, {"cannot read 3 processes;", "security module"}},
+	        {0, 1, 0, 0, 0, {"1 process of other users; its", "CAP_SYS_PTRACE"}},
+	        {0, 0, 1, 0, 0, {"1 mapped file; its", "needs CAP_SYS_PTRACE"}},
+	        {0, 0, 5, 0, 0, {"5 mapped files; their", "needs CAP_SYS_PTRACE"}},
+	        {CAP(SYS_PTRACE), 0, 5, 0, 0, {"5 mapped files", "needs CAP_DAC_READ_SEARCH"}},
 	        {0, 0, 0, -EPERM, 0, {"kernel.kptr_restrict=0", "needs CAP_SYSLOG"}},
 	        {0, 0, 0, -EPERM, 1, {"kernel.kptr_restrict=1", "needs CAP_SYSLOG"}},
 	        {0, 0, 0, -EPERM, 2, {"kernel.kptr_restrict=2", "kernel.kptr_restrict below 2"}},

@@ -23,11 +23,10 @@ static uint32_t notes_of_waits(const struct pfa_options *o, uint64_t seen)
 	tally.user[TALLY_OFFCPU_SEEN] = seen;
 	src_offcpu_note_hidden(&env, NULL);
 	n = (uint32_t)tally.n_notes;
-	if (n &&
-	    !strstr(tally.notes[0],
-	            seen ? "no off-CPU intervals of 1 of the 2 processes, although 1 of their "
-	                   "threads"
-	                 : "no off-CPU intervals, although 1 thread(s) of the target are blocked"))
+	if (n && !strstr(tally.notes[0],
+	                 seen ? "no off-CPU intervals of 1 of the 2 processes, although 1 of their "
+	                        "threads"
+	                      : "no off-CPU intervals, although 1 thread of the target is blocked"))
 		fail_msg("%s", tally.notes[0]);
 	tgt_done(&t);
 	tally_reset(&tally);
