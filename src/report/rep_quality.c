@@ -148,6 +148,8 @@ int rep_quality_of(const struct prof_model *m, const struct prof_model *left,
 	q.named_kernel_pct = number_of(&q, "named_kernel_pct");
 	if (q.complete_pct >= 0 && q.count_idx != UINT32_MAX)
 		r = judge(m, &q);
+	else if (q.count_idx != UINT32_MAX && q.samples == 0)
+		q.verdict = rep_level_name(REP_NOTHING);
 	if (r < 0)
 		return r;
 	*ret = q;
@@ -205,6 +207,10 @@ static void put_source(struct sbuf *b, const struct rep_input *in, const struct 
 /* "quality: good; 1,912 samples: shares are about ± 3 %; 99.6 % of stacks complete, …" */
 static void put_quality(struct sbuf *b, const struct rep_quality *q)
 {
+	if (q->count_idx != UINT32_MAX && q->samples == 0) {
+		(void)sbuf_addf(b, "quality: no %ss", q->sampled ? "sample" : "interval");
+		return; /* as the capture says it; shares of nothing mean nothing */
+	}
 	(void)sbuf_addf(b, "quality: %s", q->verdict);
 	if (q->count_idx != UINT32_MAX) {
 		(void)sbuf_str(b, "; ");

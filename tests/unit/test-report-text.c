@@ -340,6 +340,23 @@ static void test_a_claim_without_perf_agent_is_not_believed(void **state)
 	assert_true(q.complete_pct < 0);
 }
 
+static void test_a_profile_without_samples_says_so(void **state)
+{
+	_cleanup_(prof_model_freep) struct prof_model *m = rm_model(LINES);
+	struct rep_input in = {.name = "a", .model = m};
+	struct rep_options text = {.format = REP_TEXT}, json = {.format = REP_JSON};
+	char *out;
+
+	(void)state;
+	m->samples.n = 0;
+	out = written(&text, &in, 1);
+	assert_non_null(strstr(out, "\nquality: no samples\n"));
+	free(out);
+	out = written(&json, &in, 1);
+	assert_non_null(strstr(out, "\"quality\": \"none\""));
+	free(out);
+}
+
 static void test_markdown_has_names_as_code(void **state)
 {
 	_cleanup_(prof_model_freep) struct prof_model *m = rm_model(LINES);
@@ -502,6 +519,7 @@ int main(void)
 	        cmocka_unit_test(test_quality_is_that_of_the_comments),
 	        cmocka_unit_test(test_the_worst_part_decides_the_verdict),
 	        cmocka_unit_test(test_a_claim_without_perf_agent_is_not_believed),
+	        cmocka_unit_test(test_a_profile_without_samples_says_so),
 	        cmocka_unit_test(test_markdown_has_names_as_code),
 	        cmocka_unit_test(test_json_has_exact_values_and_whole_names),
 	        cmocka_unit_test(test_profiles_are_converted),
