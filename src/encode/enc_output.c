@@ -278,6 +278,20 @@ static int open_direct(struct enc_output *o, const char *path, const struct stat
 	return 0;
 }
 
+/* Refuses a path whose stat failed. A dangling link is one: a capture that fails must leave no empty file. */
+static int refuse_stat(int r, const char *path, struct err *err)
+{
+	char target[PATH_MAX];
+	const ssize_t n = r == -ENOENT ? readlink(path, target, sizeof(target)) : -1;
+
+	if (n < 0)
+		return err_set(err, r, "cannot write %s: %s", path, err_name(r));
+	return err_set(err, r,
+	               "cannot write %s: the symbolic link names %.*s, which does not exist "
+	               "(ENOENT); create it with: touch %s",
+	               path, (int)n, target, path);
+}
+
 static int open_path(struct enc_output *o, const char *path, struct err *err)
 {
 	_cleanup_free_ char *real = NULL;
@@ -297,12 +311,8 @@ static int open_path(struct enc_output *o, const char *path, struct err *err)
 			return open_rename(o, path, NULL, err);
 		return err_set(err, r, "cannot write %s: %s", path, err_name(r));
 	}
-	if (stat(path, &st) < 0) {
-		r = -errno;
-		return err_set(err, r, "cannot write %s: %s%s", path, err_name(r),
-		               r == -ENOENT ? "; the symbolic link names a file that does not exist"
-		                            : "");
-	}
+	if (stat(path, &st) < 0)
+		return refuse_stat(-errno, path, err);
 	if (S_ISDIR(st.st_mode))
 		return err_set(err, -EISDIR, "cannot write %s: it is a directory", path);
 	if (!S_ISREG(st.st_mode))

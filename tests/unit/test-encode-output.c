@@ -194,7 +194,9 @@ static void test_symbolic_link_stays(void **state)
 	assert_int_equal(entries(at("d")), 1);
 
 	assert_int_equal(symlink("nowhere", at("dangling")), 0);
-	assert_refused(at("dangling"), -ENOENT, "symbolic link");
+	assert_refused(at("dangling"), -ENOENT,
+	               "the symbolic link names nowhere, which does not exist (ENOENT); create it "
+	               "with: touch ");
 	assert_int_equal(symlink("loop", at("loop")), 0);
 	assert_refused(at("loop"), -ELOOP, "ELOOP");
 }
