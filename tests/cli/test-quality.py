@@ -256,7 +256,9 @@ def quality_output_fits_its_schema():
 def quality_output_is_an_output_like_others():
     r = run(*ME, '--quality-output=-')
     equal((r.rc, json.loads(r.out)['version']), (0, 1), r)
-    for words, said_so in [(['--profile-output=-', '--quality-output=-'], 'only one output can be standard output'),
+    r = run(*ME[:-2], '--profile-output=-', '--quality-output=-')
+    check(r.rc == 2 and 'only one output can be standard output' in r.err, r)
+    for words, said_so in [(['--profile-output=q', '--quality-output=r'], "--profile-output is given twice, with 'p' and with 'q'"),
                            (['--quality-output=p'], 'both are p'), (['--quality-output='], 'the path is empty'),
                            (['--quality-output=q.svg'], "'q.svg' is the name of another format")]:
         r = run(*ME, *words)
