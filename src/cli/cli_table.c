@@ -213,7 +213,7 @@ static void add_for_top(struct argp_option *own)
 	size_t n = 0;
 
 	for (const struct argp_option *row = argp_rows; n < CLI_COMMAND_OPTIONS_MAX; row++) {
-		if (!row->name && !strcmp(row->doc, "Output:"))
+		if (!row->name && row->doc && !strcmp(row->doc, "Output:"))
 			break;
 		if (!row->name || is_for_top(row))
 			own[n++] = *row;

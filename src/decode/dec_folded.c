@@ -204,7 +204,7 @@ static int add_stack(struct folded *f, const char *s, size_t len)
 
 static int read_line(struct folded *f, const char *s, size_t len)
 {
-	int64_t value;
+	int64_t value = 0;
 	int r;
 
 	while (len > 0 && (s[len - 1] == '\r' || s[len - 1] == ' ' || s[len - 1] == '\t'))
