@@ -115,7 +115,7 @@ static size_t cover(struct bench *b, Dwarf_Die *die, int node)
 	size_t n = 0;
 
 	while ((off = dwarf_ranges(die, off, &base, &lo, &hi)) > 0) {
-		for (size_t i = u64_lower_bound(b->unit_addrs, b->n, lo);
+		for (size_t i = bisect_first(k, 0, b->n, b->unit_addrs[k] >= lo);
 		     i < b->n && b->unit_addrs[i] < hi; i++, n++)
 			if (node >= 0)
 				b->leaf[i] = node;
