@@ -79,19 +79,9 @@ enum cli_product {
 
 /* Options by their rows in options.def. */
 enum cli_opt {
-#define CLI_GROUP(heading)
 #define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more) OPT_##id,
 #define CLI_HIDDEN(id, name, argument)                                           OPT_##id,
-#define CLI_COMMAND(name, argument, help, more)
-#define CLI_COMMAND_OPTION(command, name, argument, help, more)
-#define CLI_COMMAND_SHORT(command, name, short_name, argument, help, more)
-#include "options.def"
-#undef CLI_GROUP
-#undef CLI_OPTION
-#undef CLI_HIDDEN
-#undef CLI_COMMAND
-#undef CLI_COMMAND_OPTION
-#undef CLI_COMMAND_SHORT
+#include "option_rows.def"
 	OPT_CNT
 };
 _Static_assert(OPT_CNT <= 64, "a bit each");

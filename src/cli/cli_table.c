@@ -7,39 +7,19 @@
 #include <string.h>
 
 static const struct cli_option_row option_rows[] = {
-#define CLI_GROUP(heading)
 #define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)                   \
 	{OPT_##id, name, short_name, CLI_##kind},
 #define CLI_HIDDEN(id, name, argument) {OPT_##id, name, 0, CLI_VALUE},
-#define CLI_COMMAND(name, argument, help, more)
-#define CLI_COMMAND_OPTION(command, name, argument, help, more)
-#define CLI_COMMAND_SHORT(command, name, short_name, argument, help, more)
-#include "options.def"
-#undef CLI_GROUP
-#undef CLI_OPTION
-#undef CLI_HIDDEN
-#undef CLI_COMMAND
-#undef CLI_COMMAND_OPTION
-#undef CLI_COMMAND_SHORT
+#include "option_rows.def"
 };
 
 /* Options of the commands that are not a capture. */
 static const struct cli_command_option command_option_rows[] = {
-#define CLI_GROUP(heading)
-#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)
-#define CLI_HIDDEN(id, name, argument)
-#define CLI_COMMAND(name, argument, help, more)
 #define CLI_COMMAND_OPTION(command, name, argument, help, more)                                    \
 	{command, name, 0, (argument) != NULL},
 #define CLI_COMMAND_SHORT(command, name, short_name, argument, help, more)                         \
 	{command, name, short_name, (argument) != NULL},
-#include "options.def"
-#undef CLI_GROUP
-#undef CLI_OPTION
-#undef CLI_HIDDEN
-#undef CLI_COMMAND
-#undef CLI_COMMAND_OPTION
-#undef CLI_COMMAND_SHORT
+#include "option_rows.def"
 };
 
 /* For argp's formatter. Keys that are no printable character mean "no short name". */
@@ -55,47 +35,19 @@ static const struct argp_option argp_rows[] = {
 #define CLI_COMMAND_OPTION(command, name, argument, help, more) {name, 0x200, argument, 0, help, 0},
 #define CLI_COMMAND_SHORT(command, name, short_name, argument, help, more)                         \
 	{name, short_name, argument, 0, help, 0},
-#include "options.def"
-#undef CLI_GROUP
-#undef CLI_OPTION
-#undef CLI_HIDDEN
-#undef CLI_COMMAND
-#undef CLI_COMMAND_OPTION
-#undef CLI_COMMAND_SHORT
+#include "option_rows.def"
         {NULL, 0, NULL, 0, NULL, 0},
 };
 
 /* Names that texts show: hidden ones are not suggested. */
 static const char *const shown[] = {
-#define CLI_GROUP(heading)
 #define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more) name,
-#define CLI_HIDDEN(id, name, argument)
-#define CLI_COMMAND(name, argument, help, more)
-#define CLI_COMMAND_OPTION(command, name, argument, help, more)
-#define CLI_COMMAND_SHORT(command, name, short_name, argument, help, more)
-#include "options.def"
-#undef CLI_GROUP
-#undef CLI_OPTION
-#undef CLI_HIDDEN
-#undef CLI_COMMAND
-#undef CLI_COMMAND_OPTION
-#undef CLI_COMMAND_SHORT
+#include "option_rows.def"
         NULL,
 };
 static const char *const commands[] = {
-#define CLI_GROUP(heading)
-#define CLI_OPTION(id, name, short_name, argument, kind, completion, help, more)
-#define CLI_HIDDEN(id, name, argument)
 #define CLI_COMMAND(name, argument, help, more) name,
-#define CLI_COMMAND_OPTION(command, name, argument, help, more)
-#define CLI_COMMAND_SHORT(command, name, short_name, argument, help, more)
-#include "options.def"
-#undef CLI_GROUP
-#undef CLI_OPTION
-#undef CLI_HIDDEN
-#undef CLI_COMMAND
-#undef CLI_COMMAND_OPTION
-#undef CLI_COMMAND_SHORT
+#include "option_rows.def"
         NULL,
 };
 
