@@ -29,11 +29,23 @@ static void fold_done(struct fold *f)
 	intern_freep(&f->address_keys);
 }
 
+/* Adds the value of a sample, once to @cum. */
+static void add_value(const struct fold *f, size_t sample, bool leaf, int64_t *self, int64_t *cum,
+                      size_t *seen)
+{
+	const int64_t value = f->m->samples.p[sample].value[f->type_idx];
+
+	if (leaf)
+		*self = prof_sat_add(*self, value);
+	if (*seen != sample + 1)
+		*cum = prof_sat_add(*cum, value);
+	*seen = sample + 1;
+}
+
 static int add_line(struct fold *f, const struct prof_line *l, size_t sample, bool leaf)
 {
 	const struct line_key key = {.line = MAX_OF(l->line, (int64_t)0),
 	                             .file = f->m->functions.p[l->function - 1].file};
-	const int64_t value = f->m->samples.p[sample].value[f->type_idx];
 	const struct rep_line_sum none = {.file = (uint32_t)key.file, .line = key.line};
 	struct rep_line_sum *sum;
 	uint32_t id;
@@ -45,11 +57,7 @@ static int add_line(struct fold *f, const struct prof_line *l, size_t sample, bo
 	if (r < 0)
 		return r;
 	sum = &f->sites.lines.p[id];
-	if (leaf)
-		sum->self = prof_sat_add(sum->self, value);
-	if (sum->seen != sample + 1)
-		sum->cum = prof_sat_add(sum->cum, value);
-	sum->seen = sample + 1;
+	add_value(f, sample, leaf, &sum->self, &sum->cum, &sum->seen);
 	return 0;
 }
 
@@ -63,7 +71,6 @@ static int add_address(struct fold *f, const struct prof_location *loc, int64_t 
 	                                             : loc->address,
 	                                .path = known ? map->path : 0,
 	                                .build_id = known ? map->build_id : 0};
-	const int64_t value = f->m->samples.p[sample].value[f->type_idx];
 	const struct rep_address_sum none = {
 	        .path = key.path, .build_id = key.build_id, .off = key.off, .line = line};
 	struct rep_address_sum *sum;
@@ -76,11 +83,7 @@ static int add_address(struct fold *f, const struct prof_location *loc, int64_t 
 	if (r < 0)
 		return r;
 	sum = &f->sites.addresses.p[id];
-	if (leaf)
-		sum->self = prof_sat_add(sum->self, value);
-	if (sum->seen != sample + 1)
-		sum->cum = prof_sat_add(sum->cum, value);
-	sum->seen = sample + 1;
+	add_value(f, sample, leaf, &sum->self, &sum->cum, &sum->seen);
 	return 0;
 }
 
